@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -286,3 +287,20 @@ def test_a_binding_is_read_as_it_was_written_down(operation: Operation, kind: Re
     written = Acl(kind, name, PatternType.PREFIXED, principal, "*", operation, Permission.DENY)
     assert acl_from_json(json.loads(json.dumps(acl_as_json(written)))) == written
     assert acl_key(written) != acl_key(written._replace(permission=Permission.ALLOW))
+
+
+def test_a_long_name_is_looked_at_once_for_each_length_of_prefixes() -> None:
+    class Name(str):
+        looks = 0
+
+        def __getitem__(self, key: Any) -> str:
+            type(self).looks += 1
+            return super().__getitem__(key)
+
+    prefixes = [acl(Operation.READ, name=name, prefixed=True) for name in ("a", "b", "long", "x" * 500)]
+    of_groups = acl(Operation.READ, name="a-group", prefixed=True, kind=ResourceType.GROUP)
+    authorizer = Authorizer([*prefixes, of_groups])
+    assert authorizer.is_allowed(ALICE, Operation.READ, Resource(ResourceType.TOPIC, Name("long" + "y" * 400)))
+    assert Name.looks == 2
+    authorizer.remove(prefixes[2])
+    assert not authorizer.is_allowed(ALICE, Operation.READ, Resource(ResourceType.TOPIC, Name("long")))

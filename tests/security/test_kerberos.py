@@ -96,6 +96,7 @@ def test_a_token_after_the_last() -> None:
         (["RULE:[1:$1]s/a/x/"], "aAa@REALM", "xAa"),
         (["RULE:[1:$1](b.*)"], ALICE, None),
         (["RULE:[1:$1]s/(.)(.*)/$2$1/"], ALICE, "licea"),
+        (["RULE:[1:$1@$0]", "DEFAULT"], ALICE, None),
     ],
 )
 def test_the_first_rule_that_matches_makes_the_name(rules: list[str], principal: str, user: str | None) -> None:
@@ -106,7 +107,9 @@ def test_the_first_rule_that_matches_makes_the_name(rules: list[str], principal:
         assert short_name(principal, parse_rules(rules), "REALM") == user
 
 
-@pytest.mark.parametrize("text", ["", "default", "RULE:", "RULE:[x:$1]", "RULE:[1:$1](", "RULE:[1:$1]([)", "RULE:[1:$1]s/(/x/"])
+@pytest.mark.parametrize(
+    "text", ["", "default", "RULE:", "RULE:[x:$1]", "RULE:[1:$1](", "RULE:[1:$1]([)", "RULE:[1:$1]s/(/x/", "RULE:[1:$2$1]"]
+)
 def test_what_is_no_rule(text: str) -> None:
     with pytest.raises(BadRules):
         parse_rules([text])

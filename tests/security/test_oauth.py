@@ -156,6 +156,11 @@ def test_the_key_says_the_algorithm(provider: Provider) -> None:
         assert len(KeySet(key_set(provider.public(**odd)))) == 0
 
 
+def test_a_key_that_cannot_be_read_is_passed_over(provider: Provider) -> None:
+    keys = KeySet(key_set({"kty": "OKP", "crv": "X25519", "x": "AAAA", "kid": "odd"}, provider.public()))
+    assert keys.claims_of(provider.sign())["sub"] == "alice"
+
+
 def test_what_is_no_token_of_the_provider(provider: Provider) -> None:
     keys = KeySet(key_set(provider.public()))
     with pytest.raises(UnknownKey):

@@ -57,3 +57,10 @@ async def test_no_more_connections_than_may_be(endpoint: HttpEndpoint, monkeypat
 )
 async def test_nonsense_gets_a_status(endpoint: HttpEndpoint, text: bytes) -> None:
     assert (await ask(endpoint, text)).split(b" ")[1] in {b"400", b"404", b"405"}
+
+
+async def test_a_page_that_fails_leaves_no_connection_open() -> None:
+    endpoint = HttpEndpoint({"/": lambda: (200 // 0, b"")})
+    await endpoint.start("127.0.0.1", 0)
+    assert await ask(endpoint, b"GET / HTTP/1.1\r\n\r\n") == b""
+    await endpoint.close()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas import limits as limits_module
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.server.listeners import ConnectionLimits
+from barnabas.server.receiver import Receiver
 from barnabas.testing import Broker
+from tests.server import in_process
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
+from tests.waiting import until
 
 PRODUCE, FETCH, METADATA = (0, 9), (1, 12), (3, 9)
 TOPIC = "limits"
@@ -75,7 +81,27 @@ def test_the_address_of_an_override_may_be_spelled_in_any_way() -> None:
     config, _ = BrokerConfig.from_properties({"max.connections.per.ip.overrides": overrides})
     limits = ConnectionLimits(config, 100)
     for host in ("::1", "2001:db8::1"):
-        assert limits.open(host, 1) == f"more than max.connections.per.ip=0 from {host}"
+        assert limits.open(host, "PLAINTEXT", 1) == f"more than max.connections.per.ip=0 from {host}"
+
+
+def test_limits_are_those_of_now_and_each_listener_has_its_own() -> None:
+    common = {
+        "listeners": "A://127.0.0.1:1,B://127.0.0.1:2",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+        "inter.broker.listener.name": "B",
+        "zookeeper.connect": "127.0.0.1:3",
+    }
+    before, _ = BrokerConfig.from_properties(common)
+    limits = ConnectionLimits(before, 100)
+    assert limits.open("h", "A", 90) is None
+    now, _ = BrokerConfig.from_properties({**common, "max.connections": "5", "listener.name.a.max.connections": "2"})
+    limits.update_config(now)
+    assert limits.open("h", "A", 6) == "more than max.connections=5"
+    assert limits.open("h", "A", 3) == "more than max.connections=2 of the listener A"
+    assert limits.open("h", "B", 90) is None, "brokers reach each other"
+    for listener in "AAAB":
+        limits.close("h", listener)
+    assert limits.open("h", "A", 1) is None
 
 
 def not_refused(broker: Broker) -> bool:
@@ -221,3 +247,54 @@ def test_a_connection_with_too_many_waiting_requests_is_not_read_until_some_are_
             assert serves(broker)
             assert produce(broker, batch_of(10)) == 0
             assert [SIZE.unpack_from(line.receive())[0] for _ in range(waiting)] == list(range(waiting))
+
+
+def test_bytes_that_wait_for_the_queue_are_counted_by_connection() -> None:
+    """A batch of a transaction is held while the frame that it came in still counts."""
+
+    class Reader:
+        def __init__(self) -> None:
+            self.paused: set[str] = set()
+
+        def pause(self, reason: str) -> None:
+            self.paused.add(reason)
+
+        def resume(self, reason: str) -> None:
+            self.paused.discard(reason)
+
+    receiver, older, holding = Receiver(1_000, 100), Reader(), Reader()
+    receiver.take(older, 60)
+    receiver.take(holding, 30)
+    receiver.take(holding, 30)
+    assert holding.paused == {"queue"}
+    receiver.give_back(holding, 30)
+    receiver.give_back(holding, 30)
+    assert (holding.paused, receiver.queued_bytes) == (set(), 60)
+    receiver.give_back(older, 60)
+    assert (older.paused, receiver.queued_bytes) == (set(), 0)
+
+
+async def test_answers_behind_one_that_waits_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits_module, "MAX_UNSENT_BYTES", 5_000)
+    asked = 60
+    wanted = FetchTopic(
+        topic=in_process.TOPIC, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)]
+    )
+    waiting = FetchRequest(replica_id=-1, max_wait_ms=60_000, min_bytes=1, max_bytes=1_000, topics=[wanted])
+    async with in_process.running([tmp_path]) as client:
+        assert await client.create(20) == 0
+        with Line(client.broker.endpoints[0].port) as line:
+            line.send((1, 11), waiting)
+            for number in range(asked):
+                line.send(METADATA, MetadataRequest(topics=None), number)
+            connection = await until_some(lambda: [c for c in client.broker.connections if "held" in c._paused_for])
+            assert connection._held_bytes < 2 * limits_module.MAX_UNSENT_BYTES
+            assert await client.produce(b"v") == 0
+            answers = await asyncio.get_running_loop().run_in_executor(None, lambda: [line.receive() for _ in range(asked + 1)])
+            assert [int.from_bytes(answer[:4], "big") for answer in answers[1:]] == list(range(asked))
+            assert connection._held_bytes == 0
+
+
+async def until_some(find: Callable[[], list[Any]]) -> Any:
+    await until(lambda: bool(find()))
+    return find()[0]

@@ -22,6 +22,7 @@ from uuid import UUID
 
 from barnabas import limits
 from barnabas.errors import MalformedMessage
+from barnabas.limits import MAX_STRING_BYTES
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 M = TypeVar("M", bound=Message)
@@ -210,6 +211,10 @@ def _null(name: str) -> Any:
     raise ValueError(f"{name} must not be null")
 
 
+def _too_long(name: str, size: int) -> Any:
+    raise ValueError(f"{name} has {size} bytes, and a string has {MAX_STRING_BYTES} at most")
+
+
 def _pack_array(code: str, items: Any) -> bytes:
     return struct.pack(f">{len(items)}{code}", *items)
 
@@ -269,6 +274,7 @@ class _ReaderSource(_Source):
         """The untagged fields."""
         self.names.update(
             cls=self.cls, compact=_read_compact_length, piece=_slice, check=self.check, tags=skip_tagged_fields, null=_null,
+            too_long=_too_long,
             uuid=uuid_of, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
         )  # fmt: skip
         for run in self.runs():
@@ -295,6 +301,8 @@ class _ReaderSource(_Source):
         if is_array:
             self.read_items(field, target)
         else:
+            if wire_type == "string" and self.flexible:
+                self.add(f"    if n > {MAX_STRING_BYTES}: too_long({name!r}, n)")
             take = {"string": "str(piece(v, p, n), 'utf-8')", "bytes": "bytes(piece(v, p, n))", "records": "piece(v, p, n)"}
             self.add(f"    {target} = {take[wire_type]}", "    p += n")
 
@@ -327,6 +335,7 @@ class _ReaderSource(_Source):
         else:
             self.add("        k, p = compact(v, p)" if self.flexible else "        k, = short(v, p)")
             self.add("" if self.flexible else "        p += 2", f"        if k < 0: null({field[0]!r})")
+            self.add(f"        if k > {MAX_STRING_BYTES}: too_long({field[0]!r}, k)" if self.flexible else "")
             self.add("        item = str(piece(v, p, k), 'utf-8')", "        p += k")
         self.add("        items.append(item)")
 

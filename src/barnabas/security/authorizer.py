@@ -87,6 +87,7 @@ class Authorizer:
         self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
+        self._lengths: dict[ResourceType, tuple[int, ...]] = {}  # that prefixes of resources of a type have
         self._memberships: dict[str, dict[Acl, None]] = {}  # by member
         for acl in acls:
             self.add(acl)
@@ -95,6 +96,7 @@ class Authorizer:
         """Take a binding in; one that is there already stays."""
         self.version += 1
         self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
+        self._note_length(acl)
         if is_membership(acl):
             self._memberships.setdefault(acl.principal, {})[acl] = None
 
@@ -106,6 +108,7 @@ class Authorizer:
         bindings.pop(acl, None)
         if not bindings:
             index.pop(key, None)
+            self._note_length(acl)
         members = self._memberships.get(acl.principal, {})
         if acl in members:
             del members[acl]
@@ -212,9 +215,16 @@ class Authorizer:
         yield from self._literal.get((kind, name), ())
         if name != WILDCARD:
             yield from self._literal.get((kind, WILDCARD), ())
-        if self._prefixed:
-            for end in range(len(name) + 1):
-                yield from self._prefixed.get((kind, name[:end]), ())
+        for end in self._lengths.get(kind, ()):
+            if end > len(name):
+                return
+            yield from self._prefixed.get((kind, name[:end]), ())
+
+    def _note_length(self, acl: Acl) -> None:
+        """A name is looked at once for each length that prefixes have, however long a peer has made it."""
+        if acl.pattern is PatternType.PREFIXED:
+            kind = acl.resource_type
+            self._lengths[kind] = tuple(sorted({len(name) for each, name in self._prefixed if each is kind}))
 
     def _all(self) -> Iterator[Acl]:
         for index in (self._literal, self._prefixed):

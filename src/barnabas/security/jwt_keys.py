@@ -10,11 +10,13 @@ Rules
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, NamedTuple
 
 from barnabas import limits
 from barnabas.security.oauth import TokenRefused
 
+logger = logging.getLogger(__name__)
 ALGORITHMS = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC": ("ES256", "ES384", "ES512"),
@@ -49,13 +51,17 @@ class KeySet:
         if not isinstance(found, list) or len(found) > limits.MAX_JWKS_KEYS:
             raise BadKeys(f"no array of keys, or more than {limits.MAX_JWKS_KEYS}")
         self._keys: list[_Key] = []
+        unusable: Exception | None = None
         for each in found:
             algorithms = _algorithms(each)
             if algorithms:
                 try:
                     self._keys.append(_Key(each.get("kid"), PyJWK(each, algorithm=algorithms[0]).key, algorithms))
                 except (PyJWTError, ValueError, TypeError) as error:
-                    raise BadKeys(f"a key that cannot be read ({type(error).__name__})") from error
+                    logger.warning("event=key-passed-over key=%r error=%s", each.get("kid"), type(error).__name__)
+                    unusable = error
+        if unusable is not None and not self._keys:
+            raise BadKeys(f"no key that can be read ({type(unusable).__name__})") from unusable
 
     def __len__(self) -> int:
         return len(self._keys)

@@ -63,6 +63,8 @@ def parse_rules(texts: Sequence[str]) -> tuple[Rule, ...]:
         if found is None:
             raise BadRules(f"{text!r} is neither DEFAULT nor RULE:[n:string](regexp)s/pattern/replacement/g/L")
         count, pattern, match, replaced, replacement, everywhere, case = found.groups()
+        if any(int(number) > int(count) for number in re.findall(r"\$(\d+)", pattern)):
+            raise BadRules(f"{text!r} asks for a part that names of {count} do not have")
         replacement = re.sub(r"\$(\d)", r"\\\1", replacement or "")
         try:
             for each in filter(None, (match, replaced)):
@@ -80,6 +82,8 @@ def short_name(principal: str, rules: Sequence[Rule], default_realm: str) -> str
         first, second, realm = found.groups()
         for rule in rules:
             name = rule.apply(first, second, realm, default_realm)
+            if name and re.search("[/@]", name):
+                raise AuthenticationFailed("a Kerberos name of which a rule makes no short one")
             if name:
                 return name
     raise AuthenticationFailed("a Kerberos name that no rule is for")

@@ -24,7 +24,7 @@ from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
-from barnabas.errors import LogDirFailed, StorageError
+from barnabas.errors import ConfigError, LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.authentication.doors import Doors
@@ -180,7 +180,7 @@ class Broker:
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         self.doors.update_config(self.config)
-        self.tls.open(self.config)
+        self._open_tls()
         self.quotas.start()
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
@@ -213,6 +213,15 @@ class Broker:
         logger.info(
             "event=broker-started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms
         )
+
+    def _open_tls(self) -> None:
+        """By the settings as they were changed while it ran; where those cannot be used any more, by those that it was started with, so
+        that they can be changed again."""
+        try:
+            self.tls.open(self.config)
+        except ConfigError as error:
+            logger.error("event=tls-settings-not-taken note='those of the start stand in' reason=%r", str(error))
+            self.tls.open(self.controller.static)
 
     async def _open_metadata(self) -> None:
         """Lock the data folder and open what says which topics there are: its own store, or the cluster's."""
@@ -336,7 +345,7 @@ class Broker:
     def connection_opened(self, connection: Connection) -> str | None:
         self.connections[connection] = None
         self.metrics.connections_opened += 1
-        refused = self._limits.open(connection.peer_host, len(self.connections))
+        refused = self._limits.open(connection.peer_host, connection.listener, len(self.connections))
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
         if refused is None:
@@ -348,7 +357,7 @@ class Broker:
 
     def connection_closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
-        self._limits.close(connection.peer_host)
+        self._limits.close(connection.peer_host, connection.listener)
         self.quotas.close(connection)
 
     # --- what handlers ask
@@ -374,6 +383,10 @@ class Broker:
 
     def _take_config(self, config: BrokerConfig) -> None:
         self.config = config
+        try:
+            self._limits.update_config(config)
+        except ConfigError as error:
+            logger.error("event=connection-limits-not-taken note='the old ones stay' reason=%r", str(error))
         self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
 
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:

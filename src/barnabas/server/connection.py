@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
-from barnabas.server.outbox import Outbox, Part
+from barnabas.server.outbox import Copied, Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
@@ -51,10 +51,18 @@ LARGE = limits.LARGE_FRAME_BYTES // 2  # a frame beyond gets a buffer of the rec
 class Answer:
     """The place of one request's answer in the order of its connection; `parts` is None until it is known."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("parts", "size")
 
     def __init__(self) -> None:
         self.parts: list[Part] | None = None
+        self.size = 0  # what it takes while it waits for those before it
+
+
+def _cost(part: Part) -> int:
+    """What a part of an answer takes that is not sent at once."""
+    if isinstance(part, Region):
+        return limits.HELD_REGION_BYTES
+    return part.size if isinstance(part, Copied) else len(part)
 
 
 class Dispatcher(Protocol):
@@ -107,6 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lent: memoryview | None = None  # the receiver's buffer that `_partial` is a part of
         self._expected = 0  # bytes of the next frame, if it is as large as the last and that was large
         self._paused_for: set[str] = set()
+        self._held_bytes = 0  # of answers that wait for those before them
         self._backlog: bytes = b""  # frames received while reading was paused
         self._working = False
         self._flushing = False
@@ -195,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         if outbox is None:
             return
         if self._answers:
-            self.expect_answer().parts = outbox.hold(parts)
+            self._hold(outbox, self.expect_answer(), parts)
             return
         for part in parts:
             outbox.push(part)
@@ -211,9 +220,14 @@ class Connection(asyncio.BufferedProtocol):
         outbox = self._outbox
         if outbox is None:
             return
-        answer.parts = parts if self._answers and self._answers[0] is answer else outbox.hold(parts)
+        if self._answers and self._answers[0] is answer:
+            answer.parts = parts
+        else:
+            self._hold(outbox, answer, parts)
         while self._answers and self._answers[0].parts is not None:
-            for part in self._answers.popleft().parts or ():
+            first = self._answers.popleft()
+            self._held_bytes -= first.size
+            for part in first.parts or ():
                 outbox.push(part)
         if among_many and not self._paused_for:
             if not self._flushing:
@@ -224,6 +238,16 @@ class Connection(asyncio.BufferedProtocol):
         self._check_unsent(outbox)
         if "in-flight" in self._paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
+        if "held" in self._paused_for and self._held_bytes < limits.MAX_UNSENT_BYTES // 2:
+            self.resume("held")
+
+    def _hold(self, outbox: Outbox, answer: Answer, parts: list[Part]) -> None:
+        """An answer waits for those before it; where they take much, no more requests are read."""
+        answer.parts = outbox.hold(parts)
+        answer.size = sum(_cost(part) for part in answer.parts)
+        self._held_bytes += answer.size
+        if self._held_bytes > limits.MAX_UNSENT_BYTES:
+            self.pause("held")
 
     def _flush_all(self) -> None:
         self._flushing = False
@@ -270,7 +294,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume(self, reason: str) -> None:
         self._paused_for.discard(reason)
-        if self._paused_for or self.closed or self._transport is None:
+        if self.closed or self._transport is None:
+            return
+        if self._paused_for:
+            if self._outbox is not None and not self._working:
+                self._outbox.flush()  # an answer that was held: who is muted gets it all the same
             return
         if self._backlog:
             backlog, self._backlog = self._backlog, b""

@@ -6,10 +6,12 @@ Only GET with a short head is understood; anything else gets a status and the co
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from barnabas import limits
 
+logger = logging.getLogger(__name__)
 Page = Callable[[], tuple[int, bytes]]
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
@@ -58,6 +60,9 @@ class HttpEndpoint:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        except Exception:  # a fault of ours must not leave the connection open
+            logger.exception("event=page-failed")
             writer.transport.abort()
         finally:
             self._open.discard(writer)

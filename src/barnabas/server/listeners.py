@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.addresses import plain_address
 from barnabas.config.listeners import Endpoint, has_tls
+from barnabas.config.sasl import setting
 from barnabas.errors import ConfigError
+from barnabas.server.cluster.peers import inter_broker_endpoint
 from barnabas.server.connection import Connection
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.protocol import TlsProtocol
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
 logger = logging.getLogger(__name__)
+MAX_CONNECTIONS = "max.connections"
 
 
 class ConnectionLimits:
@@ -36,25 +39,44 @@ class ConnectionLimits:
     """
 
     def __init__(self, config: BrokerConfig, most: int) -> None:
-        self._most = min(config.max_connections, most)
-        is_set = self._most == config.max_connections
-        self._said = f"max.connections={self._most}" if is_set else f"{most}, for which there are descriptors"
-        self._most_per_ip = config.max_connections_per_ip
-        self._overrides = parse_overrides(config.max_connections_per_ip_overrides)
+        self._descriptors = most
         self._by_host: Counter[str] = Counter()
+        self._by_listener: Counter[str] = Counter()
+        self.update_config(config)
 
-    def open(self, host: str, total: int) -> str | None:
-        """Count one in; the reason to refuse it, or None."""
+    def update_config(self, config: BrokerConfig) -> None:
+        """Settings changed; connections that are there stay. Overrides that cannot be read are logged, and the old ones stay."""
+        self._most = min(config.max_connections, self._descriptors)
+        is_set = self._most == config.max_connections
+        self._said = f"max.connections={self._most}" if is_set else f"{self._descriptors}, for which there are descriptors"
+        self._most_per_ip = config.max_connections_per_ip
+        self._of_listeners: dict[str, int] = {}
+        for endpoint in config.listener_endpoints:
+            own = setting(config, MAX_CONNECTIONS, endpoint.listener)
+            if f"listener.name.{endpoint.listener.lower()}.{MAX_CONNECTIONS}" in config.texts and isinstance(own, int):
+                self._of_listeners[endpoint.listener] = own
+        is_apart = bool(config.zookeeper_connect) and len(config.listener_endpoints) > 1
+        self._protected = inter_broker_endpoint(config).listener if is_apart else ""
+        self._overrides = parse_overrides(config.max_connections_per_ip_overrides)
+
+    def open(self, host: str, listener: str, total: int) -> str | None:
+        """Count one in; the reason to refuse it, or None. Brokers reach each other on a listener of their own whatever clients do."""
         self._by_host[host] += 1
+        self._by_listener[listener] += 1
         most = self._overrides.get(plain_address(host), self._most_per_ip)
         if self._by_host[host] > most:
             return f"more than max.connections.per.ip={most} from {host}"
-        return f"more than {self._said}" if total > self._most else None
+        own = self._of_listeners.get(listener)
+        if own is not None and self._by_listener[listener] > own:
+            return f"more than max.connections={own} of the listener {listener}"
+        most = self._descriptors if listener == self._protected else self._most
+        return f"more than {self._said}" if total > most else None
 
-    def close(self, host: str) -> None:
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
+    def close(self, host: str, listener: str) -> None:
+        for counts, name in ((self._by_host, host), (self._by_listener, listener)):
+            counts[name] -= 1
+            if not counts[name]:
+                del counts[name]
 
 
 def parse_overrides(text: str) -> dict[str, int]:

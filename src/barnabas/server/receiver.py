@@ -38,22 +38,28 @@ class Receiver:
         self._large: memoryview | None = None  # the buffer for a connection whose last frame was large
         self._spare: list[memoryview] = []
         self._grown: memoryview | None = None
-        self._holders: dict[Reader, None] = {}  # who holds an unfinished frame, the longest waiting first
+        self._holders: dict[Reader, int] = {}  # who holds so many bytes, the longest waiting first
         self._paused: dict[Reader, None] = {}
 
     def take(self, connection: Reader, size: int) -> None:
         """`connection` holds `size` more bytes."""
         self.queued_bytes += size
-        self._holders.setdefault(connection)
+        self._holders[connection] = self._holders.get(connection, 0) + size
         if self._is_full() and connection is not next(iter(self._holders)):
             self._paused[connection] = None
             connection.pause("queue")
 
     def give_back(self, connection: Reader, size: int) -> None:
-        """Its frame, of which it held `size` bytes, is worked on or lost."""
+        """A frame, of which it held `size` bytes, is worked on or lost."""
         self.queued_bytes -= size
-        self._holders.pop(connection, None)
-        self._paused.pop(connection, None)
+        left = self._holders.get(connection, 0) - size
+        if left > 0:
+            self._holders[connection] = left
+        else:
+            self._holders.pop(connection, None)
+            if connection in self._paused:
+                del self._paused[connection]
+                connection.resume("queue")
         if self._paused:
             self._resume()
 

@@ -148,6 +148,8 @@ def _refuse_keys(settings: TlsSettings, error: Exception) -> NoReturn:
 
 
 def _believe(context: ssl.SSLContext, settings: TlsSettings, trusted: str) -> None:
+    """Each certificate of a trust store is believed, as with Java, also one that another authority has signed."""
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=trusted)
     except ssl.SSLError as error:

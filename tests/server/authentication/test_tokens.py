@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationT
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.security.exchange import Identity
+from barnabas.server.authentication.doors import Door
 from barnabas.server.authorization.control import STANDARD
 from barnabas.testing import Broker
 from tests.server.wire import Line
@@ -168,3 +171,14 @@ def test_what_is_over_is_removed() -> None:
         alice.create(max_lifetime_ms=1)
         while alice.describe().tokens:
             pass
+
+
+@pytest.mark.parametrize(
+    ("most_ms", "expires_ms", "lifetime_ms"),
+    [(0, None, None), (0, 150, 50), (0, 90, 0), (30, None, 30), (30, 150, 30), (300, 150, 50)],
+)
+def test_a_session_ends_with_its_token(most_ms: int, expires_ms: int | None, lifetime_ms: int | None) -> None:
+    door: Any = SimpleNamespace(
+        mechanisms={"X": SimpleNamespace(max_reauth_ms=most_ms)}, _doors=SimpleNamespace(now_ms=lambda: 100)
+    )
+    assert Door.lifetime_ms(door, "X", Identity("alice", expires_ms)) == lifetime_ms

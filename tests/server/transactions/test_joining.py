@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.server.producing.transactional import why_not_in_transaction
 from barnabas.testing import Broker
 from tests.server.wire import NOW_MS, Line, create_topic
 
@@ -126,3 +129,11 @@ def test_requests_that_repeat_join_each_transaction_once(kafka: Broker) -> None:
             assert answer.error_code == ErrorCode.NONE
             assert produced(line, "again", [("a", owner)], sequence=3) == [ErrorCode.INVALID_PRODUCER_EPOCH]
             owner = answer.producer_id, answer.producer_epoch
+
+
+def test_who_does_not_lead_says_so_before_anything_of_the_transaction() -> None:
+    partition: Any = SimpleNamespace(is_offline=False, is_leader=False, topic="t", index=0)
+    head: Any = SimpleNamespace(transactional_id="id")
+    refusal = why_not_in_transaction(partition, memoryview(b""), head, {})
+    assert refusal is not None
+    assert refusal.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

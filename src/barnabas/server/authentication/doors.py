@@ -86,11 +86,10 @@ class Door:
     def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
         """How long a session lives that begins now; None for as long as it likes."""
         most_ms = self.mechanisms[mechanism].max_reauth_ms
-        if most_ms <= 0:
-            return None
-        if identity.expires_ms is None:
-            return most_ms
-        return max(0, min(most_ms, identity.expires_ms - self._doors.now_ms()))
+        ends = [most_ms] if most_ms > 0 else []
+        if identity.expires_ms is not None:
+            ends.append(max(0, identity.expires_ms - self._doors.now_ms()))
+        return min(ends, default=None)
 
     def refuse(self, host: str) -> int:
         """Count a failure; how long its answer is held back."""

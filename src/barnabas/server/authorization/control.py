@@ -48,9 +48,11 @@ class Access:
         asked = (operation, kind, name)
         allowed = self._decided.get(asked)
         if allowed is None:
-            if len(self._decided) >= limits.MAX_DECISIONS_PER_SESSION:
-                self._decided.clear()
-            allowed = self._decided[asked] = self._authorizer.is_allowed(self.session, operation, Resource(kind, name))
+            allowed = self._authorizer.is_allowed(self.session, operation, Resource(kind, name))
+            if len(name) <= limits.MAX_REMEMBERED_NAME:
+                if len(self._decided) >= limits.MAX_DECISIONS_PER_SESSION:
+                    self._decided.clear()
+                self._decided[asked] = allowed
         return allowed
 
     @property

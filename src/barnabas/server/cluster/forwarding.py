@@ -25,6 +25,7 @@ from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -87,6 +88,8 @@ class Forwarder:
         """Whether a request is the controller's; levels of loggers belong to the process, and who may have no tokens is told so here."""
         if header.api_key not in FORWARDED or (header.api_key in TOKENS and not may_ask(context)):
             return False
+        if isinstance(request, AlterConfigsRequest):
+            return not self._may_alter_brokers(context) or not is_refused_here(self._broker, request)
         if not isinstance(request, IncrementalAlterConfigsRequest):
             return True
         if all(r.resource_type == ResourceType.BROKER_LOGGER for r in request.resources):

@@ -72,6 +72,9 @@ def hold(
         except ProtocolError as error:
             logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
+        except Exception:  # a fault of ours: without this answer those that follow would be taken for it
+            logger.exception("event=connection-closed peer=%s reason='a request failed'", connection.peer)
+            connection.close()
         finally:
             broker.receiver.give_back(connection, len(held))
             connection.resume(PAUSE)
@@ -119,6 +122,8 @@ def why_not_in_transaction(partition: Partition, records: memoryview, head: Prod
         return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
     if partition.is_offline:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    if not partition.is_leader:
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     code = joined.get((partition.topic, partition.index))
     if code is not None:
         reason = NOT_THE_FIRST if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER else NOT_IN_IT

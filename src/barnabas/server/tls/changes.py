@@ -16,14 +16,12 @@ from barnabas.protocol.values import ALL_BROKERS, ResourceType
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
-PREFIX = "listener.name."
-
 
 def refuse_security(broker: Broker, change: ResourceChange) -> KafkaError | None:
     """Why this broker cannot take a change of its own TLS or SASL settings; None where it can, or the change is of something else."""
     if change.kind != ResourceType.BROKER or change.name != str(broker.config.node_id):
         return None
-    if not any("sasl." in name or (name.startswith(PREFIX) and ".ssl." in name) for name, _, _ in change.changes):
+    if not any("sasl." in name or "ssl." in name for name, _, _ in change.changes):
         return None
     try:
         after = settings_after(change, broker.metadata.config(ResourceType.BROKER, change.name))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -111,12 +111,10 @@ class BrokerTls:
             except ConfigError as error:
                 logger.error("event=tls-settings-not-taken note='the old ones stay' reason=%r", str(error))
 
-    def _changes(self, config: BrokerConfig) -> list[Callable[[], bool]]:
-        changes: list[Callable[[], bool]] = [
-            partial(terms.source.change, settings_of(config, listener)) for listener, terms in self._listeners.items()
-        ]
+    def _changes(self, config: BrokerConfig) -> Sequence[Callable[[], bool]]:
+        changes = [partial(_change, terms.source, config, listener) for listener, terms in self._listeners.items()]
         if self._peers is not None:
-            changes.append(partial(self._peers.change, settings_of(config, inter_broker_endpoint(config).listener)))
+            changes.append(partial(_change, self._peers, config, inter_broker_endpoint(config).listener))
         return changes
 
     def refresh(self) -> None:
@@ -164,3 +162,7 @@ def _certificate(settings: TlsSettings) -> bytes | None:
     except ConfigError:
         return None
     return None if keys is None else ssl.PEM_cert_to_DER_cert(certificates_in(keys.chain)[0])
+
+
+def _change(source: ContextSource, config: BrokerConfig, listener: str) -> bool:
+    return source.change(settings_of(config, listener))
