@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import ErrorCode, KafkaError, LogDirFailed
+from barnabas.errors import ErrorCode, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.protocol.records.batch import build_batch
 from barnabas.replication.followed import FollowedPartition
+from barnabas.replication.following import Following
 from barnabas.replication.partition import Partition
 from barnabas.replication.partitions import Partitions
 from barnabas.replication.replica import Replica
@@ -118,6 +121,24 @@ def test_the_time_until_a_flush_counts_for_who_takes_over_too(tmp_path: Path) ->
     followed.resume_flushing()
     assert scheduler.delays == [700, 700], "all is on the disk"
     partition.log.close()
+
+
+def test_what_was_taken_of_an_answer_before_the_disk_was_full_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, scheduler = open_log(tmp_path, TopicConfig(flush_messages=1)), Scheduler()
+    followed = FollowedPartition(log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
+
+    def takes_a_part(*_: object) -> None:
+        log.append_as_follower(batch(b"a"), now_ms=NOW_MS)
+        raise StorageExhausted("one", "there is no room")
+
+    monkeypatch.setattr(Following, "receive", takes_a_part)
+    answer: Any = SimpleNamespace(records=b"two batches")
+    with pytest.raises(StorageExhausted):
+        followed.receive(followed.position, answer, NOW_MS)
+    assert (followed.is_ready, scheduler.wanted) == (False, [followed])
+    scheduler.run(followed)
+    assert followed.is_ready
+    log.close()
 
 
 def test_who_leads_after_a_flush_of_who_followed_commits_it(tmp_path: Path) -> None:

@@ -78,11 +78,13 @@ class FollowedPartition(Partition):
         return self.following.position
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
-        """Take in the leader's answer to a fetch at `asked`; raises as `Following.receive`."""
+        """Take in the leader's answer to a fetch at `asked`; raises as `Following.receive`, perhaps with a part of it in the log."""
         log, end = self.log, self.log.log_end_offset
         start = log.log_start_offset
-        step = self.following.receive(asked, answer, now_ms)
-        self._follow_log(end, len(answer.records))
+        try:
+            step = self.following.receive(asked, answer, now_ms)
+        finally:
+            self._follow_log(end, len(answer.records))
         if log.log_start_offset > start:
             self.tell_log_start()
         return step

@@ -32,7 +32,7 @@ class Partitions:
         if found is None:
             found = self._by_name[partition.topic] = {}
             self._by_name_bytes[partition.topic.encode()] = found
-            self._by_id[partition.topic_id.bytes] = found
+        self._by_id[partition.topic_id.bytes] = found
         replaced = found.get(partition.index)
         self.offline_count += partition.is_offline - (replaced is not None and replaced.is_offline)
         found[partition.index] = partition

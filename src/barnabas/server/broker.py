@@ -372,6 +372,10 @@ class Broker:
             del self.garbage[garbage]
             report_later(self, self.loop.run_in_executor(self.io_threads, garbage.remove))
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
         self._take_config(config)

@@ -45,9 +45,9 @@ def test_leaders_move_from_a_broker_that_dies_and_back_to_it(cluster: Cluster) -
     cluster.restart(2)
     for number in range(6):
         assert code(alter(cluster, 1, 2, 3, partition=number)) is None
-    cluster.controller.commit(cluster.controller.core.balance_leaders(1))
+    cluster.controller.commit(cluster.controller.core.balance_leaders(1)[1])
     assert sum(state.leader == 2 for state in cluster.controller.core.image.topics["t"].partitions) == 1
-    cluster.controller.commit(cluster.controller.core.balance_leaders(1000))
+    cluster.controller.commit(cluster.controller.core.balance_leaders(1000)[1])
     assert all(state.leader == state.replicas[0] for state in cluster.controller.core.image.topics["t"].partitions)
     cluster.check()
 

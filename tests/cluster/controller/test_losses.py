@@ -177,7 +177,7 @@ def test_a_broker_is_gone_for_partitions_whose_log_is_on_a_disk_that_failed(clus
         (NO_LEADER, (2,)),  # nobody else has what was acknowledged
     ]
     assert code(alter(cluster, 1, 3, 2)) is ErrorCode.INELIGIBLE_REPLICA
-    controller.commit(controller.core.balance_leaders(10))
+    controller.commit(controller.core.balance_leaders(10)[1])
     assert controller.state("t", 0).leader == 1
     for kind, partition in ((ElectionType.PREFERRED, 0), (ElectionType.UNCLEAN, 2)):
         outcomes, _ = controller.core.elect_leaders(kind, [("t", partition)])

@@ -161,3 +161,25 @@ async def test_a_log_whose_old_folder_stays_is_not_moved_again(tmp_path: Path) -
         assert await alter(client, second) == 0
         await until(lambda: client.broker.moves.finished == 1)
         assert await client.fetch() == (0, [b"a"])
+
+
+async def test_a_broker_starts_though_the_disk_that_a_move_leaves_is_gone(tmp_path: Path) -> None:
+    first, leaving = tmp_path / "one", tmp_path / "two"
+    async with running([first, leaving], replica_alter_log_dirs_io_max_bytes_per_second=SLOW) as client:
+        assert await client.create(2, segment_bytes="1048576") == 0
+        (index,) = [p for p in range(2) if client.broker.logs.directory_of(TOPIC, p).path == leaving]
+        for _ in range(RECORDS):
+            assert await client.produce(b"x" * SIZE, index) == 0
+        wanted = AlterReplicaLogDir(path=str(first), topics=[AlterReplicaLogDirTopic(name=TOPIC, partitions=[index])])
+        answer = await client.ask((34, 2), AlterReplicaLogDirsRequest(dirs=[wanted]), AlterReplicaLogDirsResponse)
+        assert answer.results[0].partitions[0].error_code == 0
+        (target,) = [each for each in client.broker.logs.directories if each.path == first]
+        await until(lambda: bool(copies(target)))
+    files = FailingFiles()
+    files.fail(READS, leaving)
+    async with running([first, leaving], files) as client:
+        assert await client.fetch(index) == (STORAGE_ERROR, [])
+        assert await client.produce(b"other", 1 - index) == 0
+        assert copies(target), "what was copied is kept"
+    async with running([first, leaving]) as client:
+        assert (await client.fetch(index))[0] == 0

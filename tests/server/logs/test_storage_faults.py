@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,25 @@ async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
         await until(lambda: client.broker.partitions.offline_count == 0)
         assert await client.produce(b"a") == 0
         assert await client.fetch() == (0, [b"a"])
+
+
+async def test_a_log_for_which_there_was_no_room_at_the_start_either_is_made_once_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        files.fail(frozenset({"create", "make_directory"}), tmp_path, errno.ENOSPC)
+        assert await client.create() == 0
+        assert await client.produce(b"never") == STORAGE_ERROR
+        files.heal()
+        client.broker.hosting._unmade.clear()  # it stops before there is room
+    files.fail(frozenset({"make_directory"}), tmp_path, errno.ENOSPC)
+    async with running([tmp_path], files) as client:
+        assert await client.produce(b"never") == STORAGE_ERROR
+        files.heal()
+        await until(lambda: client.broker.partitions.offline_count == 0)
+        assert await client.produce(b"a") == 0
 
 
 async def test_a_failed_sync_acknowledges_nothing_and_stops_a_broker_with_one_directory(tmp_path: Path) -> None:

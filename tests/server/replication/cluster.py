@@ -15,8 +15,10 @@ from uuid import UUID
 
 from barnabas.cluster.membership.changes import config_instructions, replica_instructions
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage, PartitionState, Topic
+from barnabas.cluster.metadata.records import CLUSTER, encode
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter
 from barnabas.cluster.planning.leadership import Policy
+from barnabas.cluster.store.interface import ABSENT, Put
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.error_codes import ErrorCode
@@ -109,6 +111,7 @@ class Cluster:
             }
         )
         store = MemoryStore(MemoryTree())
+        store.commit([Put(CLUSTER, encode({"id": "test"}), ABSENT)])  # none that is new: what topics there are is told by hand
         broker = Broker(config, asyncio.get_running_loop(), Surroundings(open_store=lambda _: store))
         broker.isr._peers = self.controller  # type: ignore[assignment]  # has what is asked of them
         await broker.start()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import ssl
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.config.broker import BrokerConfig
+from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -18,7 +21,10 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.server import maintenance
+from barnabas.server.tls.listeners import settings_of
 from barnabas.testing.certificates import HOSTS, Certificates
+from barnabas.tls.contexts import server_context
+from barnabas.tls.pem import certificates_in
 from tests.server.in_process import Client, running
 from tests.waiting import until
 
@@ -153,3 +159,51 @@ async def test_certificates_change_under_load_and_nothing_is_lost(tmp_path: Path
         assert partition is not None
         assert partition.log.log_end_offset == rounds * 200
         assert client.broker.tls.of("SSL").source.generation > 2
+
+
+async def test_the_other_way_to_change_settings_is_looked_at_as_well(tmp_path: Path, certificates: Certificates) -> None:
+    async with running([tmp_path / "data"], None, None, **settings(certificates, certificates.broker.combined)) as client:
+        for name, value in ((LOCATION, str(tmp_path / "missing")), ("ssl.enabled.protocols", "TLSv1.7")):
+            config = legacy.AlterableConfig(name=name, value=value)
+            resource = legacy.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[config])
+            answer = await client.ask((33, 2), legacy.AlterConfigsRequest(resources=[resource]), legacy.AlterConfigsResponse)
+            assert answer.responses[0].error_code == INVALID_REQUEST, name
+
+
+async def test_a_store_that_is_gone_keeps_no_broker_from_its_start(tmp_path: Path, certificates: Certificates) -> None:
+    """It was set while the broker ran; what it is started with stands in, so that it can be set again."""
+    (tmp_path / "stores").mkdir()
+    new = reissued(certificates, tmp_path / "stores")
+    given = settings(certificates, certificates.broker.combined)
+    async with running([tmp_path / "data"], None, None, **given) as client:
+        assert await alter(client, {LOCATION: str(new)}) == (0, "")
+        changed, writer = await serial_of(client, certificates)
+        writer.transport.abort()
+    new.unlink()
+    async with running([tmp_path / "data"], None, None, **given) as client:
+        first, writer = await serial_of(client, certificates)
+        writer.transport.abort()
+        assert first != changed
+        assert await alter(client, {LOCATION: None}) == (0, "")
+
+
+def test_each_certificate_of_a_trust_store_is_believed(certificates: Certificates) -> None:
+    """A client's own certificate stands there, and not the authority's."""
+    near, far = ssl.MemoryBIO(), ssl.MemoryBIO()
+    own = certificates.client("pinned")
+    given = {**certificates.broker_settings, "ssl.client.auth": "required", "ssl.truststore.type": "PEM"}
+    given |= {"ssl.truststore.certificates": certificates_in(own.combined.read_text())[0]}
+    given = {name: value for name, value in given.items() if not name.startswith("ssl.truststore.loc")}
+    at_server = server_context(settings_of(BrokerConfig.from_properties(given)[0], "SSL"))
+    at_client = ssl.create_default_context(cafile=certificates.ca_file)
+    at_client.load_cert_chain(own.combined)
+    server = at_server.wrap_bio(near, far, server_side=True)
+    client = at_client.wrap_bio(far, near, server_hostname="localhost")
+    ends = {server, client}
+    for _ in range(10):
+        for end in (server, client):
+            with suppress(ssl.SSLWantReadError):
+                if end in ends:
+                    end.do_handshake()
+                    ends.discard(end)
+    assert ends == set()

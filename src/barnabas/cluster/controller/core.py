@@ -108,13 +108,13 @@ class Controller(EveryBroker):
         planner.finish()
         return plan.build()
 
-    def balance_leaders(self, limit: int) -> Plan:
-        """Give up to `limit` partitions back to their preferred leaders."""
+    def balance_leaders(self, limit: int) -> tuple[int, Plan]:
+        """Give up to `limit` partitions back to their preferred leaders; how many, which may be fewer than there are to give back."""
         plan = self._new_plan()
         planner = self._partitions(plan)
-        planner.balance(limit)
+        moved = planner.balance(limit)
         planner.finish()
-        return plan.build()
+        return moved, plan.build()
 
     def alter_partitions(
         self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]

@@ -25,6 +25,7 @@ from barnabas.protocol.values import ALL_BROKERS, NO_CONTROLLER, ResourceType
 
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
+FORGOTTEN_AT_ONCE = 1_000  # deleted topics; a commit has a largest size
 
 
 class EveryBroker(ControllerState):
@@ -128,9 +129,9 @@ class EveryBroker(ControllerState):
     # Logs of topics that are gone
 
     def forget_deleted_topics(self) -> Plan:
-        """No log of them is left on this broker; each broker says so for itself, controller or not."""
+        """No log of them is left on this broker; each broker says so for itself, controller or not. Of many it is some in each plan."""
         plan = PlanBuilder(self.versions)
-        self._forget(plan, self.broker_id, self.deleted_topics)
+        self._forget(plan, self.broker_id, sorted(self.deleted_topics)[:FORGOTTEN_AT_ONCE])
         return plan.build()
 
     def _forget(self, plan: PlanBuilder, broker_id: int, topic_ids: Iterable[UUID]) -> None:

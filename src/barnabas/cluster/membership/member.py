@@ -293,9 +293,9 @@ class Member(Turns):
         return mine is not None and mine.state is BrokerState.FENCED and not self._core.has_old_duties
 
     def _next_step(self) -> Plan | None:
-        """The next thing to be written: what this broker has to say of itself comes first."""
+        """The next thing to be written: what this broker has to say of itself comes first, then what others wait for."""
         own = None if self._registration is None or self._is_leaving else self._say_own(self._registration)
-        return own or self._forget_deletions() or self._do_for_others()
+        return own or self._do_for_others() or self._forget_deletions()
 
     def _say_own(self, registration: BrokerRegistration) -> Plan | None:
         core, mine = self._core, self._own_registration

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Command, NotController, R
@@ -56,13 +57,18 @@ class Turns(FollowedStore):
 
     async def balance(self) -> None:
         """Give partitions back to their preferred leaders, where this broker is controller."""
-        if self.is_controller:
+        left = BALANCED_AT_ONCE
+        while left > 0 and self.is_controller:
             try:
-                await self._do(lambda: (None, self._core.balance_leaders(BALANCED_AT_ONCE)), as_controller=True)
+                moved = await self._do(partial(self._core.balance_leaders, left), as_controller=True)
             except NotController:
                 return
             except KafkaError as error:  # the next time will do
                 logger.warning("event=leaders-not-balanced error=%r", str(error))
+                return
+            if not moved:
+                return
+            left -= moved
 
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
         """Carry out a command to the end, even when who asked for it went away."""

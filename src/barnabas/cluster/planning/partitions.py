@@ -131,18 +131,32 @@ class PartitionPlanner:
             changed |= self._put(topic.name, number, after)
         return changed
 
-    def balance(self, limit: int) -> None:
-        """Give partitions back to their preferred leaders, at most `limit` of them."""
+    def balance(self, limit: int) -> int:
+        """Give partitions back to their preferred leaders, at most `limit` of them and what one plan takes; how many."""
+        chunks = rewritten = moved = 0
         for topic in self.image.topics.values():
-            for number, state in enumerate(topic.partitions):
-                if state.leader in {state.replicas[0], NO_LEADER}:
-                    continue
-                if limit == 0:
-                    return
-                electorate = self.electorate.of_partition(topic.topic_id, number)
-                after = elect_preferred(state, electorate, self._policy_of(topic.name))
-                if after is not None and not state.is_moving:
-                    limit -= self._put(topic.name, number, after)
+            for start in range(0, len(topic.partitions), CHUNK):
+                found = self._balance_chunk(topic, start, limit - moved)
+                if found:
+                    moved += found
+                    chunks += 1
+                    rewritten += min(CHUNK, len(topic.partitions) - start)
+                if moved == limit or chunks == MAX_CHUNKS_PER_PLAN or rewritten >= MAX_REWRITTEN_PER_PLAN:
+                    return moved
+        return moved
+
+    def _balance_chunk(self, topic: Topic, start: int, limit: int) -> int:
+        moved = 0
+        for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
+            if moved == limit:
+                break
+            if state.leader in {state.replicas[0], NO_LEADER} or state.is_moving:
+                continue
+            electorate = self.electorate.of_partition(topic.topic_id, number)
+            after = elect_preferred(state, electorate, self._policy_of(topic.name))
+            if after is not None:
+                moved += self._put(topic.name, number, after)
+        return moved
 
     def forget_eligible(self, topic: Topic, minimum: int) -> None:
         """min.insync.replicas changed: from now on records may be acknowledged that eligible and last known ones do not have.

@@ -83,6 +83,8 @@ class Hosting:
             found = self._make(topic.name, index, topic.topic_id, config)
         if found is None:
             self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
+            is_leader = state.leader == self._broker.config.broker_id
+            self._retry(CreateLog(topic.name, index, topic.topic_id, config, state.leader_epoch, is_leader))
         else:
             self._host(found, self._believed(state))
         return True
@@ -126,10 +128,14 @@ class Hosting:
 
     # Instructions
 
-    async def create(self, instructions: Sequence[CreateLog]) -> None:
-        """Make logs, and host the partitions."""
+    async def create(self, instructions: Sequence[CreateLog], *, again: bool = False) -> None:
+        """Make logs, and host the partitions.
+
+        Args:
+            again: they are here already, without a log, and may go meanwhile.
+        """
         with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
-            await self._create_all(instructions)
+            await self._create_all(instructions, again=again)
 
     async def remove(self, instructions: Sequence[DeleteLog]) -> None:
         """Host these no more; see `removing`."""
@@ -170,11 +176,14 @@ class Hosting:
         """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
         await self._removing.close()
 
-    async def _create_all(self, instructions: Sequence[CreateLog]) -> None:
+    async def _create_all(self, instructions: Sequence[CreateLog], *, again: bool) -> None:
         broker = self._broker
         outcomes = await make_logs(broker, instructions)
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
-            if isinstance(made, StorageError):
+            if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
+                if not isinstance(made, StorageError):
+                    broker.logs.delete(wanted.topic, wanted.partition).remove()
+            elif isinstance(made, StorageError):
                 broker.faults.report(made)
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
                 if isinstance(made, LogDirFailed) and broker.member is not None:
@@ -193,14 +202,19 @@ class Hosting:
             self._broker.loop.call_later(RETRY_MS / 1000, self._retry_all)
 
     def _retry_all(self) -> None:
+        broker = self._broker
+        if not broker.ready and not broker.is_stopping:
+            broker.loop.call_later(RETRY_MS / 1000, self._retry_all)
+            return
         unmade, self._unmade = self._unmade, []
-        wanted = []
-        for each in unmade:
-            found = self._broker.partitions.get(each.topic, each.partition)
-            if found is not None and found.is_offline and found.topic_id == each.topic_id:
-                wanted.append(each)
-        if wanted and self._broker.ready:
-            report_later(self._broker, asyncio.ensure_future(self.create(wanted)))
+        wanted = [each for each in unmade if self._is_unmade(each)]
+        if wanted and broker.ready:
+            report_later(broker, asyncio.ensure_future(self.create(wanted, again=True)))
+
+    def _is_unmade(self, wanted: CreateLog) -> bool:
+        """Whether the partition is still here without its log."""
+        found = self._broker.partitions.get(wanted.topic, wanted.partition)
+        return found is not None and found.is_offline and found.topic_id == wanted.topic_id
 
     def _state(self, wanted: CreateLog) -> PartitionState:
         """Who leads a replica that was just made, as far as is known here."""

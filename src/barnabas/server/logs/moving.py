@@ -142,7 +142,10 @@ class Moves:
         """Begin again what the last stop or crash interrupted."""
         logs = self._broker.logs
         for key, directory in list(logs.interrupted.items()):
-            is_there = self._broker.partitions.get(*key) is not None and logs.directory_of(*key).failure is None
+            partition = self._broker.partitions.get(*key)
+            if partition is not None and partition.is_offline:
+                continue  # its log is in a directory that failed: what was copied stays for a start with that
+            is_there = partition is not None and logs.directory_of(*key).failure is None
             if is_there and directory.failure is None and logs.directory_of(*key) is not directory:
                 self._begin(key, directory)
             else:

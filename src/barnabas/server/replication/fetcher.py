@@ -20,6 +20,7 @@ from barnabas.errors import BarnabasError, ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.fetch import FetchResponse, PartitionData, ReplicaState
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, Position
+from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH
 from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.leader_session import LeaderSession
 
@@ -53,6 +54,7 @@ class Fetcher:
             request_timeout_ms=max(config.replica_socket_timeout_ms, 2 * config.replica_fetch_wait_max_ms),
         )
         self._session = LeaderSession()
+        self._broker_epoch = UNKNOWN_BROKER_EPOCH
         self._partitions: dict[FollowedPartition, None] = {}
         self._pauses: dict[FollowedPartition, int] = {}  # how long the last one was, in milliseconds
         self._held_back: set[FollowedPartition] = set()  # by a throttle, each with a timer
@@ -153,7 +155,9 @@ class Fetcher:
         broker = self._broker
         config = broker.config
         own = broker.metadata.brokers.get(config.broker_id)
-        replica = ReplicaState(replica_id=config.broker_id, replica_epoch=-1 if own is None else own.epoch)
+        if own is not None:  # else the one that it had: none would be taken for any
+            self._broker_epoch = own.epoch
+        replica = ReplicaState(replica_id=config.broker_id, replica_epoch=self._broker_epoch)
         number, request = self._session.next_request(replica, partition_max_bytes=config.replica_fetch_max_bytes)
         request.max_wait_ms = config.replica_fetch_wait_max_ms
         request.min_bytes = config.replica_fetch_min_bytes

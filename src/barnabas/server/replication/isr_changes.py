@@ -32,7 +32,7 @@ from barnabas.protocol.messages.alter_partition import (
     RequestTopicData,
     ResponsePartitionData,
 )
-from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH, IsrChange
+from barnabas.replication.in_sync import IsrChange
 from barnabas.server.cluster.peers import peers_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class IsrChanges:
 
     def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
         registered = self._broker.metadata.brokers.get(replica_id)
-        if registered is None or not registered.is_active or broker_epoch not in (registered.epoch, UNKNOWN_BROKER_EPOCH):
+        if registered is None or not registered.is_active or broker_epoch != registered.epoch:
             return False
         return not registered.offline or partition not in registered.offline.get(topic_id, ())
 
