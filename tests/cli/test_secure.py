@@ -46,7 +46,9 @@ def test_the_first_start_makes_all_that_is_needed_and_the_next_one_takes_it(comm
         assert command("acl", "add", "--principal", "User:alice", "--operation", "read", "--topic", "t", *as_admin).code == 0
         read = command(*reading)
         assert read.out == b"hello\n", read.err
-        assert command("produce", "t", *as_alice, stdin=b"no\n").code == 1
+        for more in ((), ("--idempotence",)):
+            refused = command("produce", "t", *as_alice, *more, stdin=b"no\n")
+            assert (refused.code, "AUTHORIZATION_FAILED" in refused.err) == (1, True), refused.err
         assert password not in broker.log
         with pytest.raises(Exception, match="Failed to get metadata"):
             AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}).list_topics(timeout=1)

@@ -22,10 +22,11 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from barnabas.errors import MalformedMessage
+from barnabas.limits import MAX_STRING_BYTES
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import ZERO_UUID, Message
 from barnabas.protocol.messages import APIS
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 CASES = [
     (module, kind, version)
@@ -139,3 +140,14 @@ def test_an_array_longer_than_the_bytes_left_is_refused_before_it_is_made() -> N
 def test_unknown_tagged_fields_are_skipped() -> None:
     plain = bytes(encode(MetadataRequest(topics=None), 12))
     assert decode(MetadataRequest, 12, plain[:-1] + b"\x01\x63\x03abc") == MetadataRequest(topics=None)
+
+
+@pytest.mark.parametrize("size", [MAX_STRING_BYTES, MAX_STRING_BYTES + 1])
+def test_a_string_is_no_longer_where_its_length_is_a_varint(size: int) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * size)])
+    data = bytes(encode(request, 9))
+    if size <= MAX_STRING_BYTES:
+        assert decode(MetadataRequest, 9, data) == request
+        return
+    with pytest.raises(MalformedMessage, match=f"name has {size} bytes, and a string has {MAX_STRING_BYTES} at most"):
+        decode(MetadataRequest, 9, data)

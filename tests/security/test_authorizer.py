@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas import limits
 from barnabas.security.acls import (
     AUDIT_TOPIC,
     CLUSTER,
@@ -24,6 +25,7 @@ from barnabas.security.acls import (
     acl_key,
 )
 from barnabas.security.authorizer import Authorizer, Session, covers_host, membership
+from barnabas.server.authorization.control import Access, AccessControl
 
 ALICE = Session("User:alice", "10.1.2.3")
 BOB = Session("User:bob", "10.1.2.3")
@@ -304,3 +306,11 @@ def test_a_long_name_is_looked_at_once_for_each_length_of_prefixes() -> None:
     assert Name.looks == 2
     authorizer.remove(prefixes[2])
     assert not authorizer.is_allowed(ALICE, Operation.READ, Resource(ResourceType.TOPIC, Name("long")))
+
+
+def test_a_decision_about_a_long_name_is_not_remembered() -> None:
+    control = AccessControl(frozenset(), allow_if_no_acl=True)
+    access = Access(ALICE, control._authorizer)
+    for size in (limits.MAX_REMEMBERED_NAME, limits.MAX_REMEMBERED_NAME + 1):
+        assert access.allows_topic(Operation.READ, "x" * size)
+    assert [len(name) for _, _, name in access._decided] == [limits.MAX_REMEMBERED_NAME]

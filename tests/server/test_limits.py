@@ -17,8 +17,13 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.server.connection import _cost
 from barnabas.server.listeners import ConnectionLimits
+from barnabas.server.outbox import Copied
 from barnabas.server.receiver import Receiver
+from barnabas.storage.files import OsFiles
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.trust import Trust
 from barnabas.testing import Broker
 from tests.server import in_process
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
@@ -298,3 +303,9 @@ async def test_answers_behind_one_that_waits_are_bounded_in_bytes(tmp_path: Path
 async def until_some(find: Callable[[], list[Any]]) -> Any:
     await until(lambda: bool(find()))
     return find()[0]
+
+
+def test_a_piece_of_a_file_that_waits_counts_for_its_descriptor() -> None:
+    region = FileRegion(0, 0, 5, 0, Trust(OsFiles(), 0, lambda: 0))
+    assert _cost(region) == limits_module.HELD_REGION_BYTES
+    assert [_cost(b"four"), _cost(Copied(b"fiver"))] == [4, 5]

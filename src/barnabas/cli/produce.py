@@ -91,7 +91,12 @@ class Sender:
         """Wait for all confirmations; raises Failure where some are missing. After a failure nothing leaves that has not left yet."""
         if self.failed:
             self.producer.purge(in_queue=True, in_flight=False)
-        left = self.producer.flush()
+        try:
+            left = self.producer.flush()
+        except self.refusals as error:  # of an idempotent producer, which may go on no more
+            raise Failure(f"topic {self.topic}: {reason_of(error)}") from error
+        except SystemError as error:  # a report that comes behind that finds its exception set
+            raise Failure(f"topic {self.topic}: {reason_of(error.__cause__)}") from error
         if self.failed or left:
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
 
@@ -127,9 +132,7 @@ class Sender:
 @compression_option
 @acks_option
 @click.option(
-    "--idempotence/--no-idempotence",
-    default=None,
-    help="Let the broker drop what a retry repeats, and keep the order.  [default: with --acks all]",
+    "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
 )
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Records a second at most.")
 @connection_options
@@ -151,7 +154,7 @@ def produce(
     keep_partitions: bool,
     compression: str,
     acks: str,
-    idempotence: bool | None,
+    idempotence: bool,
     rate: float | None,
 ) -> None:
     """Write records to TOPIC, one for each line of standard input or of the FILEs.
@@ -171,7 +174,9 @@ def produce(
     fixed_headers = [(name, value.encode()) for name, value in (parse_pair(header, "--header") for header in headers)]
     fix = _fixer(key, fixed_headers, partition, drop_partitions=format_name == "json" and not keep_partitions)
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
-    settings["enable.idempotence"] = acks == "all" if idempotence is None else idempotence
+    settings["enable.idempotence"] = idempotence
+    if not idempotence:
+        settings["max.in.flight"] = 1  # a batch that is sent again comes behind no later one
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     with ExitStack() as stack:
         if tombstone:
@@ -199,11 +204,11 @@ def _send_all(
     from confluent_kafka import KafkaException
 
     # Reports of success cost a call each, so they are asked for only where their offsets are shown.
-    reports: list[Callable[..., None]] = []
+    senders: list[Sender] = []
     settings["delivery.report.only.error"] = not with_offsets
-    settings["on_delivery"] = lambda error, message: reports[0](error, message)
+    settings["on_delivery"] = lambda error, message: senders[0].receive_report(error, message)
     sender = Sender(connection.producer(settings), topic, (KafkaException,))
-    reports.append(sender.receive_report)
+    senders.append(sender)
     try:
         with interrupted_by_sigterm():
             for record in records:

@@ -58,7 +58,7 @@ class KeySet:
                 try:
                     self._keys.append(_Key(each.get("kid"), PyJWK(each, algorithm=algorithms[0]).key, algorithms))
                 except (PyJWTError, ValueError, TypeError) as error:
-                    logger.warning("event=key-passed-over key=%r error=%s", each.get("kid"), type(error).__name__)
+                    logger.warning("event=key-passed-over key=%r error=%r", each.get("kid"), type(error).__name__)
                     unusable = error
         if unusable is not None and not self._keys:
             raise BadKeys(f"no key that can be read ({type(unusable).__name__})") from unusable

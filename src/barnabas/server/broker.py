@@ -220,6 +220,8 @@ class Broker:
         try:
             self.tls.open(self.config)
         except ConfigError as error:
+            if self.config.texts == self.controller.static.texts:
+                raise
             logger.error("event=tls-settings-not-taken note='those of the start stand in' reason=%r", str(error))
             self.tls.open(self.controller.static)
 
