@@ -98,6 +98,21 @@ def test_a_broker_that_shuts_down_leads_nothing_when_it_goes(cluster: Cluster) -
     assert cluster.controller.state("single").isr == (2,)
 
 
+def test_who_comes_into_sync_with_a_leader_that_shuts_down_takes_over(cluster: Cluster) -> None:
+    cluster.create(NewTopic("t", assignments=[(0, (2, 3))]))
+    cluster.kill(3)
+    cluster.restart(3)
+    node = cluster.nodes[2]
+    node.reload()
+    node.commit(node.core.change_own_state(BrokerState.SHUTTING_DOWN))
+    cluster.controller.settle()
+    assert (cluster.controller.state().leader, cluster.controller.state().isr) == (2, (2,))
+    assert code(alter(cluster, 2, 3)) is None
+    cluster.controller.settle()
+    assert (cluster.controller.state().leader, cluster.controller.state().isr) == (3, (3,))
+    cluster.check()
+
+
 def test_new_partitions_avoid_brokers_that_leave(cluster: Cluster) -> None:
     node = cluster.nodes[3]
     node.reload()

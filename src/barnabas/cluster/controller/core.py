@@ -119,9 +119,17 @@ class Controller(EveryBroker):
     def alter_partitions(
         self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]
     ) -> tuple[list[PartitionOutcome], Plan]:
-        """A leader says who is in sync with it; raises KafkaError(STALE_BROKER_EPOCH)."""
+        """A leader says who is in sync with it; raises KafkaError(STALE_BROKER_EPOCH).
+
+        Where the leader is about to stop, who comes into sync may lead in its place: its topics are settled once more.
+        """
         plan = self._new_plan()
-        return self._partitions(plan).alter(leader, broker_epoch, requests), plan.build()
+        planner = self._partitions(plan)
+        outcomes = planner.alter(leader, broker_epoch, requests)
+        if leader not in planner.electorate.active:
+            topics = (self.image.topic_name(request.topic_id) for request in requests)
+            self._unsettled = list(dict.fromkeys((*self._unsettled, *(name for name in topics if name is not None))))
+        return outcomes, plan.build()
 
     def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> tuple[list[PartitionOutcome], Plan]:
         """For None, all partitions are meant, and only those are answered for that needed it."""
