@@ -151,6 +151,23 @@ def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted
     logs.close()
 
 
+def test_a_folder_that_a_deleted_topic_left_is_not_taken_for_that_of_the_next() -> None:
+    disk = Disk(Random(1))
+    disk.make_durable(HOME)
+    files = FaultyFiles(disk)
+    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
+    retired = logs.retire("t", 0)
+    files.faults.arm(Operation.RENAME, errno=errno.ENOSPC)
+    with pytest.raises(StorageExhausted):
+        logs.rename_folders([retired])
+    retired.garbage.close()
+    made = logs.create("t", 0, UUID(int=7), TopicConfig())
+    assert (made.topic_id, made.log_end_offset) == (UUID(int=7), 0)
+    assert sum(name.endswith("-stray") for name in files.list_directory(HOME)) == 1
+    logs.close()
+
+
 def test_no_second_folder_is_made_for_a_name_that_a_failed_directory_has() -> None:
     disk = Disk(Random(1))
     folders = [Path("/one"), Path("/two")]

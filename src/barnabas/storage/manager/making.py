@@ -111,8 +111,13 @@ class MakingLogs(LogOffsets):
             self._unforgotten.discard((home.path, key))
         folder = home.path / f"{key[0]}-{key[1]}"
         was_there = self._files.exists(folder)
+        open_it = partial(self._open, key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
         try:
-            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+            opened = open_it()
+            if opened.topic_id != topic_id:  # of a topic that was deleted, when the disk did not let its folder be renamed
+                self._set_aside(key, opened, home)
+                opened = open_it()
+            return opened
         except StorageError:
             if not was_there:
                 self._remove_unmade(folder)
