@@ -246,7 +246,7 @@ class Broker:
             boot_id=None if self.member is None else self.surroundings.boot_id(),
             first_has_metadata=self.member is None,
         )
-        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs)
         self._opened |= Opened.LOGS
         if self.member is None:
             store = self.surroundings.open_store(directories[0])

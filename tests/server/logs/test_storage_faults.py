@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.errors import ErrorCode, LogDirFailed
+from barnabas.errors import ErrorCode, LogDirFailed, StorageExhausted
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.server import maintenance
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
@@ -76,6 +76,26 @@ async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
         assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
         assert await client.produce(b"b") == 0
         assert (await client.fetch(offset=9)) == (0, [b"b"])
+
+
+async def test_a_full_directory_keeps_no_other_s_records_from_being_deleted(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path / "one", tmp_path / "two"], files) as client:
+        assert await client.create(2) == 0
+        broker = client.broker
+        homes = [broker.logs.directory_of(TOPIC, index).path for index in range(2)]
+        assert homes[0] != homes[1]
+        logs = [broker.partitions.require(TOPIC, index).log for index in range(2)]
+        for index, log in enumerate(logs):
+            assert await client.produce(b"v", index) == 0
+            log.delete_records_before(1)
+        files.fill(homes[0])
+        await broker.log_starts.keep([logs[1]])
+        with pytest.raises(StorageExhausted):
+            await broker.log_starts.keep(logs)
+        assert not logs[0].is_written_down
+        assert logs[1].is_written_down
+        files.heal()
 
 
 async def test_retention_that_comes_to_a_deleted_log_leaves_it_alone(tmp_path: Path) -> None:

@@ -1,23 +1,28 @@
 """Where logs begin, written down for those who promise that nothing below comes back: DeleteRecords, and followers to their leaders.
 
-Rule: one run serves all who ask while another is under way; a log is told of its start as it was when its caller asked.
+Rules
+  1. One run serves all who ask while another is under way; a log is told of its start as it was when its caller asked.
+  2. A directory that cannot be written to is a failure for the logs that lie there, and for no others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Executor
 
+from barnabas.errors import StorageError
 from barnabas.server.grouped import GroupedJob
 from barnabas.storage.log import Log
+from barnabas.storage.manager import LogManager
 
 
 class LogStarts(GroupedJob):
     """Writes the checkpoints of all logs' starts, in one run for all who wait."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, checkpoint: Callable[[], None]) -> None:
-        super().__init__(loop, threads, checkpoint)
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, logs: LogManager) -> None:
+        super().__init__(loop, threads, logs.checkpoint_log_start_offsets)
+        self._logs = logs
 
     async def keep(self, logs: Iterable[Log]) -> None:
         """Return when the starts of these logs are on the disk.
@@ -26,6 +31,10 @@ class LogStarts(GroupedJob):
             StorageError: they could not be written.
         """
         marks = [(log, log.start_mark) for log in logs]
-        await self.done()
+        try:
+            await self.done()
+        except StorageError:
+            if any(str(log.directory.parent) in self._logs.starts_unwritten_in for log, _ in marks):
+                raise
         for log, mark in marks:
             log.start_written(mark)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from barnabas.errors import LogDirFailed, StorageError
+from barnabas.errors import LogDirFailed, StorageError, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 class LogOffsets(LogHomes):
     """What is written down of logs beside them."""
+
+    starts_unwritten_in: frozenset[str] = frozenset()  # the directories in which the last `checkpoint_log_start_offsets` failed
 
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
@@ -42,15 +44,16 @@ class LogOffsets(LogHomes):
             StorageError: the first that could not be written; the others are.
         """
         overstated = [entry for entry in list(self._logs.values()) if entry.is_overstated]
-        failures: list[LogDirFailed] = []
+        failures: list[StorageError] = []
         for entry in overstated:
             try:
                 entry.sync_cut()
             except LogDirFailed as error:
                 failures.append(error)
         if overstated:
-            self.checkpoint_recovery_points()
-        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+            failures += self._try_checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
+        failures += self._try_checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+        self.starts_unwritten_in = frozenset(each.path for each in failures if isinstance(each, LogDirFailed | StorageExhausted))
         if failures:
             raise failures[0]
 
@@ -98,6 +101,12 @@ class LogOffsets(LogHomes):
         Raises:
             StorageError: the first that could not be written; the others are.
         """
+        failures = self._try_checkpoint(name, gather)
+        if failures:
+            raise failures[0]
+
+    def _try_checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> list[StorageError]:
+        """As `_checkpoint`; one error for each directory where it could not be written."""
         failures: list[StorageError] = []
         with self._checkpoint_lock:
             offsets = gather()
@@ -106,8 +115,7 @@ class LogOffsets(LogHomes):
                     self._write(directory, name, offsets)
                 except StorageError as error:
                     failures.append(error)
-        if failures:
-            raise failures[0]
+        return failures
 
     def _write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         directory.write(name, {key: offset for key, offset in offsets.items() if self._is_told(directory, key)})
