@@ -33,9 +33,7 @@ def test_what_coordinators_keep_is_made_again_after_it_was_deleted() -> None:
     with Broker(config={"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}) as broker:
         client = Client(broker, "t").create()
         for group in ("before", "after"):
-            consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
-            consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
-            consumer.close()
+            _commit(broker, group, 0)
             producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": group})
             producer.init_transactions(WAIT_S)
             producer.begin_transaction()
@@ -44,7 +42,6 @@ def test_what_coordinators_keep_is_made_again_after_it_was_deleted() -> None:
             if group == "before":
                 for deleted in client.admin.delete_topics(TOPICS[:2]).values():
                     deleted.result(WAIT_S)
-        assert client.admin.list_consumer_groups().result(WAIT_S).valid
         names = [each.group_id for each in client.admin.list_consumer_groups().result(WAIT_S).valid]
         assert names == ["after"]
 
@@ -52,11 +49,24 @@ def test_what_coordinators_keep_is_made_again_after_it_was_deleted() -> None:
 def test_more_partitions_of_an_internal_topic_are_coordinated_at_once() -> None:
     with Broker(config={"offsets.topic.num.partitions": 1}) as broker:
         client = Client(broker, "t").create()
-        for groups in (["first"], [f"g{number}" for number in range(8)]):
-            for group in groups:
-                consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
-                consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
-                consumer.close()
-            (grown,) = client.admin.create_partitions([NewPartitions(TOPICS[0], 4)]).values() if groups == ["first"] else (None,)
-            if grown is not None:
-                grown.result(WAIT_S)
+        _commit(broker, "first", 7)
+        client.admin.create_partitions([NewPartitions(TOPICS[0], 4)])[TOPICS[0]].result(WAIT_S)
+        groups = [f"g{number}" for number in range(8)]
+        for group in groups:
+            _commit(broker, group, 7)
+        listed = client.admin.list_consumer_groups().result(WAIT_S).valid
+        assert sorted(each.group_id for each in listed) == ["first", *groups]
+        assert [_committed(broker, group) for group in groups] == [7] * 8
+
+
+def _commit(broker: Broker, group: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+    consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def _committed(broker: Broker, group: str) -> int:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+    (found,) = consumer.committed([TopicPartition("t", 0)], WAIT_S)
+    consumer.close()
+    return found.offset

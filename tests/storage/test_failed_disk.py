@@ -124,12 +124,8 @@ def test_garbage_that_does_not_go_is_a_fault_of_its_directory_and_goes_the_next_
 
 
 def test_a_log_for_which_there_was_no_room_leaves_no_folder_behind() -> None:
-    disk = Disk(Random(1))
     folders = [Path("/one"), Path("/two")]
-    for folder in folders:
-        disk.make_durable(folder)
-    files = FaultyFiles(disk)
-    logs = LogManager(folders, files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    files, logs = _logs_on(folders)
     files.faults.arm(Operation.WRITE, errno=errno.ENOSPC)
     with pytest.raises(StorageExhausted):
         logs.create("t", 0, TOPIC_ID, TopicConfig())
@@ -139,10 +135,7 @@ def test_a_log_for_which_there_was_no_room_leaves_no_folder_behind() -> None:
 
 
 def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted() -> None:
-    disk = Disk(Random(1))
-    disk.make_durable(HOME)
-    files = FaultyFiles(disk)
-    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    files, logs = _logs_on([HOME])
     append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
     logs.checkpoint_recovery_points()
     files.faults.arm(Operation.READ)
@@ -152,10 +145,7 @@ def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted
 
 
 def test_a_folder_that_a_deleted_topic_left_is_not_taken_for_that_of_the_next() -> None:
-    disk = Disk(Random(1))
-    disk.make_durable(HOME)
-    files = FaultyFiles(disk)
-    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    files, logs = _logs_on([HOME])
     append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
     retired = logs.retire("t", 0)
     files.faults.arm(Operation.RENAME, errno=errno.ENOSPC)
@@ -169,12 +159,8 @@ def test_a_folder_that_a_deleted_topic_left_is_not_taken_for_that_of_the_next() 
 
 
 def test_no_second_folder_is_made_for_a_name_that_a_failed_directory_has() -> None:
-    disk = Disk(Random(1))
     folders = [Path("/one"), Path("/two")]
-    for folder in folders:
-        disk.make_durable(folder)
-    files = FaultyFiles(disk)
-    logs = LogManager(folders, files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    files, logs = _logs_on(folders)
     logs.create("t", 0, TOPIC_ID, TopicConfig())
     home = logs.directory_of("t", 0)
     logs.fail(LogDirFailed(str(home.path), "the disk does not work"))
@@ -185,10 +171,7 @@ def test_no_second_folder_is_made_for_a_name_that_a_failed_directory_has() -> No
 
 
 def test_a_deleted_log_whose_folder_stays_can_be_closed() -> None:
-    disk = Disk(Random(1))
-    disk.make_durable(HOME)
-    files = FaultyFiles(disk)
-    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    files, logs = _logs_on([HOME])
     append(logs.create("t", 0, TOPIC_ID, TopicConfig(segment_bytes=300)), b"a" * 100)
     retired = logs.retire("t", 0)
     files.faults.arm(Operation.RENAME)
@@ -197,3 +180,12 @@ def test_a_deleted_log_whose_folder_stays_can_be_closed() -> None:
     retired.garbage.close()
     logs.close()
     assert files.open_count == 0
+
+
+def _logs_on(folders: list[Path]) -> tuple[FaultyFiles, LogManager]:
+    """The logs of a broker in folders of a disk that has nothing yet, and the disk's faults."""
+    disk = Disk(Random(1))
+    for folder in folders:
+        disk.make_durable(folder)
+    files = FaultyFiles(disk)
+    return files, LogManager(folders, files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")

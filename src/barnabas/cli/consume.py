@@ -107,9 +107,8 @@ class ByGroup:
 
         if self.commit:
             last = {(m.topic(), m.partition()): m.offset() + 1 for m in messages}
-            ours = {
-                where: offset for where, offset in last.items() if where in (self.assigned or ())
-            }  # others read the rest again
+            # What was taken away meanwhile is for its owner to commit, who reads it again.
+            ours = {where: offset for where, offset in last.items() if where in (self.assigned or ())}
             self.consumer.store_offsets(offsets=[TopicPartition(*where, offset) for where, offset in ours.items()])
 
 

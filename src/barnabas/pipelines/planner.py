@@ -176,9 +176,8 @@ class Planner:
         """What a micro-batch reads; the ids are those that the topics had at the start and at the end."""
         if self._is_first_batch(start):
             return []
-        if (
-            start == self._initial
-        ):  # looked up a moment ago, for a batch that is repeated: what was made since it was planned comes later
+        if start == self._initial:
+            # Looked up a moment ago, for a batch that is repeated: partitions made since it was planned come later.
             start = {tp: offset for tp, offset in start.items() if tp in end}
         start = self._without_replaced(start, start_ids or {}, end_ids or {})
         added = [tp for tp in end if tp not in start]

@@ -69,11 +69,11 @@ from barnabas.storage.open_files import OpenFiles
 
 logger = logging.getLogger(__name__)
 IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
+READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 ELSEWHERE = (
     "is the first of log.dirs another folder, or has the broker joined a cluster? (`barnabas broker adopt` takes over a folder of Apache "
     "Kafka; to begin anew, move the partitions away)"
 )
-READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 
 
 def encode_cluster_id(random_id: UUID) -> str:

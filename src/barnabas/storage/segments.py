@@ -166,6 +166,5 @@ def _rename(files: Files, segment: Segment) -> list[Path]:
 
 def remove_segment_files(files: Files, segment: Segment) -> None:
     """Remove a segment's files at once."""
-    segment.close()
-    for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX):
-        files.unlink(segment.directory / file_name(segment.base_offset, suffix))
+    segment.discard()
+    files.unlink(segment.directory / file_name(segment.base_offset, SNAPSHOT_SUFFIX))

@@ -239,3 +239,25 @@ async def test_a_first_directory_that_cannot_be_written_is_a_clear_error(tmp_pat
     with pytest.raises(LogDirFailed, match="Read-only file system"):
         async with running([tmp_path], files):
             pass
+
+
+async def test_an_index_that_cannot_be_read_keeps_no_other_log_from_being_compacted(tmp_path: Path) -> None:
+    files = FailingFiles()
+    small = {"cleanup_policy": "compact", "internal_segment_bytes": "300"}
+    compacted: dict[str, Any] = {**small, "min_cleanable_dirty_ratio": "0.01", "min_compaction_lag_ms": "1"}
+    async with running([tmp_path], log_cleaner_enable="false") as client:
+        for name in (TOPIC, "u"):
+            assert await client.create(name=name, **compacted) == 0
+            for number in range(4):
+                assert await client.produce(b"%d" % number * 200, key=b"k", name=name) == 0
+    for index in sorted((tmp_path / f"{TOPIC}-0").glob("*.timeindex"))[:-1]:  # the last is read at the start
+        files.fail(READS, index)
+    async with running([tmp_path], files, log_cleaner_backoff_ms="10") as client:
+        cleaner = client.broker.cleaner
+        await until(lambda: cleaner.statistics.failures > 1 and cleaner.statistics.runs == 1)
+        assert not cleaner.uncleanable
+        assert client.broker.logs.failed_directories == []
+        files.heal()
+        await until(lambda: cleaner.statistics.runs == 2)
+        for name in (TOPIC, "u"):
+            assert await client.fetch(name=name) == (0, [b"2" * 200])  # all that its first segment has

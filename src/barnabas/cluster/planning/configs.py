@@ -139,7 +139,7 @@ class ConfigPlanner:
 
     def _check_threads(self, settings: Mapping[str, str]) -> None:
         """As Kafka, which lets nobody change a running pool by more than half or double."""
-        for name in THREADS & settings.keys():
+        for name in sorted(THREADS & settings.keys()):
             key = definitions.BROKER[name]
             before, after = getattr(self.config, key.attribute), key.read(settings[name])
             reason = None

@@ -42,7 +42,7 @@ KEYS = (
     ConfigKey("max.connection.creation.rate", INT, MAX_INT, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "New connections allowed in a second, those beyond wait; also for one listener, as listener.name.x.<this key>."),
     ConfigKey("max.connections", INT, MAX_INT, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
-              "Connections allowed at once."),
+              "Connections allowed at once; also for one listener, as listener.name.x.<this key>."),
     ConfigKey("max.connections.per.ip", INT, MAX_INT, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Connections allowed from one address."),
     ConfigKey("max.connections.per.ip.overrides", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,

@@ -192,11 +192,11 @@ class DeclaredRun:
             return builder.getOrCreate()
 
     def _update(self, spark: SparkSession, full_refresh: list[str], all_of_it: bool) -> None:
-        begin_update(self._given.events)
         from pyspark.pipelines.cli import register_definitions
         from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
         from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
 
+        begin_update(self._given.events)
         settable = {name: value for name, value in self._spec.configuration.items() if spark.conf.isModifiable(name)}
         graph = create_dataflow_graph(
             spark, default_catalog=self._spec.catalog, default_database=self._spec.database, sql_conf=settable

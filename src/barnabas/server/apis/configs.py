@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.planning.configs import AlterOperation, Change, ResourceChange
@@ -45,6 +45,7 @@ MALFORMED = (
     "incompatible broker. See the broker logs for more details."
 )
 FIRST_LIST_VERSION_WITH_TYPES = 1
+Outcome = tuple[ErrorCode, str | None]
 
 
 def handle_describe_configs(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -118,9 +119,7 @@ async def handle_alter_configs(
 ) -> legacy.AlterConfigsResponse:
     """AlterConfigs (api 33): the settings given are all that a resource has afterwards."""
     changes = _replacements(request)
-    refused = {id(change): error for change in changes if (error := refuse_security(broker, change)) is not None}
-    others = iter(await _alter(broker, [c for c in changes if id(c) not in refused], validate_only=request.validate_only))
-    outcomes = [(refused[id(c)].code, refused[id(c)].message) if id(c) in refused else next(others) for c in changes]
+    outcomes = await _alter(broker, changes, {}, validate_only=request.validate_only)
     return legacy.AlterConfigsResponse(
         responses=[
             legacy.AlterConfigsResourceResponse(
@@ -157,35 +156,43 @@ async def handle_incremental_alter_configs(
     """IncrementalAlterConfigs (api 44)."""
     changes = _changes(request)
     loggers = [change for change in changes if change.kind == ResourceType.BROKER_LOGGER]
-    refused = [(change, error) for change in changes if (error := refuse_security(broker, change)) is not None]
-    others = [
-        change for change in changes if change.kind != ResourceType.BROKER_LOGGER and all(change is not no for no, _ in refused)
-    ]
-    outcomes = iter(await _alter(broker, others, validate_only=request.validate_only))
-    told = {id(change): _alter_loggers(broker, change, loggers, validate_only=request.validate_only) for change in loggers}
-    told |= {id(change): (error.code, error.message) for change, error in refused}
-    responses = []
-    for change in changes:
-        code, message = told[id(change)] if id(change) in told else next(outcomes)
-        responses.append(
+    told = {
+        place: _alter_loggers(broker, change, loggers, validate_only=request.validate_only)
+        for place, change in enumerate(changes)
+        if change.kind == ResourceType.BROKER_LOGGER
+    }
+    outcomes = await _alter(broker, changes, told, validate_only=request.validate_only)
+    return incremental.IncrementalAlterConfigsResponse(
+        responses=[
             incremental.AlterConfigsResourceResponse(
                 error_code=code, error_message=message, resource_type=change.kind, resource_name=change.name
             )
-        )
-    return incremental.IncrementalAlterConfigsResponse(responses=responses)
+            for change, (code, message) in zip(changes, outcomes, strict=True)
+        ]
+    )
 
 
-async def _alter(broker: Broker, changes: Sequence[ResourceChange], *, validate_only: bool) -> list[tuple[ErrorCode, str | None]]:
+async def _alter(
+    broker: Broker, changes: Sequence[ResourceChange], told: Mapping[int, Outcome], *, validate_only: bool
+) -> list[Outcome]:
+    """Have the controller make the changes, but for those in places that were `told` of already, or that this broker cannot take."""
+    refused = {place: refuse_security(broker, change) for place, change in enumerate(changes) if place not in told}
+    here = {**told, **{place: (error.code, error.message) for place, error in refused.items() if error is not None}}
+    others = [change for place, change in enumerate(changes) if place not in here]
+    answers: Sequence[KafkaError | None]
     try:
-        outcomes = await broker.controller.alter_configs(changes, validate_only=validate_only)
+        answers = await broker.controller.alter_configs(others, validate_only=validate_only)
     except KafkaError as error:
-        outcomes = [error] * len(changes)
-    return [(ErrorCode.NONE, None) if error is None else (error.code, error.message) for error in outcomes]
+        answers = [error] * len(others)
+    left = iter(answers)
+    return [here[place] if place in here else _outcome(next(left)) for place in range(len(changes))]
 
 
-def _alter_loggers(
-    broker: Broker, change: ResourceChange, loggers: Sequence[ResourceChange], *, validate_only: bool
-) -> tuple[ErrorCode, str | None]:
+def _outcome(error: KafkaError | None) -> Outcome:
+    return (ErrorCode.NONE, None) if error is None else (error.code, error.message)
+
+
+def _alter_loggers(broker: Broker, change: ResourceChange, loggers: Sequence[ResourceChange], *, validate_only: bool) -> Outcome:
     changes: Sequence[Change] = change.changes
     try:
         if sum(other.name == change.name for other in loggers) > 1:
@@ -195,8 +202,8 @@ def _alter_loggers(
         check_logger_resource(change.name, broker.config.node_id)
         alter_loggers(changes, validate_only=validate_only)
     except KafkaError as error:
-        return error.code, error.message
-    return ErrorCode.NONE, None
+        return _outcome(error)
+    return _outcome(None)
 
 
 def handle_list_config_resources(

@@ -193,6 +193,8 @@ class LogCleaner:
                     continue
                 self._notice_truncation(partition)
                 found = self._dirtiness(partition, partition.last_stable_offset)
+                if found is None:
+                    continue
                 highest = max(highest, found.ratio)
                 if found.is_due(partition.log.config) and (best is None or found.ratio > best.dirtiness.ratio):
                     best = Candidate(partition, found)
@@ -208,15 +210,24 @@ class LogCleaner:
             self._cleaned[key] = log_.lowest_truncation
         log_.lowest_truncation = MAX_OFFSET
 
-    def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness:
-        return dirtiness(
-            partition.log.segments,
-            partition.log.config,
-            log_start_offset=partition.log.log_start_offset,
-            limit_offset=limit_offset,
-            cleaned_offset=self._cleaned.get((partition.topic, partition.index), partition.log.log_start_offset),
-            now_ms=self._broker.clock.now_ms(),
-        )
+    def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness | None:
+        """What of a log is dirty; None where its indexes cannot be read, which is tried again like any other failure."""
+        log_ = partition.log
+        try:
+            return dirtiness(
+                log_.segments,
+                log_.config,
+                log_start_offset=log_.log_start_offset,
+                limit_offset=limit_offset,
+                cleaned_offset=self._cleaned.get((partition.topic, partition.index), log_.log_start_offset),
+                now_ms=self._broker.clock.now_ms(),
+            )
+        except StorageError as error:
+            self._broker.faults.report(error)
+        except OSError as error:
+            self._broker.faults.report_read(str(log_.directory), log_.log_start_offset, error)
+        self.statistics.failures += 1
+        return None
 
     # Cleaning
 
@@ -233,7 +244,7 @@ class LogCleaner:
                 return True
             limit = min(partition.last_stable_offset, partition.log.recovery_point)
             found = self._dirtiness(partition, limit)
-            if not found.is_due(partition.log.config):
+            if found is None or not found.is_due(partition.log.config):
                 return False
             await self._run(partition, found)
         except (SegmentsGone, FileNotFoundError):

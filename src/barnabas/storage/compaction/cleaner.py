@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
@@ -160,7 +161,9 @@ class _Cleaning:
                 return None, 1
             output.finish(judge.transactions.kept_entries)
         except BaseException:
-            output.discard()
+            # Why it is given up says more than what does not go; that is removed before the next cleaning, or at the start.
+            with suppress(OSError):
+                output.discard()
             raise
         return CleanedGroup(group[0], tuple(group), bytes_before, output.size), len(group)
 
