@@ -13,11 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.consume import ByGroup
+from barnabas.cli import consume
+from barnabas.cli.consume import ByGroup, ByPartition
 from barnabas.cli.errors import Failure
 from barnabas.cli.produce import Sender, pace, split
 from barnabas.cli.records import Record
@@ -250,6 +251,23 @@ def test_follow_prints_what_comes_until_a_signal_ends_it(
         finally:
             process.kill()
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_follow_takes_up_partitions_that_are_added(
+    kafka_command: Command, topic: str, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consume, "LOOK_AGAIN_S", 0.0)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    reader = ByPartition(consumer, {(topic, 0): 0, (topic, 1): 0}, None, grows=True)
+    reader.look_for_more()
+    assert reader.open == {(topic, 0), (topic, 1)}
+    assert kafka_command("topic", "alter", topic, "--partitions", 3).code == 0
+    assert kafka_command("produce", topic, "-p", 2, stdin=b"later\n").code == 0
+    reader.look_for_more()
+    message = consumer.poll(30)
+    assert message is not None
+    assert (message.partition(), message.value()) == (2, b"later")
+    consumer.close()
 
 
 def test_who_was_started_with_sigint_ignored_is_ended_by_sigterm_only(kafka_command: Command, topic: str, bootstrap: str) -> None:

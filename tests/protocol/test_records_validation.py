@@ -323,6 +323,13 @@ def test_a_producer_that_claims_log_append_time_is_put_right(codec: Compression)
     assert not mended.header.has_log_append_time
 
 
+def test_a_producer_cannot_claim_log_append_time_where_it_is_the_brokers_to_set() -> None:
+    batch = with_header(batch_of(b"a", b"b"), attributes=0x08)
+    refused = refusal(batch, replace(CONFIG, message_timestamp_type="LogAppendTime"))
+    assert isinstance(refused, InvalidRecordError)
+    assert (refused.code, [index for index, _ in refused.record_errors]) == (ErrorCode.INVALID_TIMESTAMP, [0, 1])
+
+
 WHOLE = build_batch([Record(0, NOW, b"k", b"v")])
 EMPTY_BATCH = struct.pack(">qi", 0, 14) + bytes(4) + b"\2" + bytes(9)  # as short as a batch of any format may say it is
 

@@ -29,6 +29,8 @@ Messages = list[Any]  # of confluent_kafka.Message, whose every getter may be No
 BATCH = 1_000
 END_WAIT_MS = 50  # the end of a partition shows in an empty answer, which a broker holds back this long
 WAIT_S = 0.25  # between two looks for Ctrl-C while nothing arrives
+LOOK_AGAIN_S = 10.0  # between two looks for partitions that were added
+LOOKUP_S = 1.0  # such a look may hold up the printing
 CONFIG = {
     "enable.partition.eof": True,
     "enable.auto.offset.store": False,
@@ -39,13 +41,21 @@ CONFIG = {
 
 
 class ByPartition:
-    """Reads partitions from given offsets; finished when each has come to its end."""
+    """Reads partitions from given offsets; finished when each has come to its end.
 
-    def __init__(self, consumer: Consumer, starts: dict[Partition, int], ends: dict[Partition, int] | None) -> None:
+    Args:
+        grows: partitions that are added to the topics are read as well, from their beginning.
+    """
+
+    def __init__(
+        self, consumer: Consumer, starts: dict[Partition, int], ends: dict[Partition, int] | None, *, grows: bool = False
+    ) -> None:
         from confluent_kafka import TopicPartition
 
         self.consumer = consumer
         self.ends = ends  # None: never
+        self.grows = grows
+        self.look_again_at = time.monotonic() + LOOK_AGAIN_S
         self.open = {where for where in starts if ends is None or starts[where] < ends[where]}
         consumer.assign([TopicPartition(*where, starts[where]) for where in self.open])
 
@@ -72,6 +82,26 @@ class ByPartition:
     def receive_printed(self, messages: Messages) -> None:
         """Nothing is remembered."""
 
+    def look_for_more(self) -> None:
+        """Take up partitions that were added since, if it is time to look."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not self.grows or time.monotonic() < self.look_again_at:
+            return
+        found: set[Partition] = set()
+        for topic in {topic for topic, _ in self.open}:
+            try:
+                described = self.consumer.list_topics(topic, LOOKUP_S).topics[topic]
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    fail(f"topic {topic}", error)
+                continue  # reading goes on where it can, and says what it cannot; the next look is soon
+            found |= {(topic, number) for number in described.partitions}
+        added = sorted(found - self.open)
+        self.consumer.incremental_assign([TopicPartition(*where, 0) for where in added])
+        self.open |= set(added)
+        self.look_again_at = time.monotonic() + LOOK_AGAIN_S
+
 
 class ByGroup:
     """Reads what the group gives to this member; finished when it is at the end of all of that."""
@@ -91,6 +121,9 @@ class ByGroup:
         gone = {(p.topic, p.partition) for p in partitions}
         self.assigned = (self.assigned or set()) - gone or None  # with nothing left it waits for what the group gives it next
         self.at_end -= gone
+
+    def look_for_more(self) -> None:
+        """The group does."""
 
     def is_finished(self) -> bool:
         return not self.follow and self.assigned is not None and self.assigned <= self.at_end
@@ -225,7 +258,7 @@ def open_partitions(
     ends = None if follow else resolve_positions(admin, wanted, latest, connection.timeout_s)
     # librdkafka wants a group's name; it is used for nothing, because partitions are assigned and nothing is stored.
     consumer = connection.consumer({**CONFIG, "group.id": "barnabas-cli", "enable.auto.commit": False})
-    return consumer, ByPartition(consumer, starts, ends)
+    return consumer, ByPartition(consumer, starts, ends, grows=follow and not partitions)
 
 
 def find_partitions(admin: Any, topics: tuple[str, ...], only: tuple[int, ...], timeout_s: float) -> list[Partition]:
@@ -269,6 +302,7 @@ def _print_all(
             out.flush()
             reader.receive_printed(wanted)
             left -= len(wanted)
+        reader.look_for_more()
 
 
 def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, list[Partition]]:

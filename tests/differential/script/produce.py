@@ -131,6 +131,7 @@ def produce_recompressed(talk: Talk) -> None:
 
 def produce_timestamps(talk: Talk) -> None:
     topic = talk.create("append-time", message_timestamp_type="LogAppendTime")
+    talk.ask("append time asked by the producer too", produce(topic, Batch(values("a", "b"), attributes=8)), VERSION)
     for codec in ("none", "gzip"):
         talk.ask(f"append time, {codec}", produce(topic, Batch(values("a", "b"), codec=codec)), VERSION)
     talk.ask("append time, far future", produce(topic, Batch(base_timestamp_ms=BASE_TIME_MS * 3)), VERSION)

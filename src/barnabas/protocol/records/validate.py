@@ -112,6 +112,8 @@ def validate_batch(
     data = _unfolded(buffer, position, header) if codec else view[position + HEADER_SIZE : end]
     max_timestamp = _check_records(data, header, config, now_ms)
     if config.message_timestamp_type != "CreateTime":
+        if attributes & LOG_APPEND_TIME_BIT and origin is CLIENT:
+            raise _claims_append_time(header)
         attributes |= LOG_APPEND_TIME_BIT
         max_timestamp = now_ms
     else:
@@ -194,6 +196,13 @@ def _time_error(timestamp: int, offset: int, config: TopicConfig, now_ms: int) -
         f"Timestamp {timestamp} of message with offset {offset} is out of range. "
         f"The timestamp should be within [{earliest}, {latest}]"
     )
+
+
+def _claims_append_time(header: BatchHeader) -> InvalidRecordError:
+    told = "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
+    at_fault = range(min(header.records_count, limits.MAX_RECORDS_ONE_BY_ONE))
+    code = ErrorCode.INVALID_TIMESTAMP
+    return InvalidRecordError(code, _summary(code, []), [(index, told) for index in at_fault])
 
 
 def _summary(code: ErrorCode, errors: list[tuple[int, str]]) -> str:
