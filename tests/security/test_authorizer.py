@@ -314,3 +314,18 @@ def test_a_decision_about_a_long_name_is_not_remembered() -> None:
     for size in (limits.MAX_REMEMBERED_NAME, limits.MAX_REMEMBERED_NAME + 1):
         assert access.allows_topic(Operation.READ, "x" * size)
     assert [len(name) for _, _, name in access._decided] == [limits.MAX_REMEMBERED_NAME]
+
+
+def test_a_length_counts_for_as_long_as_a_prefix_has_it() -> None:
+    prefixes = [acl(Operation.READ, name=name, prefixed=True) for name in ("ab", "cd")]
+    authorizer = Authorizer(prefixes)
+    name = Resource(ResourceType.TOPIC, "cd-1")
+    assert authorizer.is_allowed(ALICE, Operation.READ, name)
+    authorizer.remove(prefixes[0])
+    authorizer.remove(prefixes[0])
+    assert authorizer.is_allowed(ALICE, Operation.READ, name)
+    authorizer.remove(prefixes[1])
+    assert not authorizer.is_allowed(ALICE, Operation.READ, name)
+    authorizer.add(prefixes[1])
+    authorizer.add(prefixes[1])
+    assert authorizer.is_allowed(ALICE, Operation.READ, name)

@@ -22,6 +22,7 @@ name has characters, so a decision takes as long as the name is, however many bi
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -87,7 +88,8 @@ class Authorizer:
         self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
-        self._lengths: dict[ResourceType, tuple[int, ...]] = {}  # that prefixes of resources of a type have
+        self._lengths: dict[ResourceType, Counter[int]] = {}  # that prefixes of resources of a type have, and how many of them
+        self._by_length: dict[ResourceType, tuple[int, ...]] = {}  # these lengths in order, found again when they are needed
         self._memberships: dict[str, dict[Acl, None]] = {}  # by member
         for acl in acls:
             self.add(acl)
@@ -95,8 +97,11 @@ class Authorizer:
     def add(self, acl: Acl) -> None:
         """Take a binding in; one that is there already stays."""
         self.version += 1
-        self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
-        self._note_length(acl)
+        index, key = self._index(acl), (acl.resource_type, acl.name)
+        if key not in index:
+            index[key] = {}
+            self._note_length(acl, 1)
+        index[key][acl] = None
         if is_membership(acl):
             self._memberships.setdefault(acl.principal, {})[acl] = None
 
@@ -104,11 +109,12 @@ class Authorizer:
         """Forget a binding; nothing happens if it is not there."""
         self.version += 1
         index, key = self._index(acl), (acl.resource_type, acl.name)
-        bindings = index.get(key, {})
-        bindings.pop(acl, None)
-        if not bindings:
-            index.pop(key, None)
-            self._note_length(acl)
+        bindings = index.get(key)
+        if bindings is not None:
+            bindings.pop(acl, None)
+            if not bindings:
+                del index[key]
+                self._note_length(acl, -1)
         members = self._memberships.get(acl.principal, {})
         if acl in members:
             del members[acl]
@@ -215,16 +221,23 @@ class Authorizer:
         yield from self._literal.get((kind, name), ())
         if name != WILDCARD:
             yield from self._literal.get((kind, WILDCARD), ())
-        for end in self._lengths.get(kind, ()):
+        for end in self._lengths_in_order(kind):
             if end > len(name):
                 return
             yield from self._prefixed.get((kind, name[:end]), ())
 
-    def _note_length(self, acl: Acl) -> None:
-        """A name is looked at once for each length that prefixes have, however long a peer has made it."""
+    def _note_length(self, acl: Acl, change: int) -> None:
+        """One name more or less. A name is looked at once for each length that prefixes have, however long a peer has made it."""
         if acl.pattern is PatternType.PREFIXED:
-            kind = acl.resource_type
-            self._lengths[kind] = tuple(sorted({len(name) for each, name in self._prefixed if each is kind}))
+            lengths = self._lengths.setdefault(acl.resource_type, Counter())
+            lengths[len(acl.name)] += change
+            self._by_length.pop(acl.resource_type, None)
+
+    def _lengths_in_order(self, kind: ResourceType) -> tuple[int, ...]:
+        found = self._by_length.get(kind)
+        if found is None:
+            found = self._by_length[kind] = tuple(sorted(+self._lengths.get(kind, Counter())))
+        return found
 
     def _all(self) -> Iterator[Acl]:
         for index in (self._literal, self._prefixed):
