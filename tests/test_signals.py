@@ -11,17 +11,21 @@ from barnabas.signals import ending_signals, interrupted_by_sigterm
 
 @pytest.fixture(autouse=True)
 def handlers_as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 def test_what_is_ignored_from_the_start_does_not_end_a_process() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert ending_signals() == [signal.SIGTERM, signal.SIGINT]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert ending_signals() == [signal.SIGTERM]
+    others = [signal.SIGINT, signal.SIGHUP]
+    for number in others:
+        signal.signal(number, signal.SIG_DFL)
+    assert ending_signals() == [signal.SIGTERM, *others]
+    for number in others:
+        signal.signal(number, signal.SIG_IGN)
+        others = others[1:]
+        assert ending_signals() == [signal.SIGTERM, *others]
 
 
 def test_sigterm_interrupts_and_the_second_one_ends() -> None:

@@ -10,13 +10,13 @@ from types import FrameType
 
 
 def ending_signals() -> list[signal.Signals]:
-    """SIGTERM always; SIGINT unless the process was started with it ignored, or its owner ignores it.
+    """SIGTERM always; SIGINT and SIGHUP unless the process was started with them ignored, or its owner ignores them.
 
-    A shell without job control starts so what it puts in the background: Ctrl-C is for what is in front. The JVM keeps to it, and so do
-    Kafka's broker and tools; kcat does not.
+    A shell without job control starts so what it puts in the background (Ctrl-C is for what is in front), and so does nohup. The JVM keeps
+    to it, and so do Kafka's broker and tools; kcat does not.
     """
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    return [signal.SIGTERM] if ignored else [signal.SIGTERM, signal.SIGINT]
+    others = (signal.SIGINT, signal.SIGHUP)
+    return [signal.SIGTERM, *(each for each in others if signal.getsignal(each) is not signal.SIG_IGN)]
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def running(*arguments: object, wrap: Callable[[Sequence[str]], list[str]] = lis
             process.kill()
 
 
-@pytest.mark.parametrize("how_to_stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how_to_stop", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("how_to_start", [["broker", "start"], ["start"]])
 def test_it_names_its_address_serves_and_stops(
     command: Command, tmp_path: Path, how_to_start: list[str], how_to_stop: signal.Signals
@@ -57,6 +57,18 @@ def test_it_names_its_address_serves_and_stops(
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "", "")
     assert (tmp_path / "data").is_dir()
+
+
+def test_sigquit_shows_what_its_threads_do_and_it_goes_on(command: Command, tmp_path: Path) -> None:
+    options = ["--data-dir", tmp_path / "data", "--listeners", "PLAINTEXT://127.0.0.1:0", "--log-level", "warning"]
+    with running("broker", "start", *options) as (process, line):
+        ((_, host, port),) = ADDRESS.findall(line)
+        process.send_signal(signal.SIGQUIT)
+        assert command("topic", "create", "t", "-b", f"{host}:{port}").code == 0
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "most recent call first" in err
 
 
 def test_started_with_sigint_ignored_it_is_stopped_by_sigterm_only(command: Command, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import resource
+import signal
 import sys
 from collections.abc import Callable, Mapping
 
@@ -50,6 +52,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     ask_for_short_turns()
+    faulthandler.register(signal.SIGQUIT)  # `kill -QUIT` shows what every thread does, as of a JVM
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
@@ -100,7 +103,8 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
     gc.disable()  # start-up makes much and drops little
     broker.failure.add_done_callback(lambda _: stopping.set())
     try:
-        await broker.start(metrics_address)
+        if not await _start(broker, metrics_address, stopping):
+            return EXIT_OK
         # What start-up made stays for ever; the collector need not walk it again on every full pass.
         gc.collect()
         gc.freeze()
@@ -111,8 +115,26 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         if broker.failure.done():
             raise broker.failure.result()
     finally:
+        gc.enable()
         await broker.stop()
     return EXIT_OK
+
+
+async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stopping: asyncio.Event) -> bool:
+    """Whether the broker has started; it gives up where it is told to stop meanwhile, as what it reads after a crash may take minutes."""
+    starting, told = asyncio.create_task(broker.start(metrics_address)), asyncio.create_task(stopping.wait())
+    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if not starting.done():
+        logger.info("event=start-given-up broker=%d", broker.config.node_id)
+        starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        if broker.failure.done():
+            raise broker.failure.result() from None
+        return False
+    return True
 
 
 def _ready_line(broker: Broker) -> str:
