@@ -153,3 +153,14 @@ async def test_without_an_authorizer_there_are_none(tmp_path: Path) -> None:
         assert (await client.ask((29, 3), DescribeAclsRequest(**FILTER), DescribeAclsResponse)).error_code == disabled
         answer = await client.ask((31, 3), DeleteAclsRequest(filters=[DeleteAclsFilter(**FILTER)]), DeleteAclsResponse)
         assert answer.filter_results[0].error_code == disabled
+
+
+async def test_bindings_are_made_and_deleted_in_as_many_commits_as_it_takes(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.server.apis.acls.AT_ONCE", 2)
+    names = [f"t{number}" for number in range(5)]
+    assert await create(people, [{"resource_name": name} for name in names]) == [(0, "")] * 5
+    wanted = DeleteAclsFilter(**{**FILTER, "resource_name_filter": None})
+    answer = await people.admin.ask((31, 3), DeleteAclsRequest(filters=[wanted]), DeleteAclsResponse)
+    assert [found.resource_name for found in answer.filter_results[0].matching_acls] == names

@@ -18,7 +18,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from uuid import UUID
 
 from barnabas.cluster.controller.core import Controller
-from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_MUCH, TOO_OFTEN, Apply, Command, Commands, R
+from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Apply, ChangesTooMuch, Command, Commands, R
 from barnabas.cluster.metadata.image import BrokerRegistration
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.plan import Plan
@@ -138,7 +138,7 @@ class Administration(Commands):
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit, plan.operations)
         except CommitTooLarge as error:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, TOO_MUCH) from error
+            raise ChangesTooMuch from error
         except StoreUnavailable as error:
             self._stale = True
             logger.error("event=metadata-commit-failed error=%r", str(error))

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.cluster.planning.configs import ResourceChange
-from barnabas.cluster.planning.deletion import DeleteOutcome
+from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome
 from barnabas.cluster.planning.plan import Declaring, Plan
@@ -25,12 +27,21 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 
 R = TypeVar("R")
+Q = TypeVar("Q")
+Said = TypeVar("Said")
+T = TypeVar("T", NewTopic, MorePartitions)
 Command = Callable[[], tuple[R, Plan]]
 Apply = Callable[[Sequence[Instruction]], Awaitable[None]]
 
 MAX_ATTEMPTS = 5  # plans of one command that the store may refuse before the command fails
 TOO_OFTEN = "the metadata changed too often meanwhile"  # what it fails with then
-TOO_MUCH = "The request changes too much at once; ask for less at a time."  # for one commit of the store
+
+
+class ChangesTooMuch(KafkaError):
+    """A command is too much for one commit of the store; nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time.")
 
 
 class NotController(KafkaError):
@@ -92,7 +103,7 @@ class Commands:
         """One outcome for each name."""
         if validate_only:
             return await self._plan_only(lambda: self._core.create_topics(requests))
-        return await self._run(lambda: self._core.create_topics(requests))
+        return await self._topics_in_parts(self._core.create_topics, requests)
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
@@ -105,13 +116,61 @@ class Commands:
 
     async def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
         """Delete topics, each given by its name (and the zero id) or by its id (and None)."""
-        return await self._run(lambda: self._core.delete_topics(requests))
+        try:
+            return await self._run(lambda: self._core.delete_topics(requests))
+        except ChangesTooMuch:
+            meant = resolve_deletions(self.image, requests)
+        refused = [outcome for outcome in meant if outcome.error is not None]
+        names = {outcome.topic_id: outcome.name for outcome in meant if outcome.error is None}
+        return refused + await self._halves(
+            self._core.delete_topics,
+            [(None, topic_id) for topic_id in names],
+            lambda each, error: DeleteOutcome(names[each[1]], each[1], error),
+        )
 
     async def create_partitions(self, requests: Sequence[MorePartitions], *, validate_only: bool = False) -> list[TopicOutcome]:
         """One outcome for each name."""
         if validate_only:
             return await self._plan_only(lambda: self._core.create_partitions(requests))
-        return await self._run(lambda: self._core.create_partitions(requests))
+        return await self._topics_in_parts(self._core.create_partitions, requests)
+
+    async def _topics_in_parts(
+        self, command: Callable[[Sequence[T]], tuple[list[TopicOutcome], Plan]], requests: Sequence[T]
+    ) -> list[TopicOutcome]:
+        try:
+            return await self._run(lambda: command(requests))
+        except ChangesTooMuch:
+            times = Counter(request.name for request in requests)
+        twice = [request for request in requests if times[request.name] > 1]
+        refused = await self._plan_only(lambda: command(twice)) if twice else []
+        once = [request for request in requests if times[request.name] == 1]
+        return refused + await self._halves(command, once, lambda each, error: TopicOutcome(each.name, error))
+
+    async def _halves(
+        self,
+        command: Callable[[Sequence[Q]], tuple[list[Said], Plan]],
+        requests: Sequence[Q],
+        refuse: Callable[[Q, KafkaError], Said],
+    ) -> list[Said]:
+        """Do in commits of half as much, as often as it takes, what is too much for one: requests that stand each for itself.
+
+        Raises:
+            KafkaError: what the first commit was refused with; later ones refuse those they were about.
+        """
+        if len(requests) == 1:
+            return [refuse(requests[0], ChangesTooMuch())]
+        outcomes: list[Said] = []
+        for half in (requests[: len(requests) // 2], requests[len(requests) // 2 :]):
+            try:
+                try:
+                    outcomes += await self._run(partial(command, half))
+                except ChangesTooMuch:
+                    outcomes += await self._halves(command, half, refuse)
+            except KafkaError as error:
+                if not outcomes:
+                    raise
+                outcomes += [refuse(each, error) for each in half]
+        return outcomes
 
     async def alter_configs(self, requests: Sequence[ResourceChange], *, validate_only: bool = False) -> list[KafkaError | None]:
         """An outcome for each request, None for success."""

@@ -25,7 +25,7 @@ from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.election import WriteRefusedEvent
 from barnabas.cluster.membership.candidate import Candidate
 from barnabas.cluster.membership.changes import config_instructions, replica_instructions
-from barnabas.cluster.membership.commands import TOO_MUCH, Commands
+from barnabas.cluster.membership.commands import ChangesTooMuch, Commands
 from barnabas.cluster.membership.handing_on import HandingOn
 from barnabas.cluster.membership.lost import LostPartitions
 from barnabas.cluster.membership.offline import OfflineReplicas
@@ -35,7 +35,6 @@ from barnabas.cluster.metadata.observation import Observation, observe
 from barnabas.cluster.planning.instructions import ChangeReplica, StandDown
 from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.store.interface import ROOT, CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
-from barnabas.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 MAX_READS = 5  # of what changes again while it is read, until it is taken as it was found
@@ -127,7 +126,7 @@ class FollowedStore(Commands):
         try:
             await self._in_thread(self._store.commit, plan.operations)
         except CommitTooLarge as error:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, TOO_MUCH) from error
+            raise ChangesTooMuch from error
         except StoreUnavailable:
             self._dirty.update(paths)
             self._wake.set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas import limits
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 W = TypeVar("W", bound=IntEnum)
+AT_ONCE = 1_000  # bindings made or deleted in one commit: all of a request may be more than a store takes at a time
 
 
 def _disabled() -> KafkaError:
@@ -75,24 +76,26 @@ async def handle_create_acls(broker: Broker, _context: RequestContext, request: 
         return CreateAclsResponse(results=[_created(_disabled()) for _ in request.creations])
     outcomes = [_checked(creation) for creation in request.creations]
     wanted = [outcome for outcome in outcomes if isinstance(outcome, Acl)]
-    failure: KafkaError | None = None
-    try:
-        if len(request.creations) > limits.MAX_ACLS_PER_REQUEST:
-            raise _invalid(f"more than {limits.MAX_ACLS_PER_REQUEST} bindings in one request")
-        if wanted:
-            await broker.controller.declare(lambda image: (None, _with(image, wanted)))
-    except KafkaError as error:
-        failure = error
-    results = [_created(outcome if isinstance(outcome, KafkaError) else failure) for outcome in outcomes]
+    failures: dict[Acl, KafkaError] = {}
+    if len(request.creations) > limits.MAX_ACLS_PER_REQUEST:
+        failures = dict.fromkeys(wanted, _invalid(f"more than {limits.MAX_ACLS_PER_REQUEST} bindings in one request"))
+        wanted = []
+    for start in range(0, len(wanted), AT_ONCE):
+        piece = wanted[start : start + AT_ONCE]
+        try:
+            await broker.controller.declare(partial(_with, piece))
+        except KafkaError as error:
+            failures |= dict.fromkeys(piece, error)
+    results = [_created(outcome if isinstance(outcome, KafkaError) else failures.get(outcome)) for outcome in outcomes]
     return CreateAclsResponse(results=results)
 
 
-def _with(image: MetadataImage, wanted: Iterable[Acl]) -> Changes:
+def _with(wanted: Iterable[Acl], image: MetadataImage) -> tuple[None, Changes]:
     declared = image.declarations(Kind.ACL)
     made = {(Kind.ACL, acl_key(acl)): acl_as_json(acl) for acl in wanted}
     if len(declared) + sum(key not in declared for _, key in made) > limits.MAX_ACLS:
         raise _invalid(f"there would be more than {limits.MAX_ACLS} bindings")
-    return made
+    return None, made
 
 
 def _checked(creation: AclCreation) -> Acl | KafkaError:
@@ -184,18 +187,28 @@ async def handle_delete_acls(broker: Broker, _context: RequestContext, request: 
             wanted = _filter_of(each)
             if (unknown := _asks_for_unknown(wanted)) is not None:
                 raise _invalid(f"Unknown {unknown}.")
-            gone = await broker.controller.declare(partial(_without, authorizer, wanted))
+            gone = await _delete(broker, authorizer, wanted)
         except KafkaError as error:
             results.append(_refused(error))
         else:
-            results.append(DeleteAclsFilterResult(error_message=None, matching_acls=[_gone(acl) for acl in gone]))
+            results.append(DeleteAclsFilterResult(error_message=None, matching_acls=[_gone(acl) for acl in sorted(gone)]))
     return DeleteAclsResponse(filter_results=results)
+
+
+async def _delete(broker: Broker, authorizer: AccessControl, wanted: AclFilter) -> list[Acl]:
+    """The bindings that are gone; raises what deleting was refused with, though some may be gone by then."""
+    gone: list[Acl] = []
+    while True:
+        piece = await broker.controller.declare(partial(_without, authorizer, wanted))
+        gone += piece
+        if len(piece) < AT_ONCE:
+            return gone
 
 
 def _without(authorizer: AccessControl, wanted: AclFilter, image: MetadataImage) -> tuple[Sequence[Acl], Changes]:
     known = authorizer.parsed(image.declarations(Kind.ACL))
-    gone = {key: acl for key, acl in known.items() if wanted.matches(acl)}
-    return sorted(gone.values()), {(Kind.ACL, key): None for key in gone}
+    gone = dict(islice(((key, acl) for key, acl in known.items() if wanted.matches(acl)), AT_ONCE))
+    return list(gone.values()), {(Kind.ACL, key): None for key in gone}
 
 
 def _refused(error: KafkaError) -> DeleteAclsFilterResult:
