@@ -69,11 +69,11 @@ def test_a_transaction_commits_while_the_assignment_is_made() -> None:
         generation_id=1,
         topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
     )
-    outcome = driver.shard.commit_offsets_in_transaction(request, 3, driver.clock.now())
+    outcome = driver.shard.commit_offsets_in_transaction(request, driver.clock.now())
     assert outcome.response.topics[0].partitions[0].error_code == ErrorCode.NONE
     request.generation_id = 2
     with pytest.raises(KafkaError, match="ILLEGAL_GENERATION"):
-        driver.shard.commit_offsets_in_transaction(request, 3, driver.clock.now())
+        driver.shard.commit_offsets_in_transaction(request, driver.clock.now())
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])

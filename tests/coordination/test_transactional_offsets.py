@@ -16,6 +16,7 @@ from barnabas.coordination.records import OffsetCommitValue
 from barnabas.coordination.seams import EndMarker
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -64,7 +65,7 @@ class World:
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[committed])],
         )
         try:
-            response = await self.groups.commit_offsets_in_transaction(request, 5)
+            response = await self.groups.commit_offsets_in_transaction(request)
         except KafkaError as error:
             return error.code
         return ErrorCode(response.topics[0].partitions[0].error_code)
@@ -160,6 +161,14 @@ async def test_a_deleted_group_has_nothing_pending(world: World) -> None:
     assert await world.fetch(stable=True) == -1
 
 
+async def test_a_deleted_offset_is_not_pending_any_more(world: World) -> None:
+    await world.pend(FIRST, 5)
+    wanted = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])
+    await world.groups.delete_offsets(OffsetDeleteRequest(group_id=GROUP, topics=[wanted]))
+    await world.end(FIRST, commit=True)
+    assert await world.fetch(stable=True) == -1
+
+
 async def test_a_deleted_topic_has_nothing_pending(world: World) -> None:
     await world.pend(FIRST, 5)
     await world.groups.delete_topics(["t"])
@@ -178,7 +187,7 @@ async def test_nothing_that_is_pending_expires(world: World) -> None:
 
 
 async def test_who_may_not_commit(world: World) -> None:
-    assert await world.pend(FIRST, 5, generation=3) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert await world.pend(FIRST, 5, generation=3) is ErrorCode.ILLEGAL_GENERATION
     await world.commit(1)
     assert await world.pend(FIRST, 5, member_id="m", generation=3) is ErrorCode.UNKNOWN_MEMBER_ID
     assert await world.pend(FIRST, 5, metadata="x" * 5000) is ErrorCode.OFFSET_METADATA_TOO_LARGE

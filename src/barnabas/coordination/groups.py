@@ -111,10 +111,10 @@ class GroupCoordinator:
         )
         return response
 
-    async def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, api_version: int) -> TxnOffsetCommitResponse:
+    async def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
         await self._shards.prepare()
         response: TxnOffsetCommitResponse = await self._shards.write(
-            request.group_id, lambda shard, now: shard.commit_offsets_in_transaction(request, api_version, now)
+            request.group_id, lambda shard, now: shard.commit_offsets_in_transaction(request, now)
         )
         return response
 

@@ -51,7 +51,6 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-TRANSACTIONS_2 = 5  # the version of TxnOffsetCommit from which clients are of transactions version 2
 DEFAULT_RETENTION = -1  # of a request: the broker's
 MINUTE_MS = 60_000
 
@@ -205,7 +204,8 @@ class Offsets:
         committed = self.of_group(group_id).get(topic.name, {})
         asked = dict.fromkeys(p.partition_index for p in topic.partitions)
         if not subscribed:
-            records.extend(offset_record(group_id, topic.name, p, None) for p in asked if p in committed)
+            known = (p for p in asked if p in committed or self._pending.is_pending((group_id, topic.name, p)))
+            records.extend(offset_record(group_id, topic.name, p, None) for p in known)
         partitions = [OffsetDeleteResponsePartition(partition_index=p, error_code=error) for p in asked]
         return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
 
@@ -256,7 +256,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= 9 else ErrorCode.ILLEGAL_GENERATION)
 
 
-def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest, api_version: int) -> None:
+def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:
     """As `check_commit`; a producer that says nothing of a member and a generation has been fenced by its transaction instead."""
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -265,7 +265,7 @@ def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequ
     if group is not None:
         group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id, is_transactional=True)
     elif request.generation_id >= 0:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= TRANSACTIONS_2 else ErrorCode.ILLEGAL_GENERATION)
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
 
 def _value(partition: OffsetCommitRequestPartition, topic_id: UUID, now_wall_ms: int, expire_ms: int) -> OffsetCommitValue:

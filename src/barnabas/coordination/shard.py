@@ -93,10 +93,10 @@ class GroupShard:
             self._classic.hear_from(group, request.member_id, now)
         return self._offsets.commit(request, now)
 
-    def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, api_version: int, now: Now) -> Outcome:
+    def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Outcome:
         """Offsets that are committed when the transaction is."""
         group = self._groups.get(request.group_id)
-        check_transactional_commit(group, request, api_version)
+        check_transactional_commit(group, request)
         if isinstance(group, ClassicGroup) and request.member_id:
             self._classic.hear_from(group, request.member_id, now)
         return self._offsets.commit_in_transaction(request, now)

@@ -245,6 +245,8 @@ def offsets_of_members_in_transactions(talk: Talk) -> None:
             member.member_id, right = "stranger", member.member_id
             talk.ask("a stranger", _committing(name, owner, group, topic, 5, member=member), version)
             member.member_id = right
+            absent = _committing(name, owner, talk.name(f"absent-v{version}"), topic, 5, member=member)
+            talk.ask("a group that is not there", absent, version)
         talk.ask("as nobody", _committing(name, owner, group, topic, 6), version)
         talk.do(_end(name, owner), 3)
         _ended(talk, name)

@@ -182,7 +182,7 @@ async def commit_offsets(broker: Broker, context: RequestContext, request: TxnOf
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         await _join_offsets(broker, context, request)
-        response = await broker.groups.commit_offsets_in_transaction(request, context.api_version)
+        response = await broker.groups.commit_offsets_in_transaction(request)
     except (KafkaError, InvariantViolated) as error:
         code = _code(context, error)
         topics = [_uncommitted(each.name, [p.partition_index for p in each.partitions], code) for each in request.topics]
