@@ -60,8 +60,9 @@ def must_roll(segment: Segment, config: TopicConfig, size: int, header: BatchHea
 
 
 def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
-    """Whether an active segment with records is as old as `segment.ms` allows."""
+    """Whether an active segment with records is as old as `segment.ms` allows.
+
+    Records may be older than their segment; by their time alone it would be too old as soon as it is made.
+    """
     first = segment.load_first_timestamp()
-    if first is None:
-        return False
-    return now_ms - (first if first >= 0 else segment.created_ms) > segment_lifetime_ms(segment, config)
+    return first is not None and now_ms - max(first, segment.created_ms) > segment_lifetime_ms(segment, config)

@@ -58,7 +58,7 @@ def end_transaction(log: Log, producer_id: int, *, commit: bool, epoch: int = 0)
 def roll(log: Log) -> None:
     """Seal what there is, as the age of a segment does."""
     log.update_config(_with(log.config, segment_ms=1))
-    assert log.maybe_roll(NOW + 10**9)
+    assert log.maybe_roll(log.segments.active.created_ms + 10**9)
     log.update_config(_with(log.config, segment_ms=TopicConfig().segment_ms))
 
 
