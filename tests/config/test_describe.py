@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.describe import Layers, topic_entries
+from barnabas.config.describe import Layers, broker_entries, topic_entries
 
 
 def layers(**settings: str) -> Layers:
@@ -25,3 +25,11 @@ def test_lists_are_told_in_the_order_they_were_given() -> None:
     told = {entry.name: entry.value for entry in topic_entries(throttled, layers(log_cleanup_policy="delete,compact"))}
     assert told["leader.replication.throttled.replicas"] == "1:2,0:1"
     assert told["cleanup.policy"] == "delete,compact"
+
+
+def test_what_is_taken_from_another_key_has_no_value_of_its_own() -> None:
+    keys = ["advertised.listeners", "log.dirs", "listeners"]
+    told = {entry.name: entry.value for entry in broker_entries(layers(listeners="PLAINTEXT://127.0.0.1:9"), keys)}
+    assert told == {"advertised.listeners": None, "log.dirs": None, "listeners": "PLAINTEXT://127.0.0.1:9"}
+    told = {entry.name: entry.value for entry in broker_entries(layers(log_dirs="/b,/a"), keys[1:2])}
+    assert told == {"log.dirs": "/b,/a"}

@@ -14,6 +14,7 @@ import pytest
 from barnabas import limits as limits_module
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -137,6 +138,15 @@ def test_a_frame_of_a_size_that_may_not_be_closes_its_connection_only(size: int)
         assert serves(broker)
         assert broker.log.count("event=connection-closed") == 1
         assert f"a frame of {size} bytes" in broker.log
+
+
+def test_what_is_said_of_a_closed_connection_names_the_client_s_software() -> None:
+    with Broker({"socket.request.max.bytes": 5_000}) as broker, Line(broker) as line:
+        said = ApiVersionsRequest(client_software_name="a-client", client_software_version="1.2")
+        assert line.ask((18, 3), said, ApiVersionsResponse).error_code == 0
+        line.socket.sendall(SIZE.pack(-1))
+        assert line.is_closed()
+        assert "client='a-client/1.2'" in broker.log
 
 
 def test_a_frame_of_the_largest_size_is_served() -> None:

@@ -50,6 +50,27 @@ def test_segments_roll_by_the_time_of_their_records(tmp_path: Path) -> None:
     log.close()
 
 
+def test_what_lies_behind_a_segment_counts_up_to_an_end(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=10**6, segment_ms=1000))
+    for step in (0, 500, 1000, 1001, 1500):
+        append(log, b"x", time_ms=NOW + step)
+    assert bases(tmp_path) == [0, 3]
+    assert [log.has_segment_behind(0, end) for end in (2, 3, 5)] == [False, True, True]
+    assert not log.has_segment_behind(3, 5)
+    log.close()
+
+
+def test_records_older_than_their_segment_do_not_end_it(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=10**6, segment_ms=1000))
+    append(log, b"x", time_ms=NOW - 10**9)
+    assert not log.maybe_roll(NOW + 900)
+    assert log.maybe_roll(NOW + 1001)
+    append(log, b"x", time_ms=NOW - 10**9)
+    assert not log.maybe_roll(NOW + 2000)
+    assert bases(tmp_path) == [0, 1]
+    log.close()
+
+
 def test_a_segment_whose_first_batch_was_refused_is_empty_and_has_no_age(tmp_path: Path) -> None:
     files = FailingFiles()
     log = open_log(tmp_path, replace(SMALL, segment_bytes=10**6, segment_ms=1000), files=files)

@@ -168,6 +168,8 @@ def _synonyms(name: str, layers: Layers) -> tuple[Synonym, ...]:
 
 def _broker_value(name: str, layers: Layers) -> str | None:
     key = definitions.BROKER[name]
+    if key.default is None and not any(name in settings for _, settings in layers.sources()):
+        return None  # whatever it is taken from
     value = getattr(layers.config, key.attribute)
     return None if value is None else text_of(value)
 

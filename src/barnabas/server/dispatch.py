@@ -19,6 +19,7 @@ from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.security.acls import Operation
@@ -173,7 +174,7 @@ class RequestDispatcher:
         if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
             give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
             return
-        context = self._context(connection, header)
+        context = self._context(connection, header, request)
         try:
             if self._broker.forwarder is None:
                 result = self._handle(context, request)
@@ -293,7 +294,9 @@ class RequestDispatcher:
             found = self._classes[api_key] = request_class(api_key)
         return found
 
-    def _context(self, connection: Connection, header: RequestHeader) -> RequestContext:
+    def _context(self, connection: Connection, header: RequestHeader, request: Message) -> RequestContext:
+        if isinstance(request, ApiVersionsRequest):  # it says with what the rest of the connection is made
+            connection.client_software = api_versions.client_software(request) or connection.client_software
         return RequestContext(
             header.api_key,
             header.api_version,

@@ -87,6 +87,8 @@ def test_elections_are_held_on_request(cluster: Cluster) -> None:
     outcomes, _ = core.elect_leaders(ElectionType.PREFERRED, [("t", 0), ("t", 9), ("u", 0)])
     expected = [ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert [code(outcome) for outcome in outcomes] == expected
+    said = [outcome.error and outcome.error.message for outcome in outcomes]
+    assert said == ["Leader election not needed for topic partition.", "No such partition as t-9", "No such topic as u"]
     assert core.elect_leaders(ElectionType.PREFERRED, None) == ([], Plan())
     cluster.kill(2)
     cluster.kill(3)

@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.errors import ErrorCode, LogDirFailed, StorageExhausted
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.server import maintenance
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, running
@@ -261,3 +262,18 @@ async def test_an_index_that_cannot_be_read_keeps_no_other_log_from_being_compac
         await until(lambda: cleaner.statistics.runs == 2)
         for name in (TOPIC, "u"):
             assert await client.fetch(name=name) == (0, [b"2" * 200])  # all that its first segment has
+
+
+async def test_old_consumers_are_told_of_a_failed_disk_by_a_code_that_they_know(tmp_path: Path) -> None:
+    async with running([tmp_path / "one", tmp_path / "two"]) as client:
+        await client.create()
+        home = client.broker.logs.directory_of(TOPIC, 0)
+        client.broker.faults.report(LogDirFailed(str(home.path), "the disk does not work"))
+        wanted = FetchTopic(topic=TOPIC, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)])
+        codes = {}
+        for version in (4, 5, 6, 7):
+            request = FetchRequest(replica_id=-1, max_wait_ms=10_000, min_bytes=1, max_bytes=1, topics=[wanted])
+            answer = await client.ask((1, version), request, FetchResponse)
+            codes[version] = answer.responses[0].partitions[0].error_code
+        old = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert codes == {4: old, 5: old, 6: STORAGE_ERROR, 7: STORAGE_ERROR}

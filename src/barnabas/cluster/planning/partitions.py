@@ -26,6 +26,7 @@ from barnabas.protocol.values import NO_LEADER
 MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions in chunks that one step of the controller itself changes: some 10 ms, 100 kB
 MAX_CHUNKS_PER_PLAN = 64  # such chunks, where topics are small: each step costs as much as the image has topics
 MAX_LOOKED_AT = 5_000  # partitions in such a step: about a millisecond where nothing changes
+NOT_NEEDED = "Leader election not needed for topic partition."
 
 
 class ElectionType(IntEnum):
@@ -198,22 +199,26 @@ class PartitionPlanner:
         return after
 
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:
+        if topic not in self.image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
+        if self.image.partition(topic, partition) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{partition}")
         state = self._state(topic, partition)
         policy = self._policy_of(topic)
         electorate = self._electorate_of(topic, partition)
         if kind == ElectionType.PREFERRED:
             if state.leader == state.replicas[0]:
-                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
             after = elect_preferred(state, electorate, policy)
-            error = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+            error = KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
         else:
             if state.leader != NO_LEADER:
-                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
             topic_id = self.image.topics[topic].topic_id
             after = elect_unclean(state, electorate, policy, electorate.log_ends(topic_id, partition))
-            error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            error = KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
         if after is None:
-            raise KafkaError(error)
+            raise error
         self._put(topic, partition, after)
         return after
 

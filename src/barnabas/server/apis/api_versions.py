@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
 TRANSACTIONS, TRANSACTIONS_LEVEL = "transaction.version", 2  # the feature by which clients know transactions version 2 (KIP-890)
@@ -51,10 +52,14 @@ def _entry(api_key: int) -> ApiVersion:
     return ApiVersion(api_key=api_key, min_version=first, max_version=last)
 
 
+def client_software(request: ApiVersionsRequest) -> tuple[str, str] | None:
+    """Name and version of what the client is made with; None where it says none that may be (KIP-511)."""
+    said = request.client_software_name, request.client_software_version
+    return said if all(len(each) <= MAX_SOFTWARE_LENGTH and _SOFTWARE.fullmatch(each) for each in said) else None
+
+
 def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and not (
-        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
-    ):
+    if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and client_software(request) is None:
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     keys = [_entry(key) for key in sorted(broker.served_apis)]
     supported = [SupportedFeatureKey(name=TRANSACTIONS, min_version=0, max_version=TRANSACTIONS_LEVEL)]

@@ -104,7 +104,7 @@ class Loading(Looking):
             trust.forget_behind(verified.end, verified.size, region.position + region.size)
         partition = self._find(wanted)
         if partition is None:  # deleted meanwhile
-            return wanted, failed(wanted.index, self._absence(wanted))
+            return wanted, self._failed(wanted, self._absence(wanted))
         if verified.damage is None:
             return self._sound(found, region, verified, minimum_one=minimum_one)
         damage = partition.log.bounded(verified.damage)
@@ -138,5 +138,5 @@ class Loading(Looking):
         wanted, _ = found
         partition = self._find(wanted)
         if partition is None:
-            return wanted, failed(wanted.index, self._absence(wanted))
+            return wanted, self._failed(wanted, self._absence(wanted))
         return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
+FIRST_VERSION_WITH_STORAGE_ERROR = 6
 FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
 Records = Region | Copied
 Found = tuple[FetchedPartition, FetchedData[Records]]
+NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})  # else it is on another broker
 NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
@@ -118,7 +120,9 @@ class Looking:
                     continue
             partition = self._find(wanted)
             if partition is None:
-                absent.append((wanted, failed(wanted.index, self._absence(wanted), ())))
+                reason = self._absence(wanted)
+                must_answer = must_answer or reason not in NOWHERE
+                absent.append((wanted, self._failed(wanted, reason, ())))
                 continue
             if open_files is not None and open_files.is_crowded:
                 left = 0  # the rest has its turn in the next answer
@@ -132,7 +136,21 @@ class Looking:
             found.append((wanted, data))
         if first and self._asks_for_more_than(len(absent)):
             self._waited_without = len(absent)
-        return found + absent, size, must_answer or len(absent) > self._waited_without
+        must_answer = must_answer or len(absent) > self._waited_without
+        if size and not must_answer and size < self._request.min_bytes:
+            must_answer = any(self._goes_on_behind(wanted, data) for wanted, data in found)
+        return found + absent, size, must_answer
+
+    def _goes_on_behind(self, wanted: FetchedPartition, data: FetchedData[Records]) -> bool:
+        """Whether what was found ends with its segment, and the next fetch finds more: no answer has more than a segment's rest."""
+        partition = self._find(wanted)
+        if data.records is None or partition is None or self._is_held_back:
+            return False
+        if self._replica_id >= 0:
+            end = partition.log.log_end_offset
+        else:
+            end = data.last_stable_offset if self._request.isolation_level == READ_COMMITTED else data.high_watermark
+        return partition.log.has_segment_behind(wanted.fetch_offset, end)
 
     def _asks_for_more_than(self, count: int) -> bool:
         """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted
@@ -180,7 +198,7 @@ class Looking:
                 if size < 0 and region is not None:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
         except KafkaError as error:
-            return failed(wanted.index, error.code)
+            return self._failed(wanted, error.code)
         except (StorageError, OSError) as error:
             return self._unreadable(wanted, error)
         self._partitions.append(partition)
@@ -237,4 +255,9 @@ class Looking:
     def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Records]:
         partition = self._find(wanted)
         place = str(wanted.topic) if partition is None else str(partition.log.directory)
-        return failed(wanted.index, refuse_read(self._broker, place, wanted.fetch_offset, error))
+        return self._failed(wanted, refuse_read(self._broker, place, wanted.fetch_offset, error))
+
+    def _failed(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < FIRST_VERSION_WITH_STORAGE_ERROR:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # by which they ask for metadata; the other code they do not know
+        return failed(wanted.index, code, aborted)

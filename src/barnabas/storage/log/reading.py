@@ -80,6 +80,11 @@ class ReadableLog(LogState):
         """The offset that the segment which `offset` falls in ends before."""
         return self._segments.starting_at(offset)[0].next_offset
 
+    def has_segment_behind(self, offset: int, end: int) -> bool:
+        """Whether the segment which `offset` falls in ends, and not past `end`."""
+        segment = self._segments[max(0, self._segments.index_of(offset))]
+        return segment is not self._segments.active and segment.next_offset <= end
+
     @property
     def latest_epoch(self) -> int:
         """The leader epoch of the last record, -1 before the first."""
