@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import socket
@@ -18,6 +19,13 @@ from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
 
 FILES = OsFiles()
+
+
+class NoneLeft(OsFiles):
+    """Files of a process that has no descriptors left."""
+
+    def dup(self, fileno: int, /) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 async def send(
@@ -185,3 +193,29 @@ def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Pa
 
     asyncio.run(push())
     assert len(failures) == 1
+
+
+@pytest.mark.parametrize("pushed_before", [1, 0])
+def test_who_can_not_be_waited_for_is_given_up(tmp_path: Path, pushed_before: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(2 * FILE_BYTES_PER_TURN))
+    failures: list[OSError] = []
+
+    async def push() -> None:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2_000)
+        outbox = Outbox(asyncio.get_running_loop(), near.fileno(), NoneLeft(), lambda: None, failures.append)
+        with path.open("rb") as file, near, far:
+            region = FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0))
+            outbox.push(region if pushed_before else bytes(2**20))
+            outbox.flush()
+            if not pushed_before:
+                assert not failures
+                outbox.push(region)
+            assert outbox.hold([b"head", region]) == []
+            assert outbox.waiting_bytes == 0
+            outbox.close()
+
+    asyncio.run(push())
+    assert [error.errno for error in failures] == 2 * [errno.EMFILE]

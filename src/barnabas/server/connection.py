@@ -32,6 +32,7 @@ from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.server.outbox import Copied, Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
+from barnabas.storage.faults import EXHAUSTED
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
@@ -428,7 +429,10 @@ class Connection(asyncio.BufferedProtocol):
             self.resume("unsent")
 
     def _on_send_error(self, error: OSError) -> None:
-        logger.debug("event=connection-lost peer=%s error=%r", self.peer, str(error))
+        if error.errno in EXHAUSTED:
+            logger.warning("event=slow-reader-given-up peer=%s error=%r", self.peer, str(error))
+        else:
+            logger.debug("event=connection-lost peer=%s error=%r", self.peer, str(error))
         self.close()
 
     def _fail(self, error: ProtocolError) -> None:

@@ -86,7 +86,7 @@ class Outbox:
         descriptor: of the transport's socket; stays the transport's.
         files: what the file regions are of.
         on_room: called when everything waiting has been sent after the socket was full.
-        on_error: called once when the other side is gone.
+        on_error: called when the other side is gone, or the system grants nothing to wait for it with; nothing is sent after it.
     """
 
     __slots__ = (
@@ -132,8 +132,12 @@ class Outbox:
         return self._descriptor
 
     def hold(self, parts: Iterable[Part]) -> list[Part]:
-        """The same parts, their regions held."""
-        return [self._held(part) if isinstance(part, FileRegion) else part for part in parts]
+        """The same parts, their regions held; none of them where that cannot be: then the connection is given up."""
+        try:
+            return [self._held(part) if isinstance(part, FileRegion) else part for part in parts]
+        except OSError as error:
+            self._give_up(error)
+            return []
 
     def _held(self, region: FileRegion) -> HeldRegion:
         return HeldRegion(region, self._files)
@@ -142,7 +146,13 @@ class Outbox:
         """Queue `item`; nothing is sent before `flush`, which must come in the same turn of the loop."""
         if isinstance(item, Copied):
             item = item.data
-        self._items.append(self._held(item) if self._blocked and isinstance(item, FileRegion) else item)
+        elif self._blocked and isinstance(item, FileRegion):
+            try:
+                item = self._held(item)
+            except OSError as error:
+                self._give_up(error)
+                return
+        self._items.append(item)
         self.waiting_bytes += item.size if isinstance(item, Region) else len(item)
 
     def flush(self) -> None:
@@ -151,16 +161,17 @@ class Outbox:
             return
         self._file_bytes_left = FILE_BYTES_PER_TURN
         try:
-            while self._items:
-                front = self._items[0]
-                if self._is_full and isinstance(front, Region):
-                    self._send_file(front)
-                else:
-                    self._send_buffers()
-        except TurnIsOver:
-            self._wait_for_turn()
-        except BlockingIOError:
-            self._wait_for_room()
+            try:
+                while self._items:
+                    front = self._items[0]
+                    if self._is_full and isinstance(front, Region):
+                        self._send_file(front)
+                    else:
+                        self._send_buffers()
+            except TurnIsOver:
+                self._wait_for_turn()
+            except BlockingIOError:
+                self._wait_for_room()
         except OSError as error:
             self._give_up(error)
 
@@ -190,8 +201,8 @@ class Outbox:
         self._blocked = self._is_full = True
         if not self._watching:
             self._items = deque(self._held(item) if isinstance(item, FileRegion) else item for item in self._items)
-            self._watching = True
             self._watch()
+            self._watching = True
 
     def _give_up(self, error: OSError) -> None:
         self._items.clear()

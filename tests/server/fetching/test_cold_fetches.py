@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections.abc import Sequence
@@ -38,6 +39,13 @@ class ColdFiles(FailingFiles):
         if threading.current_thread() is not threading.main_thread():
             self.read_by_threads.add(os.fstat(fileno).st_ino)
         return super().pread(fileno, size, position)
+
+
+class NoneLeft(ColdFiles):
+    """Nothing is in memory, and there are no descriptors to read it by elsewhere."""
+
+    def dup(self, fileno: int, /) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 class EvictedFiles(FailingFiles):
@@ -117,3 +125,12 @@ def test_one_cold_page_does_not_send_all_that_follow_through_the_thread(tmp_path
             assert max(files.read_by_threads) < READ_AHEAD_BYTES + 2 * batch_bytes
 
     asyncio.run(test())
+
+
+async def test_a_connection_ends_that_there_is_no_descriptor_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running([tmp_path], NoneLeft()) as client:
+        await client.create()
+        assert await client.produce(b"v") == 0
+        with pytest.raises(EOFError):
+            await fetched(client, 2**20)
+        assert "event=cold-read-given-up" in caplog.text

@@ -55,10 +55,15 @@ class Loading(Looking):
             return
         self._be_late()
         regions: dict[int, FileRegion] = {}
-        for slot, (wanted, data) in enumerate(found):
-            if isinstance(data.records, FileRegion):  # the loop runs before it is sent
-                regions[slot] = data.records
-                found[slot] = wanted, data.with_records(HeldRegion(data.records, files))
+        try:
+            for slot, (wanted, data) in enumerate(found):
+                if isinstance(data.records, FileRegion):  # the loop runs before it is sent
+                    regions[slot] = data.records
+                    found[slot] = wanted, data.with_records(HeldRegion(data.records, files))
+        except OSError as error:  # no descriptors: the reader comes again
+            logger.warning("event=cold-read-given-up peer=%s error=%r", self._connection.peer, str(error))
+            self._connection.close()
+            return
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
         asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]

@@ -58,21 +58,25 @@ class TlsOutbox(Outbox):
             return
         self._file_bytes_left = FILE_BYTES_PER_TURN
         try:
-            while self._sealed or self._items:
-                if not self._sealed:
-                    if self._file_bytes_left <= 0:
-                        raise TurnIsOver
-                    self._seal()
-                sent = os.write(self._descriptor, self._sealed)
-                self.waiting_bytes -= sent
-                self._sealed = self._sealed[sent:]
-        except TurnIsOver:
-            self._wait_for_turn()
-        except BlockingIOError:
-            self._wait_for_room()
+            try:
+                self._send_sealed()
+            except TurnIsOver:
+                self._wait_for_turn()
+            except BlockingIOError:
+                self._wait_for_room()
         except OSError as error:
             self._sealed = self._sealed[:0]
             self._give_up(error)
+
+    def _send_sealed(self) -> None:
+        while self._sealed or self._items:
+            if not self._sealed:
+                if self._file_bytes_left <= 0:
+                    raise TurnIsOver
+                self._seal()
+            sent = os.write(self._descriptor, self._sealed)
+            self.waiting_bytes -= sent
+            self._sealed = self._sealed[sent:]
 
     def close(self) -> None:
         self._sealed = self._sealed[:0]
