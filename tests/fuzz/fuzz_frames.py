@@ -24,8 +24,9 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.produce import read_produce
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
+from barnabas.server.held import HeldFiles
 from barnabas.server.receiver import Receiver
-from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.files import OsFiles
 from tests.fuzz.requests import damaged, frames
 
 MAX_FRAME_BYTES = 64 * 1024
@@ -78,9 +79,8 @@ class FakeTransport(asyncio.Transport):
 class Recorder:
     """A dispatcher that keeps copies of the frames it is given."""
 
-    files: Files = OsFiles()
-
     def __init__(self) -> None:
+        self.held = HeldFiles(OsFiles())
         self.frames: list[bytes] = []
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

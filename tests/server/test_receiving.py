@@ -12,8 +12,9 @@ import pytest
 from barnabas import limits
 from barnabas.server import connection as connection_module
 from barnabas.server.connection import Connection, Dispatcher
+from barnabas.server.held import HeldFiles
 from barnabas.server.receiver import Receiver
-from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.files import OsFiles
 from tests.fuzz.fuzz_frames import FakeTransport
 
 LARGE_FRAME_BYTES, RECEIVE_BUFFER_BYTES, KEPT_GROWN_BYTES = 2_000, 700, 6_000
@@ -23,9 +24,8 @@ PEERS = 3
 class Recorder:
     """A dispatcher that keeps copies of the frames by connection."""
 
-    files: Files = OsFiles()
-
     def __init__(self) -> None:
+        self.held = HeldFiles(OsFiles())
         self.frames: dict[Connection, list[bytes]] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

@@ -41,6 +41,7 @@ from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_open_segments
 from barnabas.server.fetching.sessions import FetchSessions
+from barnabas.server.held import HeldFiles
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
 from barnabas.server.logs.faults import StorageFaults, report_later
@@ -110,6 +111,7 @@ class Broker:
         self.surroundings = surroundings or Surroundings()
         self.clock = self.surroundings.clock
         self.files = self.surroundings.files
+        self.held = HeldFiles(self.files)
         self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)

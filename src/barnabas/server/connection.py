@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
+from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import Copied, Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
 from barnabas.storage.faults import EXHAUSTED
-from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
     from barnabas.server.authentication.login import Login
@@ -69,7 +69,7 @@ def _cost(part: Part) -> int:
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
 
-    files: Files
+    held: HeldFiles
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -147,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
         make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
-        self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.files, self._on_room, self._on_send_error)
+        self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.held, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
             logger.warning("event=connection-refused peer=%s reason=%r", self.peer, refused)

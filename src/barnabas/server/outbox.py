@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from barnabas import limits
-from barnabas.storage.files import Files
+from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.storage.reading import FileRegion
 
 Buffer = bytes | bytearray | memoryview
@@ -46,25 +46,6 @@ class _Copied(threading.local):
 _copied = _Copied()
 
 
-class HeldRegion:
-    """A file region with a descriptor of its own, for one that is not sent in the turn of the loop in which it was read.
-
-    A log closes its files when segments are deleted; by then another file may have the number.
-    """
-
-    __slots__ = ("_files", "fileno", "position", "size")
-
-    def __init__(self, region: FileRegion | HeldRegion, files: Files) -> None:
-        self._files = files
-        self.fileno: int = files.dup(region.fileno)
-        self.position: int = region.position
-        self.size: int = region.size
-
-    def __del__(self) -> None:
-        if hasattr(self, "fileno"):
-            self._files.close(self.fileno)
-
-
 class Copied:
     """What a file region holds, where it is so little that it was read when it was looked for."""
 
@@ -84,7 +65,7 @@ class Outbox:
 
     Args:
         descriptor: of the transport's socket; stays the transport's.
-        files: what the file regions are of.
+        held: where file regions are held that are not sent at once.
         on_room: called when everything waiting has been sent after the socket was full.
         on_error: called when the other side is gone, or the system grants nothing to wait for it with; nothing is sent after it.
     """
@@ -93,7 +74,7 @@ class Outbox:
         "_blocked",
         "_descriptor",
         "_file_bytes_left",
-        "_files",
+        "_held",
         "_is_full",
         "_items",
         "_loop",
@@ -109,13 +90,13 @@ class Outbox:
         self,
         loop: asyncio.AbstractEventLoop,
         descriptor: int,
-        files: Files,
+        held: HeldFiles,
         on_room: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
         self._descriptor = descriptor
-        self._files = files
+        self._held = held
         self._on_room = on_room
         self._on_error = on_error
         self._items: deque[Buffer | Region] = deque()
@@ -134,13 +115,10 @@ class Outbox:
     def hold(self, parts: Iterable[Part]) -> list[Part]:
         """The same parts, their regions held; none of them where that cannot be: then the connection is given up."""
         try:
-            return [self._held(part) if isinstance(part, FileRegion) else part for part in parts]
+            return [self._held.hold(part) if isinstance(part, FileRegion) else part for part in parts]
         except OSError as error:
             self._give_up(error)
             return []
-
-    def _held(self, region: FileRegion) -> HeldRegion:
-        return HeldRegion(region, self._files)
 
     def push(self, item: Part) -> None:
         """Queue `item`; nothing is sent before `flush`, which must come in the same turn of the loop."""
@@ -148,7 +126,7 @@ class Outbox:
             item = item.data
         elif self._blocked and isinstance(item, FileRegion):
             try:
-                item = self._held(item)
+                item = self._held.hold(item)
             except OSError as error:
                 self._give_up(error)
                 return
@@ -194,13 +172,13 @@ class Outbox:
         """Have `_resume` called in the next turn of the loop, unless it will be because there is room."""
         self._blocked = True
         if not self._watching:
-            self._items = deque(self._held(item) if isinstance(item, FileRegion) else item for item in self._items)
+            self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
             self._turn = self._loop.call_soon(self._resume)
 
     def _wait_for_room(self) -> None:
         self._blocked = self._is_full = True
         if not self._watching:
-            self._items = deque(self._held(item) if isinstance(item, FileRegion) else item for item in self._items)
+            self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
             self._watch()
             self._watching = True
 
@@ -290,7 +268,7 @@ class Outbox:
                 continue
             self._is_full = taken < size
             if isinstance(item, FileRegion):
-                item = self._items[0] = HeldRegion(item, self._files)
+                item = self._items[0] = self._held.hold(item)
             if isinstance(item, HeldRegion):
                 item.position += taken
                 item.size -= taken
@@ -314,7 +292,7 @@ class Outbox:
                 raise TurnIsOver
             return
         if isinstance(region, FileRegion):
-            region = self._items[0] = HeldRegion(region, self._files)
+            region = self._items[0] = self._held.hold(region)
         region.position += sent
         region.size -= sent
         raise TurnIsOver

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from barnabas.server.outbox import Copied, HeldRegion, Region
+from barnabas.server.held import HeldRegion
+from barnabas.server.outbox import Copied, Region
 from barnabas.storage.files import Files
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import READ_AHEAD_BYTES
@@ -92,7 +93,7 @@ def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list
     fetch that asked: it waits, and so does its connection.
 
     Args:
-        regions: each with the descriptor that is its own.
+        regions: each with itself held.
 
     Returns:
         For each how far it is whole, or why the disk cannot be read at all.

@@ -14,8 +14,8 @@ from typing import cast
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
 from barnabas.server.fetching.looking import Found, Looking, failed
+from barnabas.server.held import HeldRegion
 from barnabas.server.logs.damage import tell_damage
-from barnabas.server.outbox import HeldRegion
 from barnabas.server.page_cache import Loaded
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
@@ -59,7 +59,7 @@ class Loading(Looking):
             for slot, (wanted, data) in enumerate(found):
                 if isinstance(data.records, FileRegion):  # the loop runs before it is sent
                     regions[slot] = data.records
-                    found[slot] = wanted, data.with_records(HeldRegion(data.records, files))
+                    found[slot] = wanted, data.with_records(self._broker.held.hold(data.records))
         except OSError as error:  # no descriptors: the reader comes again
             logger.warning("event=cold-read-given-up peer=%s error=%r", self._connection.peer, str(error))
             self._connection.close()

@@ -17,9 +17,9 @@ import os
 import ssl
 from collections.abc import Callable
 
-from barnabas.server.outbox import FILE_BYTES_PER_TURN, HeldRegion, Outbox, Region, TurnIsOver
+from barnabas.server.held import HeldFiles
+from barnabas.server.outbox import FILE_BYTES_PER_TURN, Outbox, Region, TurnIsOver
 from barnabas.server.tls.buffers import TlsBuffers
-from barnabas.storage.files import Files
 from barnabas.storage.reading import FileRegion
 
 
@@ -36,14 +36,14 @@ class TlsOutbox(Outbox):
         self,
         loop: asyncio.AbstractEventLoop,
         descriptor: int,
-        files: Files,
+        held: HeldFiles,
         on_room: Callable[[], None],
         on_error: Callable[[OSError], None],
         *,
         tls: ssl.SSLObject,
         buffers: TlsBuffers,
     ) -> None:
-        super().__init__(loop, descriptor, files, on_room, on_error)
+        super().__init__(loop, descriptor, held, on_room, on_error)
         self._tls = tls
         self._buffers = buffers
         self._sealed = memoryview(b"")  # encrypted, not yet taken by the kernel
@@ -117,7 +117,7 @@ class TlsOutbox(Outbox):
             self._items.popleft()
             return size
         if isinstance(region, FileRegion):
-            region = self._items[0] = HeldRegion(region, self._files)
+            region = self._items[0] = self._held.hold(region)
         region.position += size
         region.size -= size
         return size

@@ -374,12 +374,12 @@ class VirtualOutbox(Outbox):
         return len(data)
 
     def _read(self, region: Region, piece: memoryview) -> int:
-        data = self._files.pread(region.fileno, len(piece), region.position)
+        data = self._held.files.pread(region.fileno, len(piece), region.position)
         piece[: len(data)] = data
         return len(data)
 
     def _send_file(self, region: Region) -> None:
-        data = self._files.pread(region.fileno, min(region.size, self._room()), region.position)
+        data = self._held.files.pread(region.fileno, min(region.size, self._room()), region.position)
         if data:
             self._transport.send(data)
         self._region_sent(region, len(data))

@@ -1,0 +1,75 @@
+"""Regions of files that are kept beyond the turn of the loop in which they were read, and the descriptors that they need for it.
+
+A log closes its files when segments are deleted; by then another file may have the number. So who keeps a region has a duplicate of the
+descriptor: one for all regions of a segment, however many readers wait for its bytes, for the system grants so many descriptors and no
+more. The last of them to let go closes it.
+
+Regions are held on the loop; let go of they are anywhere, for threads read them too.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+from barnabas.storage.files import Files
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.trust import Trust
+
+
+class _Descriptor:
+    """Open as long as it lives."""
+
+    __slots__ = ("_files", "fileno")
+
+    def __init__(self, files: Files, fileno: int) -> None:
+        self._files = files
+        self.fileno = fileno
+
+    def __del__(self) -> None:
+        self._files.close(self.fileno)
+
+
+class _HeldFile:
+    """What the regions of one segment share.
+
+    It has no `__del__` itself, for that runs before the references to its object die: it could be found with its descriptor closed.
+    """
+
+    __slots__ = ("__weakref__", "descriptor")
+
+    def __init__(self, descriptor: _Descriptor) -> None:
+        self.descriptor = descriptor
+
+
+class HeldRegion:
+    """A file region for as long as somebody has it."""
+
+    __slots__ = ("_file", "fileno", "position", "size")
+
+    def __init__(self, file: _HeldFile, position: int, size: int) -> None:
+        self._file = file
+        self.fileno = file.descriptor.fileno
+        self.position = position
+        self.size = size
+
+
+class HeldFiles:
+    """The files of which a broker holds regions, by what is known of their bytes: each segment has its own."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._held: WeakValueDictionary[Trust, _HeldFile] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, region: FileRegion) -> HeldRegion:
+        """The same region, held.
+
+        Raises:
+            OSError: there are no descriptors left.
+        """
+        file = self._held.get(region.trust)
+        if file is None:
+            file = self._held[region.trust] = _HeldFile(_Descriptor(self.files, self.files.dup(region.fileno)))
+        return HeldRegion(file, region.position, region.size)
