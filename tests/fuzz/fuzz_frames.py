@@ -26,6 +26,7 @@ from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
 from barnabas.server.held import HeldFiles
 from barnabas.server.receiver import Receiver
+from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
 from tests.fuzz.requests import damaged, frames
 
@@ -79,8 +80,9 @@ class FakeTransport(asyncio.Transport):
 class Recorder:
     """A dispatcher that keeps copies of the frames it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.held = HeldFiles(OsFiles())
+        self.room = Room(loop)
         self.frames: list[bytes] = []
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -98,7 +100,7 @@ class Recorder:
 
 def received(stream: bytes, cuts: list[int], loop: asyncio.AbstractEventLoop) -> tuple[list[bytes], bool, int]:
     """The frames of `stream` when it arrives in pieces, whether the connection was closed, and the bytes still held for it."""
-    recorder, receiver, transport = Recorder(), Receiver(MAX_FRAME_BYTES, -1), FakeTransport(-1)
+    recorder, receiver, transport = Recorder(loop), Receiver(MAX_FRAME_BYTES, -1), FakeTransport(-1)
     connection = Connection(recorder, receiver, "PLAINTEXT", loop)
     connection.connection_made(transport)
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, Buffer, Outbox, Part, Region
+from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
@@ -27,6 +28,12 @@ class NoneLeft(OsFiles):
 
     def dup(self, fileno: int, /) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def outbox_of(near: socket.socket, files: OsFiles, failures: list[OSError]) -> Outbox:
+    """One that waits for no room."""
+    loop = asyncio.get_running_loop()
+    return Outbox(loop, near.fileno(), HeldFiles(files), Room(loop), lambda: None, failures.append)
 
 
 async def send(
@@ -43,7 +50,8 @@ async def send(
         end.setblocking(False)
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     failures: list[OSError] = []
-    outbox = Outbox(loop, near.fileno(), HeldFiles(FILES), lambda: None, failures.append)
+    room = Room(loop)
+    outbox = Outbox(loop, near.fileno(), HeldFiles(FILES), room, lambda: None, failures.append)
     fileno = os.open(path, os.O_RDONLY)
     items: list[Part] = [
         part if isinstance(part, bytes) else FileRegion(fileno, part[0], part[1], 0, Trust(FILES, 0)) for part in parts
@@ -59,6 +67,7 @@ async def send(
         received += await loop.sock_recv(far, taken)
     waiting.append(outbox.waiting_bytes)
     outbox.close()
+    room.close()
     near.close()
     far.close()
     assert not failures
@@ -162,7 +171,7 @@ def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> No
     async def close_early() -> int:
         near, far = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * 1024 * 1024)
-        outbox = Outbox(asyncio.get_running_loop(), near.fileno(), HeldFiles(FILES), lambda: None, failures.append)
+        outbox = outbox_of(near, FILES, failures)
         with path.open("rb") as file, near, far:
             outbox.push(FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0)))
             outbox.flush()
@@ -185,7 +194,7 @@ def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Pa
 
     async def push() -> None:
         near, far = socket.socketpair()
-        outbox = Outbox(asyncio.get_running_loop(), near.fileno(), HeldFiles(FILES), lambda: None, failures.append)
+        outbox = outbox_of(near, FILES, failures)
         with path.open("rb") as file, near, far:
             outbox.push(b"head")
             outbox.push(FileRegion(file.fileno(), 0, 2000, 0, Trust(FILES, 0)))
@@ -206,7 +215,7 @@ def test_who_can_not_be_waited_for_is_given_up(tmp_path: Path, pushed_before: in
         near, far = socket.socketpair()
         near.setblocking(False)
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2_000)
-        outbox = Outbox(asyncio.get_running_loop(), near.fileno(), HeldFiles(NoneLeft()), lambda: None, failures.append)
+        outbox = outbox_of(near, NoneLeft(), failures)
         with path.open("rb") as file, near, far:
             region = FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0))
             outbox.push(region if pushed_before else bytes(2**20))

@@ -14,6 +14,7 @@ from barnabas.server import connection as connection_module
 from barnabas.server.connection import Connection, Dispatcher
 from barnabas.server.held import HeldFiles
 from barnabas.server.receiver import Receiver
+from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
 from tests.fuzz.fuzz_frames import FakeTransport
 
@@ -26,6 +27,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.held = HeldFiles(OsFiles())
+        self.room = Room(asyncio.get_running_loop())
         self.frames: dict[Connection, list[bytes]] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

@@ -58,6 +58,7 @@ from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
+from barnabas.server.room import Room
 from barnabas.server.scraping import render
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
@@ -112,6 +113,7 @@ class Broker:
         self.clock = self.surroundings.clock
         self.files = self.surroundings.files
         self.held = HeldFiles(self.files)
+        self.room = Room(loop)
         self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
@@ -301,6 +303,7 @@ class Broker:
             self.pulse.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
+        self.room.close()
         await self.doors.providers.close()
         await self._timers.close()
         await self.fetchers.close()

@@ -33,6 +33,7 @@ from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import Copied, Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
+from barnabas.server.room import Room
 from barnabas.storage.faults import EXHAUSTED
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Dispatcher(Protocol):
     """What a connection needs from the broker."""
 
     held: HeldFiles
+    room: Room
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -147,7 +149,8 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
         make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
-        self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.held, self._on_room, self._on_send_error)
+        held, room = self._dispatcher.held, self._dispatcher.room
+        self._outbox = make_outbox(self._loop, descriptor, held, room, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
             logger.warning("event=connection-refused peer=%s reason=%r", self.peer, refused)

@@ -1,6 +1,6 @@
 """How the descriptors that the system grants are shared out, so that whoever may connect cannot take those that files need.
 
-Nine sixteenths are for connections, five for files of segments, and the rest for what connections need while they wait for room, answers
+Nine sixteenths are for connections, five for files of segments, and the rest for files of which slow readers hold pieces, answers
 under way, checkpoints and new files. Connections have more than files, since a file that has no descriptor is opened again when somebody
 asks for it, and a connection that has none is refused: a limit of 20,000 is enough for 10,000 clients and 5,000 partitions.
 """

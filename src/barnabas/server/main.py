@@ -76,7 +76,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def allow_open_files() -> None:
-    """Take as many descriptors as the system grants: a partition needs one, a connection two, and a shell's usual limit is 1024."""
+    """Take as many descriptors as the system grants: a partition needs one, a connection one, and a shell's usual limit is 1024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -8,23 +8,20 @@ Pieces of files are read into a buffer that stays in the processor's cache, and 
 it takes by `sendfile`. While a socket is full all goes by `sendfile`, so that nothing is read twice.
 
 A turn of the loop sends so much of files on a connection and no more (`FILE_BYTES_PER_TURN`), for others wait meanwhile. The rest has the
-next turn, and waits for room only where there is none: having a socket watched and no longer watched are ten system calls.
-
-Ugly: uvloop does not let `add_writer` watch a descriptor that a transport owns, so waiting for room needs a duplicate of it. It is
-made when first needed; an idle connection costs one descriptor.
+next turn, and waits for room only where there is none: having a socket watched and no longer watched are system calls (`room.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
 from barnabas import limits
 from barnabas.server.held import HeldFiles, HeldRegion
+from barnabas.server.room import Room
 from barnabas.storage.reading import FileRegion
 
 Buffer = bytes | bytearray | memoryview
@@ -66,6 +63,7 @@ class Outbox:
     Args:
         descriptor: of the transport's socket; stays the transport's.
         held: where file regions are held that are not sent at once.
+        room: where the socket is watched while it is full.
         on_room: called when everything waiting has been sent after the socket was full.
         on_error: called when the other side is gone, or the system grants nothing to wait for it with; nothing is sent after it.
     """
@@ -80,7 +78,7 @@ class Outbox:
         "_loop",
         "_on_error",
         "_on_room",
-        "_socket",
+        "_room",
         "_turn",
         "_watching",
         "waiting_bytes",
@@ -91,16 +89,17 @@ class Outbox:
         loop: asyncio.AbstractEventLoop,
         descriptor: int,
         held: HeldFiles,
+        room: Room,
         on_room: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
         self._descriptor = descriptor
         self._held = held
+        self._room = room
         self._on_room = on_room
         self._on_error = on_error
         self._items: deque[Buffer | Region] = deque()
-        self._socket: socket.socket | None = None
         self._blocked = False
         self._file_bytes_left = 0  # in this turn
         self._is_full = False  # the socket took less than it was given, and there is more
@@ -154,18 +153,15 @@ class Outbox:
             self._give_up(error)
 
     def close(self) -> None:
-        """Forget what waits and give the duplicate back."""
+        """Forget what waits; before the socket is closed."""
         self._items.clear()
         self.waiting_bytes = 0
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
-        if self._socket is not None:
-            if self._watching:
-                self._unwatch()
-                self._watching = False
-            self._socket.close()
-            self._socket = None
+        if self._watching:
+            self._unwatch()
+            self._watching = False
         self._blocked = True  # nothing is sent after this
 
     def _wait_for_turn(self) -> None:
@@ -200,15 +196,10 @@ class Outbox:
 
     def _watch(self) -> None:
         """Have `_resume` called whenever the socket has room, until `_unwatch`."""
-        self._loop.add_writer(self._own_socket().fileno(), self._resume)
+        self._room.watch(self._descriptor, self._resume)
 
     def _unwatch(self) -> None:
-        self._loop.remove_writer(self._own_socket().fileno())
-
-    def _own_socket(self) -> socket.socket:
-        if self._socket is None:
-            self._socket = socket.socket(fileno=os.dup(self._descriptor))
-        return self._socket
+        self._room.unwatch(self._descriptor)
 
     def _send_buffers(self) -> None:
         """One system call for what is in front: buffers, and pieces of files unless the socket is full."""

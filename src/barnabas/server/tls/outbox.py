@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, Outbox, Region, TurnIsOver
+from barnabas.server.room import Room
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.storage.reading import FileRegion
 
@@ -37,13 +38,14 @@ class TlsOutbox(Outbox):
         loop: asyncio.AbstractEventLoop,
         descriptor: int,
         held: HeldFiles,
+        room: Room,
         on_room: Callable[[], None],
         on_error: Callable[[OSError], None],
         *,
         tls: ssl.SSLObject,
         buffers: TlsBuffers,
     ) -> None:
-        super().__init__(loop, descriptor, held, on_room, on_error)
+        super().__init__(loop, descriptor, held, room, on_room, on_error)
         self._tls = tls
         self._buffers = buffers
         self._sealed = memoryview(b"")  # encrypted, not yet taken by the kernel

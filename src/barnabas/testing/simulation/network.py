@@ -369,7 +369,7 @@ class VirtualOutbox(Outbox):
         self._transport.when_room(None)
 
     def _write(self, buffers: list[Buffer]) -> int:
-        data = b"".join(buffers)[: self._room()]
+        data = b"".join(buffers)[: self._room_left()]
         self._transport.send(data)
         return len(data)
 
@@ -379,12 +379,12 @@ class VirtualOutbox(Outbox):
         return len(data)
 
     def _send_file(self, region: Region) -> None:
-        data = self._held.files.pread(region.fileno, min(region.size, self._room()), region.position)
+        data = self._held.files.pread(region.fileno, min(region.size, self._room_left()), region.position)
         if data:
             self._transport.send(data)
         self._region_sent(region, len(data))
 
-    def _room(self) -> int:
+    def _room_left(self) -> int:
         if self._transport.closed:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         room = self._transport.room
