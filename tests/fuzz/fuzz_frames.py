@@ -81,7 +81,7 @@ class Recorder:
     """A dispatcher that keeps copies of the frames it is given."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.held = HeldFiles(OsFiles())
+        self.held = HeldFiles(OsFiles(), 100)
         self.room = Room(loop)
         self.frames: list[bytes] = []
 

@@ -100,6 +100,10 @@ async def test_answers_that_nobody_reads_are_so_many_bytes_at_most(tmp_path: Pat
             assert "unsent" in connection._paused_for
 
 
+def is_sending(connection: Connection) -> bool:
+    return connection._outbox is not None and connection._outbox.waiting_bytes > 0
+
+
 def nested(api: tuple[int, int], elements: int) -> Message:
     """A request with so many elements in arrays within arrays, none of them longer than two thirds of the limit."""
     parts = [elements * 2 // 3, elements - elements * 2 // 3]
@@ -154,6 +158,30 @@ async def test_connections_leave_descriptors_to_files(tmp_path: Path, monkeypatc
         assert len(client.broker.connections) == 27
         await client.create()
         assert await client.produce(b"v") == 0
+
+
+async def test_readers_that_lag_leave_descriptors_to_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "granted", lambda: 48)
+    value, partitions = b"x" * 500_000, 12
+    async with running([tmp_path], **{"socket.send.buffer.bytes": "4096"}) as client, AsyncExitStack() as stack:
+        await client.create(partitions, TOPIC)
+        lines: list[Line] = []
+        metrics = client.broker.metrics
+        for partition in range(partitions):
+            assert await client.produce(value, partition, name=TOPIC) == 0
+            request = fetch_request(0)
+            request.topics[0].partitions[0].partition = partition
+            lines.append(stack.enter_context(Line(port_of(client), receive_buffer=4096)))
+            lines[-1].send(FETCH, request)
+            await until(lambda: metrics.connections_opened == 1 + len(lines) and is_sending(newest_connection(client)))
+        held, open_files = client.broker.held, client.broker.logs.open_files
+        assert open_files is not None
+        assert len(held) == descriptors.most_held_files() < partitions
+        assert len(client.broker.connections) == 1 + len(held)
+        assert await client.produce(b"v", 0, name=TOPIC) == 0
+        await until(lambda: len(open_files) + len(held) <= descriptors.most_open_segments())
+        for line in lines[-len(held) :]:
+            assert len(await client.in_thread(line.receive)) > len(value), "who waits longest has made way"
 
 
 async def test_a_reader_over_tls_that_does_not_read_holds_one_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

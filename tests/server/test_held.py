@@ -37,7 +37,7 @@ def files() -> CountedFiles:
 
 @pytest.fixture
 def held(files: CountedFiles) -> HeldFiles:
-    return HeldFiles(files)
+    return HeldFiles(files, 100)
 
 
 def region(path: Path, data: bytes) -> FileRegion:

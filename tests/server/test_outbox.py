@@ -33,7 +33,7 @@ class NoneLeft(OsFiles):
 def outbox_of(near: socket.socket, files: OsFiles, failures: list[OSError]) -> Outbox:
     """One that waits for no room."""
     loop = asyncio.get_running_loop()
-    return Outbox(loop, near.fileno(), HeldFiles(files), Room(loop), lambda: None, failures.append)
+    return Outbox(loop, near.fileno(), HeldFiles(files, 100), Room(loop), lambda: None, failures.append)
 
 
 async def send(
@@ -51,7 +51,7 @@ async def send(
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     failures: list[OSError] = []
     room = Room(loop)
-    outbox = Outbox(loop, near.fileno(), HeldFiles(FILES), room, lambda: None, failures.append)
+    outbox = Outbox(loop, near.fileno(), HeldFiles(FILES, 100), room, lambda: None, failures.append)
     fileno = os.open(path, os.O_RDONLY)
     items: list[Part] = [
         part if isinstance(part, bytes) else FileRegion(fileno, part[0], part[1], 0, Trust(FILES, 0)) for part in parts

@@ -26,7 +26,7 @@ class Recorder:
     """A dispatcher that keeps copies of the frames by connection."""
 
     def __init__(self) -> None:
-        self.held = HeldFiles(OsFiles())
+        self.held = HeldFiles(OsFiles(), 100)
         self.room = Room(asyncio.get_running_loop())
         self.frames: dict[Connection, list[bytes]] = {}
 

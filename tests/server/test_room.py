@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.room import Room
+from barnabas.storage.files import OsFiles
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.trust import Trust
 from tests.waiting import until
+
+FILES = OsFiles()
 
 
 @pytest.fixture
@@ -30,6 +37,22 @@ def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
         yield made
 
 
+class Reader:
+    """Somebody who waits for room; what came of it is in `told`."""
+
+    def __init__(self, told: list[str], name: str, on_room: Callable[[], None] = lambda: None) -> None:
+        self._told, self._name, self._on_room = told, name, on_room
+        self.holds_files = True
+
+    def resume(self) -> None:
+        self._told.append(self._name)
+        self._on_room()
+
+    def give_up(self, error: OSError) -> None:
+        self._told.append(f"{self._name} gave up")
+        self._on_room()
+
+
 def drained(far: socket.socket) -> None:
     far.setblocking(False)
     with suppress(BlockingIOError):
@@ -45,22 +68,22 @@ def descriptors() -> int:
 def test_who_has_room_is_told(pairs: list[tuple[socket.socket, socket.socket]], loops: str) -> None:
     async def wait() -> None:
         loop = asyncio.get_running_loop()
-        room, told = Room(loop), set[int]()
+        room, told = Room(loop), list[str]()
         # The loop has a transport on each, as on the connections of a broker.
         transports = [(await loop.connect_accepted_socket(asyncio.Protocol, near.dup()))[0] for near, _ in pairs]
         watched = [transport.get_extra_info("socket").fileno() for transport in transports]
         for number, descriptor in enumerate(watched):
             if number == 1:
                 before = descriptors()
-            room.watch(descriptor, partial(told.add, number))
+            room.watch(descriptor, Reader(told, f"{number}"))
         assert descriptors() == before
         await asyncio.sleep(0)
         assert not told
         drained(pairs[3][1])
-        await until(lambda: told == {3})
+        await until(lambda: set(told) == {"3"})
         room.unwatch(watched[3])
         drained(pairs[5][1])
-        await until(lambda: told == {3, 5})
+        await until(lambda: set(told) == {"3", "5"})
         for transport in transports:
             transport.abort()
         room.close()
@@ -72,18 +95,37 @@ def test_who_has_room_is_told(pairs: list[tuple[socket.socket, socket.socket]], 
 
 def test_who_is_closed_by_one_before_is_not_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
     async def wait() -> None:
-        room, told = Room(asyncio.get_running_loop()), list[int]()
+        room, told = Room(asyncio.get_running_loop()), list[str]()
 
         def close_all() -> None:
-            told.append(1)
             for near, _ in pairs:
                 room.unwatch(near.fileno())
 
         for near, far in pairs:
             drained(far)
-            room.watch(near.fileno(), close_all)
+            room.watch(near.fileno(), Reader(told, "first", close_all))
         await until(lambda: told)
-        assert told == [1]
+        assert told == ["first"]
+        room.close()
+
+    asyncio.run(wait())
+
+
+def test_who_waits_longest_makes_way(pairs: list[tuple[socket.socket, socket.socket]], tmp_path: Path) -> None:
+    async def wait() -> None:
+        held, regions = HeldFiles(FILES, 2), list[HeldRegion]()
+        room, told = Room(asyncio.get_running_loop()), list[str]()
+        readers = [Reader(told, f"{number}", partial(regions.__delitem__, 0)) for number in range(5)]
+        readers[1].holds_files = False
+        for number, reader in enumerate(readers):
+            path = tmp_path / f"{number}"
+            path.write_bytes(b"records")
+            with path.open("rb") as file:
+                regions.append(held.hold(FileRegion(file.fileno(), 0, 7, 0, Trust(FILES, 0))))
+            room.watch(pairs[number][0].fileno(), reader)
+        room.make_way(held, readers[2])
+        assert told == ["0 gave up", "3 gave up", "4 gave up"]
+        assert not held.is_crowded
         room.close()
 
     asyncio.run(wait())

@@ -92,6 +92,21 @@ def test_one_that_a_flush_works_on_stays_open(tmp_path: Path) -> None:
         segment.close()
 
 
+def test_files_that_are_held_elsewhere_count_up_to_half(tmp_path: Path) -> None:
+    turns, held = Turns(), ["a file"]
+    open_files = OpenFiles(4, turns.later, held)
+    segments = make(tmp_path, open_files, 4)
+    turns.run()
+    assert len(open_files) == 3
+    held += ["another"] * 5
+    more = Segment.create(FILES, tmp_path, 7, NOW)
+    more.join(open_files)
+    turns.run()
+    assert len(open_files) == 2
+    for segment in (*segments, more):
+        segment.close()
+
+
 def test_readers_are_told_when_there_are_far_too_many(tmp_path: Path) -> None:
     turns = Turns()
     open_files = OpenFiles(4, turns.later)

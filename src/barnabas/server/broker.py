@@ -39,7 +39,7 @@ from barnabas.server.cluster.pulse import Pulse
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
-from barnabas.server.descriptors import most_connections, most_open_segments
+from barnabas.server.descriptors import most_connections, most_held_files, most_open_segments
 from barnabas.server.fetching.sessions import FetchSessions
 from barnabas.server.held import HeldFiles
 from barnabas.server.http import HttpEndpoint
@@ -112,7 +112,7 @@ class Broker:
         self.surroundings = surroundings or Surroundings()
         self.clock = self.surroundings.clock
         self.files = self.surroundings.files
-        self.held = HeldFiles(self.files)
+        self.held = HeldFiles(self.files, most_held_files())
         self.room = Room(loop)
         self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
@@ -246,7 +246,7 @@ class Broker:
             cluster_id=cluster_id,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
-            open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
+            open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.held),
             boot_id=None if self.member is None else self.surroundings.boot_id(),
             first_has_metadata=self.member is None,
         )

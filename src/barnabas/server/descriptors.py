@@ -1,8 +1,9 @@
 """How the descriptors that the system grants are shared out, so that whoever may connect cannot take those that files need.
 
-Nine sixteenths are for connections, five for files of segments, and the rest for files of which slow readers hold pieces, answers
-under way, checkpoints and new files. Connections have more than files, since a file that has no descriptor is opened again when somebody
-asks for it, and a connection that has none is refused: a limit of 20,000 is enough for 10,000 clients and 5,000 partitions.
+Nine sixteenths are for connections, one for each. Five are for files of segments, up to half of them for those of which pieces wait for
+slow readers, who make way beyond. The rest is for answers under way, checkpoints and new files. Connections have more than files, since
+a file that has no descriptor is opened again when somebody asks for it, and a connection that has none is refused: a limit of 20,000 is
+enough for 10,000 clients and 5,000 partitions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ def granted() -> int:
 
 def most_open_segments() -> int:
     return min(limits.MAX_OPEN_SEGMENTS, granted() // 16 * 5)
+
+
+def most_held_files() -> int:
+    return most_open_segments() // 2
 
 
 def most_connections() -> int:

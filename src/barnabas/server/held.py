@@ -54,14 +54,23 @@ class HeldRegion:
 
 
 class HeldFiles:
-    """The files of which a broker holds regions, by what is known of their bytes: each segment has its own."""
+    """The files of which a broker holds regions, by what is known of their bytes: each segment has its own.
 
-    def __init__(self, files: Files) -> None:
+    Args:
+        most: how many there may be before those who wait are to make way (`is_crowded`).
+    """
+
+    def __init__(self, files: Files, most: int) -> None:
         self.files = files
+        self._most = most
         self._held: WeakValueDictionary[Trust, _HeldFile] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._held)
+
+    @property
+    def is_crowded(self) -> bool:
+        return len(self._held) > self._most
 
     def hold(self, region: FileRegion) -> HeldRegion:
         """The same region, held.

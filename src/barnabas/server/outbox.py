@@ -14,10 +14,11 @@ next turn, and waits for room only where there is none: having a socket watched 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from barnabas import limits
 from barnabas.server.held import HeldFiles, HeldRegion
@@ -111,12 +112,18 @@ class Outbox:
     def descriptor(self) -> int:
         return self._descriptor
 
-    def hold(self, parts: Iterable[Part]) -> list[Part]:
+    @property
+    def holds_files(self) -> bool:
+        return any(isinstance(item, HeldRegion) for item in self._items)
+
+    def hold(self, parts: Sequence[Part]) -> list[Part]:
         """The same parts, their regions held; none of them where that cannot be: then the connection is given up."""
         try:
+            if self._held.is_crowded and any(isinstance(part, FileRegion) for part in parts):
+                raise OSError(errno.EMFILE, "too many files are held for answers that wait")
             return [self._held.hold(part) if isinstance(part, FileRegion) else part for part in parts]
         except OSError as error:
-            self._give_up(error)
+            self.give_up(error)
             return []
 
     def push(self, item: Part) -> None:
@@ -127,7 +134,7 @@ class Outbox:
             try:
                 item = self._held.hold(item)
             except OSError as error:
-                self._give_up(error)
+                self.give_up(error)
                 return
         self._items.append(item)
         self.waiting_bytes += item.size if isinstance(item, Region) else len(item)
@@ -150,7 +157,7 @@ class Outbox:
             except BlockingIOError:
                 self._wait_for_room()
         except OSError as error:
-            self._give_up(error)
+            self.give_up(error)
 
     def close(self) -> None:
         """Forget what waits; before the socket is closed."""
@@ -165,11 +172,11 @@ class Outbox:
         self._blocked = True  # nothing is sent after this
 
     def _wait_for_turn(self) -> None:
-        """Have `_resume` called in the next turn of the loop, unless it will be because there is room."""
+        """Have `resume` called in the next turn of the loop, unless it will be because there is room."""
         self._blocked = True
         if not self._watching:
             self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
-            self._turn = self._loop.call_soon(self._resume)
+            self._turn = self._loop.call_soon(self.resume)
 
     def _wait_for_room(self) -> None:
         self._blocked = self._is_full = True
@@ -177,13 +184,15 @@ class Outbox:
             self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
             self._watch()
             self._watching = True
+            if self._held.is_crowded:
+                self._room.make_way(self._held, self)
 
-    def _give_up(self, error: OSError) -> None:
+    def give_up(self, error: OSError) -> None:
         self._items.clear()
         self.waiting_bytes = 0
         self._on_error(error)
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         self._turn, self._blocked = None, False
         self.flush()
         if not self._blocked:
@@ -195,8 +204,8 @@ class Outbox:
                 self._on_room()
 
     def _watch(self) -> None:
-        """Have `_resume` called whenever the socket has room, until `_unwatch`."""
-        self._room.watch(self._descriptor, self._resume)
+        """Have `resume` called whenever the socket has room, until `_unwatch`."""
+        self._room.watch(self._descriptor, self)
 
     def _unwatch(self) -> None:
         self._room.unwatch(self._descriptor)

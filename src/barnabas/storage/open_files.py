@@ -18,7 +18,7 @@ How it works: a read or an append sets a flag on its segment and no more; the or
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Protocol
 
 from barnabas import limits
@@ -41,12 +41,14 @@ class OpenFiles:
     Args:
         limit: how many may stay open.
         later: calls what it is given in a later turn of the loop; also from threads, which open the first segments of logs.
+        held: files that somebody else has open, which count as well; of the limit one half at most.
     """
 
-    __slots__ = ("_is_trimming", "_later", "_segments", "_with_windows", "limit")
+    __slots__ = ("_held", "_is_trimming", "_later", "_segments", "_with_windows", "limit")
 
-    def __init__(self, limit: int, later: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(self, limit: int, later: Callable[[Callable[[], None]], object], held: Sized = ()) -> None:
         self.limit = limit
+        self._held = held
         self._later = later
         self._segments: OrderedDict[OpenSegment, None] = OrderedDict()
         self._with_windows: OrderedDict[OpenSegment, bool] = OrderedDict()
@@ -56,13 +58,18 @@ class OpenFiles:
         return len(self._segments)
 
     @property
+    def _most(self) -> int:
+        """How many may stay open now."""
+        return self.limit - min(len(self._held), self.limit // 2)
+
+    @property
     def is_crowded(self) -> bool:
         """Whether so many are open beyond the limit that nobody should open another before `trim` has run."""
         return len(self._segments) >= self.limit + self.limit // 2
 
     def opened(self, segment: OpenSegment) -> None:
         self._segments[segment] = None
-        if len(self._segments) > self.limit and not self._is_trimming:
+        if len(self._segments) > self._most and not self._is_trimming:
             self._is_trimming = True
             self._later(self.trim)
 
@@ -83,8 +90,9 @@ class OpenFiles:
     def trim(self) -> None:
         """Close what was not used for longest, down to the limit; at most two looks at each."""
         self._is_trimming = False
+        most = self._most
         for _ in range(2 * len(self._segments)):
-            if len(self._segments) <= self.limit:
+            if len(self._segments) <= most:
                 return
             segment, _ = self._segments.popitem(last=False)
             if segment.used or segment.pins:

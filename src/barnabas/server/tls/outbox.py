@@ -68,7 +68,7 @@ class TlsOutbox(Outbox):
                 self._wait_for_room()
         except OSError as error:
             self._sealed = self._sealed[:0]
-            self._give_up(error)
+            self.give_up(error)
 
     def _send_sealed(self) -> None:
         while self._sealed or self._items:

@@ -363,7 +363,7 @@ class VirtualOutbox(Outbox):
             self._transport.tell_room_soon()
 
     def _watch(self) -> None:
-        self._transport.when_room(self._resume)
+        self._transport.when_room(self.resume)
 
     def _unwatch(self) -> None:
         self._transport.when_room(None)
