@@ -33,6 +33,18 @@ class UnsyncedFiles(OsFiles):
         super().replace_file(path, data, sync=False)
 
 
+class CountingFiles(UnsyncedFiles):
+    """Counts the bytes read."""
+
+    def __init__(self) -> None:
+        self.bytes_read = 0
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        data = super().pread(fileno, size, position)
+        self.bytes_read += len(data)
+        return data
+
+
 FILES = UnsyncedFiles()
 
 

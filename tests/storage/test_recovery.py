@@ -14,7 +14,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage.files import Buffer, OsFiles
 from barnabas.storage.recovering import scan_batches
-from tests.storage.support import NOW, TOPIC_ID, append, batch, open_log, read_all
+from tests.storage.support import NOW, TOPIC_ID, CountingFiles, append, batch, open_log, read_all
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -83,18 +83,6 @@ def test_what_lies_below_the_recovery_point_is_not_read(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL, clean=False, recovery_point=recovery_point)
     assert log.log_end_offset == 41
     log.abandon()
-
-
-class CountingFiles(OsFiles):
-    """Counts the bytes read."""
-
-    def __init__(self) -> None:
-        self.bytes_read = 0
-
-    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
-        data = super().pread(fileno, size, position)
-        self.bytes_read += len(data)
-        return data
 
 
 def test_a_clean_start_reads_next_to_nothing(tmp_path: Path) -> None:

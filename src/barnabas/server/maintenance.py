@@ -40,7 +40,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(
         IDLE_CHECK_MS, lambda: close_idle(broker.connections, broker.loop.time(), config.connections_max_idle_ms), "idle"
     )
-    timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points", first_ms)
+    timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: flush(broker), "recovery-points", first_ms)
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
         lambda: _checkpoint_starts(broker),
@@ -70,7 +70,7 @@ async def _checkpoint_starts(broker: Broker) -> None:
         broker.faults.report(error)
 
 
-async def _flush(broker: Broker) -> None:
+async def flush(broker: Broker) -> None:
     """Bring to the disk what a start after a crash should not have to read (see `recovery`), and write down how far that is."""
     unflushed = []
     for count, partition in enumerate(list(broker.partitions)):
@@ -84,7 +84,8 @@ async def _flush(broker: Broker) -> None:
             continue
         log = partition.log
         try:
-            plan = log.plan_flush(end)
+            # To the log's end, if not only what is sealed: the producers are known there, and a start need not go over what lies before.
+            plan = log.plan_flush(end if end <= log.active_base_offset else None)
             if plan is not None:
                 await broker.loop.run_in_executor(broker.io_threads, plan.run)
                 log.finish_flush(plan)

@@ -16,12 +16,15 @@ Rules
      They are rare: the periodic flush, the cleaner, the end.
   6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
      over those, for a number that is given away may come back as another file.
+  7. A plan that reaches the log's end brings a snapshot of the producers along: a start would go over all of the active segment
+     otherwise. It is written once its records are synced, beside its name, and gets the name from `finish`, on the loop: a truncation that
+     came in between would leave producers of records that are gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -31,9 +34,11 @@ from barnabas.storage import checkpoints
 from barnabas.storage.aborted import aborted_of
 from barnabas.storage.epoch_file import EpochFile
 from barnabas.storage.faults import storage_error
-from barnabas.storage.files import Files, sync_file
+from barnabas.storage.files import TEMPORARY_SUFFIX, Files, sync_file, write_all
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments
+
+FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a roll may write the same snapshot meanwhile, so this is none of its names
 
 
 class FlushPlan:
@@ -56,6 +61,7 @@ class FlushPlan:
         "position",
         "segments",
         "size",
+        "snapshot",
         "truncations",
     )
 
@@ -68,6 +74,9 @@ class FlushPlan:
         # Base offset of the last segment, and its bytes. Without a segment: all that was not on the disk has been removed.
         self.position = (segments[-1].base_offset, segments[-1].size) if segments else flusher.position
         self.size = 0  # for whoever made the plan to note how many bytes it covers
+        self.snapshot: bytes | None = (
+            None  # the producers at `end`, where whoever made the plan knows them and they are to be written
+        )
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
         self.folder = flusher.folder
@@ -91,6 +100,12 @@ class FlushPlan:
                 self._sync(segment, segment.sync_indexes)
                 self._sync(segment, aborted_of(segment).sync)
                 self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
+        if self.errors:  # also of a segment that has left the log, which means nothing
+            self.snapshot = None
+        if self.snapshot is not None:
+            self._attempt(None, partial(self._write_snapshot, self.snapshot))
+            if not self.errors:
+                self._sync(None, partial(sync_file, self._files, self.unnamed_snapshot))
         if self.everything:  # snapshots and `.txnindex` files get their names long after their segment
             self._sync(None, partial(self._files.sync_directory, self.folder))
         if self._is_new_folder:
@@ -101,6 +116,22 @@ class FlushPlan:
         path = self.folder / file_name(offset, SNAPSHOT_SUFFIX)
         if self._files.exists(path):
             sync_file(self._files, path)
+
+    @property
+    def unnamed_snapshot(self) -> Path:
+        return self.folder / (file_name(self.end, SNAPSHOT_SUFFIX) + FLUSHING_SUFFIX)
+
+    def _write_snapshot(self, data: bytes) -> None:
+        fileno = self._files.open(self.unnamed_snapshot, create=True)
+        try:
+            write_all(self._files, fileno, data, 0)
+            self._files.truncate(fileno, len(data))
+        except OSError:
+            with suppress(OSError):  # it is removed at the next start otherwise
+                self._files.unlink(self.unnamed_snapshot)
+            raise
+        finally:
+            self._files.close(fileno)
 
     def _sync_names(self) -> None:
         """The partition's folder was made by this process: its name, its topic's id."""
@@ -141,6 +172,7 @@ class Flusher:
         "lock",
         "position",
         "recovery_point",
+        "snapshots",
         "truncations",
     )
 
@@ -154,6 +186,7 @@ class Flusher:
         self.lock = RLock()
         # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
         self.position = (-1, 0)
+        self.snapshots: list[int] = []  # offsets of those that flushes have left: the last, and the one before
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 
@@ -197,12 +230,31 @@ class Flusher:
             self.failed = LogDirFailed(str(self.folder.parent), "a flush broke off")
             raise self.failed
         self.is_folder_durable = True
+        try:
+            self._settle_snapshot(plan, segments, is_wanted=not is_truncated)
+        except OSError as error:
+            raise storage_error(self.folder.parent, error) from error
         if is_truncated:
             return
         self.durable_end = max(self.durable_end, plan.end)
         if plan.everything:
             self.recovery_point = max(self.recovery_point, plan.end)
             self.position = plan.position
+
+    def _settle_snapshot(self, plan: FlushPlan, segments: Segments, *, is_wanted: bool) -> None:
+        """Give the plan's snapshot its name. Of those that flushes left before, the last one stays: it is where the recovery point lies
+        that is written down, and a start may have to go back to there."""
+        if plan.snapshot is None:
+            return
+        if not is_wanted:
+            self.files.unlink(plan.unnamed_snapshot)
+            return
+        self.files.rename(plan.unnamed_snapshot, self.folder / file_name(plan.end, SNAPSHOT_SUFFIX))
+        *superseded, last = self.snapshots or [plan.end]
+        for offset in superseded:
+            if offset not in segments.bases:  # there a roll has left its own
+                self.files.unlink(self.folder / file_name(offset, SNAPSHOT_SUFFIX))
+        self.snapshots = [last, plan.end]
 
     def fail(self, error: LogDirFailed) -> None:
         """The disk does not work: nothing becomes durable any more."""
@@ -217,6 +269,7 @@ class Flusher:
         self.truncations += 1
         self.durable_end = min(self.durable_end, log_end_offset)
         self.recovery_point = min(self.recovery_point, log_end_offset)
+        self.snapshots = [offset for offset in self.snapshots if offset <= log_end_offset]
 
     def forget_synced(self, offset: int) -> None:
         """What lies past `offset` is about to be cut off."""

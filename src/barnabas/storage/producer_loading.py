@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
@@ -36,7 +38,7 @@ def snapshots_in(names: Iterable[str]) -> list[int]:
 
 
 def load_producers(files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int]) -> ProducerStates:
-    """The producers at the end of `segments`; of the `snapshots` those from behind it, and broken ones, are removed."""
+    """The producers at the end of `segments`; of the `snapshots` those from behind it, broken ones and superseded ones are removed."""
     end_offset = segments[-1].next_offset
     producers, start = ProducerStates(), segments[0].base_offset
     for offset in reversed(snapshots):
@@ -44,6 +46,7 @@ def load_producers(files: Files, directory: Path, segments: list[Segment], snaps
         if offset <= end_offset:
             try:
                 producers, start = ProducerStates(decode_snapshot(files.read_file(path), path)), offset
+                _remove_superseded(files, directory, segments, [each for each in snapshots if each <= offset])
                 break
             except CorruptLog as error:
                 logger.warning("event=producer-snapshot-dropped file=%s reason=%r", path, error.reason)
@@ -52,6 +55,15 @@ def load_producers(files: Files, directory: Path, segments: list[Segment], snaps
         if segment.next_offset > start:
             _replay(segment, producers, start)
     return producers
+
+
+def _remove_superseded(files: Files, directory: Path, segments: Sequence[Segment], snapshots: Sequence[int]) -> None:
+    """Remove the snapshots that flushes and stops have left in the middle of segments, apart from the last: where a log is cut, the
+    producers are found from the begin of a segment on."""
+    bases = [segment.base_offset for segment in segments]
+    for offset, following in pairwise(snapshots):
+        if bisect_left(bases, offset) == bisect_left(bases, following):
+            files.unlink(directory / file_name(offset, SNAPSHOT_SUFFIX))
 
 
 def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:

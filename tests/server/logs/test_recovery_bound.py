@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.config.topic import TopicConfig
 from barnabas.replication.partition import Partition
+from barnabas.server import maintenance
 from barnabas.server.logs.recovery import Unflushed, flushes_due
+from barnabas.testing.failing_files import FailingFiles
+from tests.server.in_process import TOPIC, running
 from tests.storage.support import append, open_log
 
 
@@ -42,3 +47,18 @@ def test_sealed_segments_are_always_flushed(tmp_path: Path) -> None:
     partition.log.flush(partition.log.active_base_offset)
     assert due([partition], 10**9) == []
     partition.log.close()
+
+
+async def test_a_flush_of_an_active_segment_leaves_the_producers_as_they_are_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records that came since it was chosen go with it."""
+    async with running([tmp_path], FailingFiles()) as client:
+        await client.create()
+        partition = client.broker.partitions.require(TOPIC, 0)
+        monkeypatch.setattr(maintenance, "flushes_due", lambda _: [(partition, 1)])
+        for value in (b"a", b"b", b"c"):
+            assert await client.produce(value) == 0
+        await maintenance.flush(client.broker)
+        assert partition.log.recovery_point == 3
+        assert [int(path.stem) for path in partition.log.directory.glob("*.snapshot")] == [3]

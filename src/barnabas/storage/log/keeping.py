@@ -24,6 +24,7 @@ from barnabas.storage.log.state import PRODUCER_ID_EXPIRATION_MS
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot import encode_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,10 @@ class Log(ShrinkingLog):
             LogDirFailed: the disk failed before.
         """
         end = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
-        return self._flusher.plan(self._segments, self._epochs, end, everything=everything)
+        plan = self._flusher.plan(self._segments, self._epochs, end, everything=everything)
+        if plan is not None and everything and end == self.log_end_offset != self._snapshot_offset:
+            plan.snapshot = encode_snapshot(self._producers)
+        return plan
 
     def finish_flush(self, plan: FlushPlan) -> None:
         """Take over what a plan did.
@@ -144,6 +148,8 @@ class Log(ShrinkingLog):
             StorageExhausted: no room for the indexes; nothing moved.
         """
         self._flusher.finish(plan, self._segments)
+        if plan.snapshot is not None and plan.truncations == self.truncations:
+            self._snapshot_offset = plan.end
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Plan, run and finish at once: for where blocking does no harm.
@@ -215,6 +221,7 @@ class Log(ShrinkingLog):
         old = self._flusher
         flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
         flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed
+        flusher.snapshots = old.snapshots
         garbage, self._garbage = self._garbage, []
         gone = self._segments.leave_all()
         self._segments = Segments(segments, self._open_files)

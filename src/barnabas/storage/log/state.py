@@ -64,6 +64,7 @@ class LogState:
         self._producers = ProducerStates()
         self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
+        self._snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
         self._garbage: list[Garbage] = []
         self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
@@ -169,3 +170,4 @@ class LogState:
         """Write down the producers as they are at the log's end."""
         path = self.directory / file_name(self.log_end_offset, SNAPSHOT_SUFFIX)
         self._files.replace_file(path, encode_snapshot(self._producers), sync=False)
+        self._snapshot_offset = self.log_end_offset
