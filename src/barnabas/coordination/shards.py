@@ -69,6 +69,7 @@ class Shards(Generic[S]):
         self._changed = changed
         self._preparing: asyncio.Task[None] | None = None
         self._led: dict[int, Led[S]] = {}
+        self._reading = asyncio.Lock()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._alarm = Alarm(clock, self.wake)
         self._closed = False
@@ -88,8 +89,9 @@ class Shards(Generic[S]):
         try:
             if ready is not None:
                 await ready()
-            if self._led.get(partition) is led:
-                await read_into(led, self._log, self._kind, lambda: self.is_led(led))
+            async with self._reading:  # fifty at a time would be fifty times as much in a turn of the loop
+                if self.is_led(led):
+                    await read_into(led, self._log, self._kind, lambda: self.is_led(led))
             read = True
         finally:
             if not read and self._led.get(partition) is led:

@@ -203,7 +203,7 @@ class Broker:
         self.transactions = self.coordinators.transactions
         self._opened |= Opened.COORDINATORS
         if member is None:
-            await self.coordinators.load_all()
+            await self.coordinators.start()
         await self.doors.providers.start()
         maintenance.schedule(self, self._timers)
         self.cleaner.start()

@@ -7,6 +7,8 @@ Rules
   1. A partition is read only when everything in its log is committed: what the last leader had acknowledged is in the log, but how far
      that goes a new leader learns from its followers. Until then what is in it is COORDINATOR_LOAD_IN_PROGRESS.
   2. Each term of leadership loads anew: what was in memory in an earlier one may have been overtaken by another broker.
+  3. A broker that stands alone serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for what it has not read yet: producers
+     and consumers without groups do not wait for it. It waits for `LOADED_FIRST_S`, in which most brokers have read all.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 logger = logging.getLogger(__name__)
+LOADED_FIRST_S = 0.2  # of the start: tens of thousands of records
 
 
 class Coordinators:
@@ -43,6 +46,7 @@ class Coordinators:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
+        self._loading: asyncio.Future[list[None]] | None = None
         config, clock = broker.config, broker.clock
         offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets, config, clock, lambda: self._prepare(OFFSETS_TOPIC))
@@ -63,6 +67,9 @@ class Coordinators:
 
     async def close(self) -> None:
         """Send everybody away."""
+        if self._loading is not None and not self._loading.done():
+            self._loading.cancel()
+            await asyncio.wait((self._loading,))
         self.groups.close()
         self.transactions.close()
         await self.markers.close()
@@ -95,9 +102,15 @@ class Coordinators:
 
     # Alone, where every partition that is here is led
 
-    async def load_all(self) -> None:
-        for topic in self._by_topic:
-            await self._load_topic(topic)
+    async def start(self) -> None:
+        """Load all that is here; what takes longer than a moment goes on beside serving."""
+        loading = self._loading = asyncio.gather(*map(self._load_topic, self._by_topic))
+        await asyncio.wait((loading,), timeout=LOADED_FIRST_S)
+        if loading.done():
+            loading.result()
+            return
+        logger.info("event=coordinators-loading note='groups and transactions are served as they are read'")
+        report_later(self._broker, loading)
 
     def unload_deleted(self, instructions: Sequence[Instruction]) -> None:
         """Logs are about to go. Who asks for what they hold is sent away, and finds it anew: `_prepare` makes the topic again."""
@@ -112,9 +125,9 @@ class Coordinators:
                 await self._load(each.topic, each.partition)
 
     async def _load_topic(self, topic: str) -> None:
-        for index, partition in sorted(self._broker.partitions.topic(topic).items()):
-            if not partition.is_offline:
-                await self._load(topic, index)
+        """Of all its partitions it is known at once that they are here, though they are read one after the other."""
+        here = sorted(self._broker.partitions.topic(topic).items())
+        await asyncio.gather(*(self._load(topic, index) for index, partition in here if not partition.is_offline))
 
     async def _prepare(self, topic: str) -> None:
         broker = self._broker

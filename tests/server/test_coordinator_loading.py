@@ -1,0 +1,89 @@
+"""A broker that stands alone serves while it reads what groups and transactions have written."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from barnabas.server import coordinators
+from barnabas.server.coordinators import Coordinators
+from tests.server.in_process import TOPIC, Client, running
+from tests.waiting import until
+
+GROUPS = [f"group-{number}" for number in range(12)]
+
+
+async def commit(client: Client, group: str, offset: int) -> int:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
+    request = OffsetCommitRequest(group_id=group, topics=[topic])
+    answer = await client.ask((8, 8), request, OffsetCommitResponse)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def committed(client: Client, group: str) -> tuple[int, int]:
+    asked = OffsetFetchRequestGroup(group_id=group, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])])
+    answer = (await client.ask((9, 8), OffsetFetchRequest(groups=[asked]), OffsetFetchResponse)).groups[0]
+    return (answer.error_code, -1) if answer.error_code else (0, answer.topics[0].partitions[0].committed_offset)
+
+
+async def test_records_come_and_go_while_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running([tmp_path], offsets_topic_num_partitions="5") as client:
+        await client.create()
+        for number, group in enumerate(GROUPS):
+            assert await commit(client, group, number) == 0
+    may_read = asyncio.Event()
+
+    async def waits(*_: object) -> None:
+        await may_read.wait()
+
+    monkeypatch.setattr(Coordinators, "_all_committed", waits)
+    async with running([tmp_path], offsets_topic_num_partitions="5") as client:
+        assert await client.produce(b"a") == 0
+        assert (await client.fetch())[1] == [b"a"]
+        answers = [await committed(client, group) for group in GROUPS]
+        assert answers == [(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)] * len(GROUPS)
+        may_read.set()
+        await until(lambda: len(client.broker.groups.shards) == 5)
+        assert [await committed(client, group) for group in GROUPS] == [(0, number) for number in range(len(GROUPS))]
+
+
+async def test_what_is_read_in_no_time_is_there_for_the_first_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators, "LOADED_FIRST_S", 60)  # a busy machine takes its time
+    async with running([tmp_path], offsets_topic_num_partitions="50") as client:
+        await client.create()
+        assert await commit(client, GROUPS[0], 7) == 0
+    async with running([tmp_path], offsets_topic_num_partitions="50") as client:
+        assert len(client.broker.groups.shards) == 50
+        assert await committed(client, GROUPS[0]) == (0, 7)
+
+
+async def test_a_broker_that_still_reads_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        assert await commit(client, GROUPS[0], 7) == 0
+
+    async def waits(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Coordinators, "_all_committed", waits)
+        async with running([tmp_path]) as client:
+            assert await committed(client, GROUPS[0]) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+    async with running([tmp_path]) as client:
+        assert await committed(client, GROUPS[0]) == (0, 7)
