@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4, uuid5
 
@@ -85,8 +85,8 @@ class MemoryLog:
             commit.set_result(None)
         return commit
 
-    def read_all(self, partition: int) -> Iterator[LogEntry]:
-        yield from list(self.partitions.get(partition, ()))
+    async def read_all(self, partition: int) -> AsyncGenerator[list[LogEntry], None]:
+        yield list(self.partitions.get(partition, ()))
 
     def commit_held(self) -> None:
         self.hold = False

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
+import pytest
+
+from barnabas.coordination.numbered import Record
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.server.coordinator_log import PartitionedLog, _settle
+from barnabas.server import coordinator_log
+from barnabas.server.coordinator_log import READ_AT_ONCE_BYTES, PartitionedLog, _settle
+from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, running
 from tests.server.wire import NOW_MS
 
@@ -24,6 +31,10 @@ async def test_a_write_that_fails_after_its_waiter_has_gone_is_no_error_of_the_l
     assert problems == []
 
 
+async def records_in(log: PartitionedLog) -> list[Record | None]:
+    return [entry.record async for part in log.read_all(0) for entry in part]
+
+
 async def test_everything_is_read_however_many_segments_there_are(tmp_path: Path) -> None:
     """Also where offsets have grown past the bytes of a segment, as in a log that was compacted again and again."""
     keys = [b"%d" % number for number in range(200)]
@@ -33,7 +44,35 @@ async def test_everything_is_read_however_many_segments_there_are(tmp_path: Path
         for key in keys:
             await log.append(0, [(key, b"")], NOW_MS)
             assert client.broker.partitions.require(TOPIC, 0).log.maybe_roll(NOW_MS + YEAR_MS)
-        assert [entry.record for entry in log.read_all(0)] == [(key, b"") for key in keys]
+        assert await records_in(log) == [(key, b"") for key in keys]
     async with running([tmp_path]) as client:
+        assert await records_in(PartitionedLog(client.broker, TOPIC, 1)) == [(key, b"") for key in keys]
+
+
+async def test_much_is_read_by_threads_with_descriptors_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And damage in it is left out."""
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        await client.create()
         log = PartitionedLog(client.broker, TOPIC, 1)
-        assert [entry.record for entry in log.read_all(0)] == [(key, b"") for key in keys]
+        records = [(b"%d" % number, b"x" * 1000) for number in range(400)]
+        for record in records:
+            await log.append(0, [record], NOW_MS)
+        path = client.broker.partitions.require(TOPIC, 0).log.segments.active.path
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    loop_thread = get_ident()
+    reading: set[int] = set()
+
+    def pread(fileno: int, size: int, position: int) -> bytes:
+        if size > READ_AT_ONCE_BYTES:
+            reading.add(get_ident())
+        return os.pread(fileno, size, position)
+
+    monkeypatch.setattr(coordinator_log, "READ_BYTES", 100_000)
+    async with running([tmp_path], files) as client:
+        monkeypatch.setattr(files, "pread", pread)
+        assert await records_in(PartitionedLog(client.broker, TOPIC, 1)) == [*records[:200], *records[201:]]
+    assert reading
+    assert loop_thread not in reading

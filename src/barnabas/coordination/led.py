@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-from barnabas.coordination.seams import CoordinatorLog, Shard
+from barnabas.coordination.seams import CoordinatorLog, LogEntry, Shard
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
 logger = logging.getLogger(__name__)
@@ -36,20 +37,18 @@ class Led(Generic[S]):
 
 async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
     """Replay all that the log holds of a partition, or a part of it where it is not wanted any more."""
-    unreadable = 0
-    for count, (record, producer_id, commit) in enumerate(log_.read_all(led.partition), start=1):
-        try:
-            if record is None:
-                led.shard.replay_end(producer_id, commit=commit)
-            else:
-                led.shard.replay(record, producer_id)
-        except MalformedMessage as error:
-            unreadable += 1
-            logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, led.partition, str(error))
-        if count % RECORDS_BETWEEN_BREATHS == 0:
-            await asyncio.sleep(0)
+    unreadable = count = 0
+    async with aclosing(log_.read_all(led.partition)) as parts:
+        async for part in parts:
             if not is_wanted():
                 return
+            for entry in part:
+                unreadable += not _replay(led, entry, kind)
+                count += 1
+                if count % RECORDS_BETWEEN_BREATHS == 0:
+                    await asyncio.sleep(0)
+                    if not is_wanted():
+                        return
     level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
     logger.log(
         level,
@@ -59,6 +58,19 @@ async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Cal
         len(led.shard),
         unreadable,
     )
+
+
+def _replay(led: Led[S], entry: LogEntry, kind: str) -> bool:
+    """Whether it could be read."""
+    try:
+        if entry.record is None:
+            led.shard.replay_end(entry.producer_id, commit=entry.commit)
+        else:
+            led.shard.replay(entry.record, entry.producer_id)
+    except MalformedMessage as error:
+        logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, led.partition, str(error))
+        return False
+    return True
 
 
 async def shielded(commit: asyncio.Future[None]) -> None:

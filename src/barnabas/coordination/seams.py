@@ -6,7 +6,7 @@ list in the tests two of the other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Iterable
 from typing import NamedTuple, Protocol
 
 from barnabas.coordination.numbered import Record
@@ -55,8 +55,8 @@ class CoordinatorLog(Protocol):
         """Append the end of a transaction; as `append`."""
         ...
 
-    def read_all(self, partition: int) -> Iterable[LogEntry]:
-        """All that is in `partition`, oldest first."""
+    def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
+        """All that is in `partition`, oldest first, in parts."""
         ...
 
 

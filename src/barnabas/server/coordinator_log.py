@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.coordination.numbered import Record
@@ -12,9 +12,13 @@ from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.server.logs.damage import tell_damage
+from barnabas.server.outbox import HeldRegion
+from barnabas.server.page_cache import is_resident
+from barnabas.storage.files import Files
 from barnabas.storage.log import AppendOrigin
 from barnabas.storage.markers import marker_batch, parse_marker
-from barnabas.storage.verify import verify
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.verify import Verified, verify
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 STRICT_VERSION = 2  # of transactions, from which on a marker ends but the epoch before its own
 READ_BYTES = 1024 * 1024  # at a time while loading
+READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
 
 
 class PartitionedLog:
@@ -96,8 +101,8 @@ class PartitionedLog:
             found.wait_committed(result.last_offset, lambda error: _settle(future, error))
         return future
 
-    def read_all(self, partition: int) -> Iterator[LogEntry]:
-        """Everything in the partition in order; reads from disk. What is damaged there is left out, with a line in the log.
+    async def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
+        """Everything in the partition in order. What is damaged there is left out, with a line in the log.
 
         To the log's end: all of that will be committed, though a new leader does not know yet how much of it is.
         """
@@ -108,31 +113,56 @@ class PartitionedLog:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         offset, log_end_offset = found.log.log_start_offset, found.log.log_end_offset
         while offset < log_end_offset:
-            region = found.log.read(offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True)
+            region = found.log.read(offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True, is_verified_later=True)
             if region is None:
                 return
-            files, start = self._broker.files, region.position
-            end_offset = region.trust.end_offset()
-            files.will_need(region.fileno, start, region.size)
-            end, damage, *_ = verify(files, region.fileno, start, start + region.size, region.base_offset, end_offset)
-            region.trust.add(start, end)
-            data = files.pread(region.fileno, end - start, start)
-            for position, header in split_batches(data, allow_partial=True):
-                producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
-                for record in iterate_records(data, position):
-                    if record.offset < offset:
-                        continue
-                    if not header.is_control:
-                        yield LogEntry((record.key or b"", record.value), producer_id)
-                    elif (decision := parse_marker(record)) is not None:
-                        yield LogEntry(None, header.producer_id, commit=not decision[0])
-                offset = header.next_offset
-            if damage is not None:
-                damage = found.log.bounded(damage)
-                if region.trust.note(damage):
+            trust, cuts = region.trust, region.trust.cuts
+            verified, data = await self._read(region)
+            if trust.cuts != cuts:  # only a follower cuts its log
+                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            assert verified.damage is not None or verified.end > region.position, "a region begins with a whole batch, or a damaged one"
+            trust.add(region.position, verified.end)
+            if verified.damage is None:
+                trust.note_end(verified.next_offset, verified.end)
+            yield _entries(data, offset)
+            offset = max(offset, verified.next_offset)
+            if verified.damage is not None:
+                damage = found.log.bounded(verified.damage)
+                if trust.note(damage):
                     self._broker.metrics.corrupt_stretches += 1
                     tell_damage(self._topic, partition, damage)
                 offset = max(offset, damage.next_offset)
+
+    async def _read(self, region: FileRegion) -> tuple[Verified, bytes]:
+        """What a region holds, as far as it is whole; a thread looks at what is not in memory, and at much."""
+        files = self._broker.files
+        if region.size <= READ_AT_ONCE_BYTES and is_resident(files, region):
+            return _verified(files, region, region.fileno)
+        held = HeldRegion(region, files)
+        return await self._broker.loop.run_in_executor(
+            self._broker.reading_threads, lambda: _verified(files, region, held.fileno)
+        )
+
+
+def _verified(files: Files, region: FileRegion, fileno: int) -> tuple[Verified, bytes]:
+    start = region.position
+    files.will_need(fileno, start, region.size)
+    end_offset = region.trust.end_offset()
+    verified = verify(files, fileno, start, start + region.size, region.base_offset, end_offset, region.reach)
+    return verified, files.pread(fileno, verified.end - start, start)
+
+
+def _entries(data: bytes, start_offset: int) -> Iterator[LogEntry]:
+    """What whole batches hold from an offset on."""
+    for position, header in split_batches(data, allow_partial=True):
+        producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
+        for record in iterate_records(data, position):
+            if record.offset < start_offset:
+                continue
+            if not header.is_control:
+                yield LogEntry((record.key or b"", record.value), producer_id)
+            elif (decision := parse_marker(record)) is not None:
+                yield LogEntry(None, header.producer_id, commit=not decision[0])
 
 
 def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:
