@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
+from barnabas.coordination.outcome import NO_PRODUCER
 from barnabas.coordination.seams import CoordinatorLog, LogEntry, Shard
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
 logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Shard)
 
-# Replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
+# Taken in while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
 RECORDS_BETWEEN_BREATHS = 200
+MOST_HELD = 50_000  # records; some 20 MB while loading
 
 
 class Phase(Enum):
@@ -39,11 +41,12 @@ async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Cal
     """Replay all that the log holds of a partition, or a part of it where it is not wanted any more."""
     unreadable = count = 0
     async with aclosing(log_.read_all(led.partition)) as parts:
-        async for part in parts:
+        async for part in _due(led.shard, parts):
             if not is_wanted():
                 return
             for entry in part:
-                unreadable += not _replay(led, entry, kind)
+                if entry is not None:
+                    unreadable += not _replay(led, entry, kind)
                 count += 1
                 if count % RECORDS_BETWEEN_BREATHS == 0:
                     await asyncio.sleep(0)
@@ -58,6 +61,37 @@ async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Cal
         len(led.shard),
         unreadable,
     )
+
+
+async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncIterator[Iterable[LogEntry | None]]:
+    """What is to be replayed of the entries of a log, in parts; None for each that may come to nothing.
+
+    Most records of a coordinator are overwritten by a later one of the same key, and reading them takes longer than all else. So those
+    that may be are held back, until one comes that may not, or there are many: what is held then is replayed first.
+    """
+    held: dict[bytes, LogEntry] = {}
+
+    def sift(part: Iterable[LogEntry]) -> Iterator[LogEntry | None]:
+        for entry in part:
+            record = entry.record
+            if record is not None and entry.producer_id == NO_PRODUCER and shard.is_overwritten_by_next(record):
+                held[record[0]] = entry
+                yield None
+                if len(held) < MOST_HELD:
+                    continue
+                yield from release()
+            else:
+                yield from release()
+                yield entry
+
+    def release() -> Iterator[LogEntry]:
+        entries = list(held.values())
+        held.clear()
+        yield from entries
+
+    async for part in parts:
+        yield sift(part)
+    yield release()
 
 
 def _replay(led: Led[S], entry: LogEntry, kind: str) -> bool:

@@ -76,6 +76,11 @@ class Shard(Protocol):
         """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
         ...
 
+    def is_overwritten_by_next(self, record: Record) -> bool:
+        """Whether a later record of the same key of which this is true as well says all that this one does, where nothing comes between
+        them but records of which it is true. Asked while loading, of records that belong to no transaction."""
+        ...
+
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
         """The transaction of a producer ended."""
         ...

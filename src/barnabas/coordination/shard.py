@@ -19,10 +19,10 @@ from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.protocol import ClassicProtocol
 from barnabas.coordination.classic.rebalance import TimerKey
 from barnabas.coordination.group import Group
-from barnabas.coordination.numbered import Record
+from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin
 from barnabas.coordination.offsets import Offsets, check_commit, check_transactional_commit
 from barnabas.coordination.outcome import NO_PRODUCER, Caller, GroupConfig, Now, Outcome, Token, Written
-from barnabas.coordination.records import OffsetCommitKey, read_group_value, read_key, read_offset_value
+from barnabas.coordination.records import OffsetCommitKey, RecordType, read_group_value, read_key, read_offset_value
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.describe_groups import DescribedGroup
@@ -36,6 +36,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 STORY_LENGTH = 64  # events told when an invariant breaks
+OVERWRITTEN = frozenset({bytes(begin(RecordType.OFFSET_COMMIT)), bytes(begin(RecordType.GROUP_METADATA))})  # as keys begin
 PART_BYTES = 16 << 10  # of the keys of a batch of tombstones; more only where a single one has more
 
 
@@ -146,6 +147,11 @@ class GroupShard:
             self._offsets.replay(key.group, key.topic, key.partition, offset, producer_id)
         else:
             self._classic.replay(key.group, None if value is None else read_group_value(value))
+
+    def is_overwritten_by_next(self, record: Record) -> bool:
+        """Of offsets and of groups that is the last one that counts, in whichever order they come. What forgets them, and what belongs to a
+        transaction, has its place among them."""
+        return record[1] is not None and record[0][:NUMBER_BYTES] in OVERWRITTEN
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
         """The transaction of a producer ended: the offsets it has written are committed, or gone."""

@@ -120,7 +120,9 @@ class PartitionedLog:
             verified, data = await self._read(region)
             if trust.cuts != cuts:  # only a follower cuts its log
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
-            assert verified.damage is not None or verified.end > region.position, "a region begins with a whole batch, or a damaged one"
+            assert verified.damage is not None or verified.end > region.position, (
+                "a region begins with a whole batch, or a damaged one"
+            )
             trust.add(region.position, verified.end)
             if verified.damage is None:
                 trust.note_end(verified.next_offset, verified.end)

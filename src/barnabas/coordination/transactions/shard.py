@@ -272,6 +272,10 @@ class TransactionShard:
         if not self._is_loading and (before is None or before.deadline_ms != transaction.deadline_ms):
             self._time(transaction)
 
+    def is_overwritten_by_next(self, record: Record) -> bool:
+        """A record has all that there is to know of a transactional id, or forgets it."""
+        return record[1] is not None
+
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
         """Nobody writes to this topic in a transaction; a marker in it changes nothing."""
 
