@@ -18,7 +18,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates
 from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, file_name
 from barnabas.storage.snapshot import ENTRY, HEAD, OLDER, decode_snapshot, encode_snapshot
-from tests.storage.support import NOW, UnsyncedFiles, append, open_log
+from tests.storage.support import NOW, CountingFiles, UnsyncedFiles, append, open_log
 
 PRODUCER = 7
 
@@ -237,7 +237,7 @@ def test_a_marker_that_a_loss_of_power_took_has_no_entry_left(tmp_path: Path) ->
     log.close()
 
 
-class CountingFiles(UnsyncedFiles):
+class AskedFiles(UnsyncedFiles):
     """Counts who asks whether there are aborted transactions."""
 
     def __init__(self) -> None:
@@ -249,7 +249,7 @@ class CountingFiles(UnsyncedFiles):
 
 
 def test_where_no_transaction_was_aborted_the_disk_is_asked_once(tmp_path: Path) -> None:
-    files = CountingFiles()
+    files = AskedFiles()
     log = open_log(tmp_path, files=files)
     produce(log, 0, transactional=1)
     files.asked = 0
@@ -260,6 +260,28 @@ def test_where_no_transaction_was_aborted_the_disk_is_asked_once(tmp_path: Path)
     log.close()
     log = open_log(tmp_path)
     assert [each.first_offset for each in log.aborted_transactions(0, 2)] == [0]
+    log.close()
+
+
+def test_of_many_aborted_transactions_those_alone_are_read_that_are_asked_for(tmp_path: Path) -> None:
+    """Neither a reader nor the next abort goes over all the others of the segment."""
+    files = CountingFiles()
+    log = open_log(tmp_path, files=files)
+    for number in range(600):
+        produce(log, number, transactional=1)
+        end_transaction(log, abort=number % 3 != 2)
+    every = log.aborted_transactions(0, log.log_end_offset)
+    assert [each.first_offset for each in every] == [2 * number for number in range(600) if number % 3 != 2]
+    for first in (0, 5, 600, 601, 1193, 1198, 1199):
+        for end in (first + 1, first + 7, 1200):
+            expected = [each for each in every if each.last_offset >= first and each.first_offset < end]
+            assert log.aborted_transactions(first, end) == expected
+    files.bytes_read = 0
+    assert [each.first_offset for each in log.aborted_transactions(1002, 1004)] == [1002]
+    produce(log, 600, transactional=1)
+    end_transaction(log, abort=True)
+    assert files.bytes_read < 6000 < 400 * 34
+    assert len(log.aborted_transactions(0, log.log_end_offset)) == 401
     log.close()
 
 

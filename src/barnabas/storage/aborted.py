@@ -7,6 +7,7 @@ marker's), last stable offset int64. Sorted by last offset. The file exists only
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from barnabas.storage.segment import ABORTED_SUFFIX, Segment
 
 VERSION = 0
 ENTRY = struct.Struct(">hqqqq")
+READ_ENTRIES = 120  # at once: 4 kB
 
 
 class AbortedTransactions:
@@ -33,15 +35,37 @@ class AbortedTransactions:
     def __iter__(self) -> Iterator[CompletedTransaction]:
         if self._files.exists(self.path):
             data = self._files.read_file(self.path)
-            for _, producer_id, first, last, stable in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY.size]):
-                yield CompletedTransaction(producer_id, first, last, True, stable)
+            for entry in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY.size]):
+                yield _transaction(*entry)
+
+    def ending_from(self, offset: int) -> Iterator[CompletedTransaction]:
+        """Those that ended at or past `offset`; reads what it gives, and a few entries to find the first."""
+        if not self._files.exists(self.path):
+            return
+        fileno = self._files.open(self.path)
+        try:
+            count = self._files.size(fileno) // ENTRY.size
+            slot = bisect_left(range(count), offset, key=lambda at: self._read(fileno, at).last_offset)
+            while slot < count:
+                data = self._files.pread(fileno, min(READ_ENTRIES, count - slot) * ENTRY.size, slot * ENTRY.size)
+                for entry in ENTRY.iter_unpack(data):
+                    yield _transaction(*entry)
+                slot += READ_ENTRIES
+        finally:
+            self._files.close(fileno)
 
     def append(self, transaction: CompletedTransaction) -> None:
         """Add an entry, unless the file has it already (the log is being read again)."""
-        entries = list(self)
-        if entries and entries[-1].last_offset >= transaction.last_offset:
-            return
-        self._write(len(entries), [transaction])
+        fileno = self._files.open(self.path, create=True)
+        try:
+            count = self._files.size(fileno) // ENTRY.size
+            if not count or self._read(fileno, count - 1).last_offset < transaction.last_offset:
+                self._put(fileno, count, [transaction])
+        finally:
+            self._files.close(fileno)
+
+    def _read(self, fileno: int, slot: int) -> CompletedTransaction:
+        return _transaction(*ENTRY.unpack(self._files.pread(fileno, ENTRY.size, slot * ENTRY.size)))
 
     def truncate(self, end_offset: int) -> None:
         """Keep the transactions that ended before `end_offset`, up to the first entry that cannot be one.
@@ -56,21 +80,25 @@ class AbortedTransactions:
                 break
             kept, previous = kept + 1, entry.last_offset
         if kept * ENTRY.size < self._files.file_size(self.path):
-            self._write(kept, [])
+            fileno = self._files.open(self.path)
+            try:
+                self._put(fileno, kept, [])
+            finally:
+                self._files.close(fileno)
 
     def sync(self) -> None:
         if self._files.exists(self.path):
             sync_file(self._files, self.path)
 
-    def _write(self, count: int, added: list[CompletedTransaction]) -> None:
+    def _put(self, fileno: int, count: int, added: list[CompletedTransaction]) -> None:
         """Add entries behind the first `count`, and cut what follows."""
         data = encode_entries(added)
-        fileno = self._files.open(self.path, create=True)
-        try:
-            write_all(self._files, fileno, data, count * ENTRY.size)
-            self._files.truncate(fileno, count * ENTRY.size + len(data))
-        finally:
-            self._files.close(fileno)
+        write_all(self._files, fileno, data, count * ENTRY.size)
+        self._files.truncate(fileno, count * ENTRY.size + len(data))
+
+
+def _transaction(_: int, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> CompletedTransaction:
+    return CompletedTransaction(producer_id, first_offset, last_offset, True, last_stable_offset)
 
 
 def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
@@ -81,9 +109,9 @@ def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
     )
 
 
-def aborted_in(segment: Segment) -> Iterable[CompletedTransaction]:
-    """Those that end in a segment, for its readers: where there are none, nobody asks the disk twice."""
-    return aborted_of(segment) if segment.has_aborted else ()
+def aborted_in(segment: Segment, offset: int) -> Iterable[CompletedTransaction]:
+    """Those that end in a segment at or past `offset`, for its readers: where there are none, nobody asks the disk twice."""
+    return aborted_of(segment).ending_from(offset) if segment.has_aborted else ()
 
 
 def add_aborted(segment: Segment, transaction: CompletedTransaction) -> None:

@@ -131,8 +131,8 @@ class ReadableLog(LogState):
         """The aborted transactions with records in [first_offset, end_offset)."""
         found = []
         for segment in self._segments.starting_at(first_offset):
-            for entry in aborted_in(segment):
-                if entry.last_offset >= first_offset and entry.first_offset < end_offset:
+            for entry in aborted_in(segment, first_offset):
+                if entry.first_offset < end_offset:
                     found.append(entry)
                 if entry.last_stable_offset >= end_offset:
                     return found
