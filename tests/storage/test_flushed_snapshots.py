@@ -8,7 +8,9 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import StorageExhausted
-from barnabas.storage.log import Log
+from barnabas.storage.log import Log, appending
+from barnabas.storage.producer_state import ProducerStates
+from barnabas.storage.snapshot import decode_snapshot
 from barnabas.testing.failing_files import FailingFiles
 from tests.storage.support import CountingFiles, append, open_log
 
@@ -113,4 +115,43 @@ def test_a_snapshot_there_is_no_room_for_moves_no_recovery_point(tmp_path: Path)
     files.heal()
     log.flush()
     assert (log.recovery_point, snapshots(tmp_path)) == (10, [10])
+    log.close()
+
+
+def test_a_roll_of_many_producers_leaves_their_snapshot_to_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which writes them as they were then, whatever they have written since."""
+    monkeypatch.setattr(appending, "WRITTEN_AT_ONCE", 2)
+    log = open_log(tmp_path, SMALL)
+    for producer_id in (5, 6, 7):
+        produce(log, 2, producer_id)
+    while len(log.segments) < 2:
+        before = log.producers()
+        produce(log, 1)
+    base = log.active_base_offset
+    produce(log, 3)
+    assert snapshots(tmp_path) == []
+    log.flush(base)
+    assert snapshots(tmp_path) == [base]
+    path = log.directory / f"{base:020d}.snapshot"
+    assert ProducerStates(decode_snapshot(path.read_bytes(), path)).describe() == before
+    log.flush()
+    before, end = log.producers(), log.log_end_offset
+    assert snapshots(tmp_path) == [base, end]
+    log.abandon()
+    log = open_log(tmp_path, SMALL, clean=False, recovery_point=end)
+    assert log.producers() == before
+    log.close()
+
+
+def test_a_cut_forgets_what_a_roll_left_to_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appending, "WRITTEN_AT_ONCE", 0)
+    log = open_log(tmp_path, SMALL)
+    while len(log.segments) < 2:
+        produce(log, 1)
+    base = log.active_base_offset
+    log.truncate_to(base - 3)
+    log.update_config(TopicConfig())
+    produce(log, 10, producer_id=8)
+    log.flush(base)
+    assert snapshots(tmp_path) == []
     log.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, ErrorCode, KafkaError
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header
 from barnabas.protocol.records.header import MAX_SEQUENCE
+from barnabas.storage import producer_state
 from barnabas.storage.log import Log
 from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates
 from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, file_name
@@ -261,6 +263,31 @@ def test_where_no_transaction_was_aborted_the_disk_is_asked_once(tmp_path: Path)
     log = open_log(tmp_path)
     assert [each.first_offset for each in log.aborted_transactions(0, 2)] == [0]
     log.close()
+
+
+def test_many_producers_are_forgotten_in_parts_between_which_they_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_state, "LOOKED_AT_AT_ONCE", 3)
+    states = ProducerStates(ProducerEntry(number, last_timestamp=NOW) for number in range(10))
+    parts = states.expire_in_parts(NOW + 10, 10)
+    assert next(parts) == 3
+    header = read_header(build_batch([(b"k", b"v")], timestamp_ms=NOW + 9, producer_id=5, producer_epoch=0, base_sequence=0))
+    states.update(header, 0)
+    assert [*parts] == [2, 3, 1]
+    assert [entry.producer_id for entry in states] == [5]
+
+
+def test_a_producer_takes_little_memory() -> None:
+    header = read_header(build_batch([(b"k", b"v")], timestamp_ms=NOW, producer_id=5, producer_epoch=0, base_sequence=1000))
+    states = ProducerStates()
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            at = number + 1_000_000
+            states.update(header._replace(producer_id=at, base_sequence=at, max_timestamp=NOW + number), at)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / 1000 < 600
 
 
 def test_of_many_aborted_transactions_those_alone_are_read_that_are_asked_for(tmp_path: Path) -> None:

@@ -186,7 +186,9 @@ async def _expire_producers(broker: Broker) -> None:
     for count, partition in enumerate(list(broker.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        partition.log.expire_producers(now_ms, broker.config.producer_id_expiration_ms)
+        for part, _ in enumerate(partition.log.expire_producers_in_parts(now_ms, broker.config.producer_id_expiration_ms)):
+            if part:
+                await asyncio.sleep(0)
 
 
 async def _remove_tokens(broker: Broker) -> None:

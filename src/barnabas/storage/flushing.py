@@ -17,13 +17,14 @@ Rules
   6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
      over those, for a number that is given away may come back as another file.
   7. A plan that reaches the log's end brings a snapshot of the producers along: a start would go over all of the active segment
-     otherwise. It is written once its records are synced, beside its name, and gets the name from `finish`, on the loop: a truncation that
-     came in between would leave producers of records that are gone.
+     otherwise. So does one that reaches the end of a segment whose roll left that to it, for there were many. It is written once its
+     records are synced, beside its name, and gets the name from `finish`, on the loop: a truncation that came in between would leave
+     producers of records that are gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -35,8 +36,10 @@ from barnabas.storage.aborted import aborted_of
 from barnabas.storage.epoch_file import EpochFile
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files, sync_file, write_all
+from barnabas.storage.producer_state import ProducerEntry
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot import encode_snapshot
 
 FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a roll may write the same snapshot meanwhile, so this is none of its names
 
@@ -74,9 +77,8 @@ class FlushPlan:
         # Base offset of the last segment, and its bytes. Without a segment: all that was not on the disk has been removed.
         self.position = (segments[-1].base_offset, segments[-1].size) if segments else flusher.position
         self.size = 0  # for whoever made the plan to note how many bytes it covers
-        self.snapshot: bytes | None = (
-            None  # the producers at `end`, where whoever made the plan knows them and they are to be written
-        )
+        # The producers at `end`, where whoever made the plan knows them and they are to be written.
+        self.snapshot: Sequence[ProducerEntry] | None = None
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
         self.folder = flusher.folder
@@ -121,7 +123,8 @@ class FlushPlan:
     def unnamed_snapshot(self) -> Path:
         return self.folder / (file_name(self.end, SNAPSHOT_SUFFIX) + FLUSHING_SUFFIX)
 
-    def _write_snapshot(self, data: bytes) -> None:
+    def _write_snapshot(self, producers: Sequence[ProducerEntry]) -> None:
+        data = encode_snapshot(producers)
         fileno = self._files.open(self.unnamed_snapshot, create=True)
         try:
             write_all(self._files, fileno, data, 0)

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import MAX_SEQUENCE, NO_SEQUENCE
-from barnabas.storage.producer_state import NO_OFFSET, AppendedBatch, ProducerEntry, ProducerStates
+from barnabas.storage.producer_state import KEPT_BATCHES, NO_OFFSET, AppendedBatch, ProducerEntry
 
 VERSION = 1
 HEAD = struct.Struct(">hIi")
@@ -34,8 +33,9 @@ OLDER_MARK = b"older"
 OLDER = struct.Struct(">qiqiq")
 
 
-def encode_snapshot(producers: ProducerStates) -> bytes:
-    body = b"".join([_COUNT.pack(len(producers)), *map(_encode_entry, producers), _encode_older(producers)])
+def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
+    entries = list(producers)
+    body = b"".join([_COUNT.pack(len(entries)), *map(_encode_entry, entries), _encode_older(entries)])
     return _VERSION_AND_CRC.pack(VERSION, crc32c(body)) + body
 
 
@@ -56,21 +56,23 @@ def decode_snapshot(data: bytes, path: Path) -> list[ProducerEntry]:
     if not HEAD.size <= end <= len(data):
         raise CorruptLog(str(path), CRC_START, f"{count} producers do not fill {len(data)} bytes")
     entries = [_decode_entry(*fields) for fields in ENTRY.iter_unpack(data[HEAD.size : end])]
-    if end < len(data):
-        _decode_older(data, end, {entry.producer_id: entry for entry in entries}, path)
-    return entries
+    if end == len(data):
+        return entries
+    by_id = {entry.producer_id: entry for entry in entries}
+    _decode_older(data, end, by_id, path)
+    return list(by_id.values())
 
 
-def _encode_older(producers: ProducerStates) -> bytes:
+def _encode_older(producers: Iterable[ProducerEntry]) -> bytes:
     older = [
         OLDER.pack(entry.producer_id, batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp)
         for entry in producers
-        for batch in islice(entry.batches, max(0, len(entry.batches) - 1))
+        for batch in entry.batches[:-1]
     ]
     return b"".join([OLDER_MARK, _COUNT.pack(len(older)), *older]) if older else b""
 
 
-def _decode_older(data: bytes, start: int, entries: Mapping[int, ProducerEntry], path: Path) -> None:
+def _decode_older(data: bytes, start: int, entries: dict[int, ProducerEntry], path: Path) -> None:
     """Put the batches from `start` of `data` on before the last ones of their producers."""
     begin = start + len(OLDER_MARK) + _COUNT.size
     count = _COUNT.unpack_from(data, begin - _COUNT.size)[0] if len(data) >= begin else -1
@@ -83,7 +85,8 @@ def _decode_older(data: bytes, start: int, entries: Mapping[int, ProducerEntry],
     for producer_id, batches in found.items():
         if producer_id not in entries:
             raise CorruptLog(str(path), start, f"it has batches of producer {producer_id}, but not the producer")
-        entries[producer_id].batches.extendleft(reversed(batches))
+        entry = entries[producer_id]
+        entries[producer_id] = entry._replace(batches=(*batches, *entry.batches)[-KEPT_BATCHES:])
 
 
 def _encode_entry(entry: ProducerEntry) -> bytes:
@@ -110,11 +113,11 @@ def _decode_entry(
     coordinator_epoch: int,
     transaction_first_offset: int,
 ) -> ProducerEntry:
-    entry = ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, transaction_first_offset)
+    batches: tuple[AppendedBatch, ...] = ()
     if last_offset != NO_OFFSET:
         first_sequence = (last_sequence - offset_delta) & MAX_SEQUENCE
-        entry.batches.append(AppendedBatch(first_sequence, last_sequence, last_offset, offset_delta, timestamp))
-    return entry
+        batches = (AppendedBatch(first_sequence, last_sequence, last_offset, offset_delta, timestamp),)
+    return ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, transaction_first_offset, batches=batches)
 
 
 _VERSION_AND_CRC = struct.Struct(">hI")

@@ -48,6 +48,9 @@ from barnabas.storage.segments import remove_segment_files
 
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
+WRITTEN_AT_ONCE = (
+    1000  # producers, by a roll: in 1 ms; more are left to the next flush of everything, which writes them in a thread
+)
 NEWEST_MS = 2**62  # beyond are no times of records
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
@@ -315,7 +318,10 @@ class GrowingLog(ReadableLog):
         try:
             self._cut_torn()
             if sealed.size:
-                self.snapshot()
+                if len(self._producers) <= WRITTEN_AT_ONCE:
+                    self.snapshot()
+                else:
+                    self._rolled_producers = self.log_end_offset, list(self._producers)
                 sealed.write_indexes()
             segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
             try:

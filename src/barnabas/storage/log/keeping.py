@@ -22,9 +22,9 @@ from barnabas.storage.loader import LoadedLog, load_log
 from barnabas.storage.log.shortening import ShrinkingLog
 from barnabas.storage.log.state import PRODUCER_ID_EXPIRATION_MS
 from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.producer_state import ProducerEntry
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
-from barnabas.storage.snapshot import encode_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -136,9 +136,18 @@ class Log(ShrinkingLog):
         """
         end = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
         plan = self._flusher.plan(self._segments, self._epochs, end, everything=everything)
-        if plan is not None and everything and end == self.log_end_offset != self._snapshot_offset:
-            plan.snapshot = encode_snapshot(self._producers)
+        if plan is not None and everything:
+            plan.snapshot = self._unwritten_producers_at(end)
         return plan
+
+    def _unwritten_producers_at(self, offset: int) -> list[ProducerEntry] | None:
+        """As they were when the log ended there, where that is known and there is no snapshot of it."""
+        if offset == self._snapshot_offset:
+            return None
+        if offset == self.log_end_offset:
+            return list(self._producers)
+        at, producers = self._rolled_producers
+        return producers if offset == at else None
 
     def finish_flush(self, plan: FlushPlan) -> None:
         """Take over what a plan did.
@@ -150,6 +159,8 @@ class Log(ShrinkingLog):
         self._flusher.finish(plan, self._segments)
         if plan.snapshot is not None and plan.truncations == self.truncations:
             self._snapshot_offset = plan.end
+            if self._rolled_producers[0] <= plan.end:
+                self._rolled_producers = -1, []
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Plan, run and finish at once: for where blocking does no harm.

@@ -5,6 +5,8 @@ Nothing changes here but what is forgotten of producers that are gone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import (
     KafkaError,
@@ -145,6 +147,10 @@ class ReadableLog(LogState):
     def last_writes(self) -> dict[int, LastWrite]:
         """For each producer, what compaction must leave of it."""
         return self._producers.last_writes()
+
+    def expire_producers_in_parts(self, now_ms: int, silent_ms: int) -> Iterator[int]:
+        """As `expire_producers`; others may go on between the parts."""
+        return self._producers.expire_in_parts(now_ms, silent_ms)
 
     def expire_producers(self, now_ms: int, silent_ms: int | None = None) -> int:
         """Forget producers that were silent for so long, by default as the log was opened with; how many."""

@@ -29,7 +29,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.flushing import Flusher
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import ProducerStates
+from barnabas.storage.producer_state import ProducerEntry, ProducerStates
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import encode_snapshot
@@ -65,6 +65,8 @@ class LogState:
         self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
+        # Where the last roll was that left its snapshot to a flush, and the producers there.
+        self._rolled_producers: tuple[int, list[ProducerEntry]] = -1, []
         self._garbage: list[Garbage] = []
         self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
