@@ -128,6 +128,22 @@ def test_the_first_batch_from_a_moving_start_is_empty_and_may_be_repeated() -> N
     assert latest(restarted, start) == {("t", 0): 8, ("t", 1): 1}
 
 
+@pytest.mark.parametrize("given", [{}, {"startingTimestamp": "99", "startingOffsetsByTimestampStrategy": "latest"}])
+@pytest.mark.parametrize("is_available_now", [False, True])
+def test_records_that_come_within_the_first_batch_are_in_the_second(given: dict[str, Any], is_available_now: bool) -> None:
+    """Spark asks where the query begins for the end of the batch, and again for its rows."""
+    client = FakeClient({("t", 0): (0, 30)})
+    it = planner(client, **given)
+    if is_available_now:
+        it.prepare_available_now()
+    end = latest(it, it.initial())
+    client.logs["t", 0] = (0, 37)
+    assert it.stream_ranges(it.initial(), end) == []
+    following = {("t", 0): 30 if is_available_now else 37}
+    assert latest(it, end) == following
+    assert it.stream_ranges(end, {("t", 0): 37}) == [OffsetRange("t", 0, 30, 37)]
+
+
 def test_available_now_does_not_go_on_for_ever() -> None:
     client = FakeClient({("t", 0): (0, 10)})
     it = planner(client, maxOffsetsPerTrigger="4", minOffsetsPerTrigger="3")

@@ -104,8 +104,9 @@ class Planner:
         return cut
 
     def initial(self) -> Offsets:
-        """Where a new stream begins."""
-        self._initial = self._assignment.resolve(self._options.starting, self._assignment.partitions(), starting=True)
+        """Where a new stream begins: the same each time, since Spark asks for the end of the first batch and again for its rows."""
+        if self._initial is None:
+            self._initial = self._assignment.resolve(self._options.starting, self._assignment.partitions(), starting=True)
         return self._initial
 
     def prepare_available_now(self) -> None:
