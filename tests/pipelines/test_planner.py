@@ -227,7 +227,36 @@ def test_a_topic_that_went_away_while_running() -> None:
     start = {("t", 0): 5}
     with pytest.raises(UnknownTopic):
         latest(planner(client), start)
-    assert latest(planner(client, failOnDataLoss="false"), start) == {}
+    assert latest(planner(client, failOnDataLoss="false"), start) == start
+
+
+@pytest.mark.parametrize("is_available_now", [False, True])
+def test_a_moment_without_topics_does_not_lose_the_position(is_available_now: bool) -> None:
+    """Rights that were withdrawn for a moment look the same."""
+    client = FakeClient({("t", 0): (0, 9)})
+    client.ids = {"t": UUID(int=7)}
+    it, start, ids = planner(client, subscribePattern="t"), {("t", 0): 5}, {"t": id_text(UUID(int=7))}
+    there, client.logs = client.logs, {}
+    if is_available_now:
+        it.prepare_available_now()
+    assert it.latest(start, everything=False, now_ms=0, start_ids=ids) == start
+    assert it.reported_latest() == start
+    client.logs = there
+    following = it if not is_available_now else planner(client, subscribePattern="t")
+    assert following.latest(start, everything=False, now_ms=0, start_ids=ids) == {("t", 0): 9}
+
+
+def test_a_topic_that_is_not_seen_keeps_the_id_it_had() -> None:
+    """It was made again, seen, and deleted before its offsets could be looked up."""
+    client = FakeClient({("t", 0): (0, 5)})
+    client.ids = {"t": UUID(int=8)}
+    it, start, before = planner(client, subscribePattern="t"), {("t", 0): 5}, {"t": id_text(UUID(int=7))}
+    it.prepare_available_now()
+    assert it.replaced(before) == ["t"]
+    client.logs = {}
+    it.prepare_available_now()
+    assert it.latest(start, everything=False, now_ms=0, start_ids=before) == start
+    assert it.replaced(before) == []
 
 
 def test_small_batches_wait_for_company() -> None:

@@ -2,7 +2,8 @@
 
 Rules
   1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere.
-  2. The ids of topics are noted whenever their metadata is read: a topic with another id than before was deleted and made again.
+  2. The ids of topics are noted whenever their metadata is read: a topic with another id than before was deleted and made again. One that
+     is not seen has no id meanwhile, so that offsets of before never get the id of what came between.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Assignment:
             UnknownTopic: a topic or partition that was named is not there.
         """
         options = self._options
+        self.topic_ids = {}
         if options.pattern is not None:
             pattern = re.compile(options.pattern)
             topics = self._client.topics().items()

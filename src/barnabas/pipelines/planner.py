@@ -5,7 +5,7 @@ Owns the client of the driver. Knows no Spark; the readers in `source` pass its 
 Rules
   1. A partition that appears later is read from its earliest offset, so that nothing produced before it was noticed is missed.
   2. A batch goes from what the last one ended with to what `latest` answered: both are in the checkpoint, nothing else is needed
-     to repeat it.
+     to repeat it. Where no topic is seen, for a moment or for long, the position stays: without one everything would be read again.
   3. Whatever means that records are gone goes to `_data_loss`: an error, or a warning with failOnDataLoss=false.
   4. The ids of topics are in the checkpoint beside the offsets. A topic with another id was deleted and made again: its old offsets mean
      nothing, and it is read from its earliest record on.
@@ -128,7 +128,7 @@ class Planner:
             self._first_batch_done = True
             self._latest = start
             return start
-        end = self._available(start)
+        end = self._available(start) or start
         self._latest = end
         if everything:
             return end
