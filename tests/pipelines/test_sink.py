@@ -1,4 +1,4 @@
-"""What the writers do in the driver's process, without Spark: they are pickled for the tasks, and that prepares the sink."""
+"""What the writers do, without Spark: pickled for the tasks, which prepares the sink, and asked for a batch that comes again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import pickle
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from barnabas.pipelines.sink import StreamWriter
+from barnabas.client.transactions import Owner
+from barnabas.pipelines.exactly_once.protocol import BatchIsPast, Handout, Wrote
+from barnabas.pipelines.exactly_once.state import SinkState
+from barnabas.pipelines.sink import BatchWriter, StreamWriter, Written
 from barnabas.testing import Broker
 
 SCHEMA = StructType([StructField("value", BinaryType())])
@@ -36,3 +39,24 @@ def test_a_sink_with_two_phase_commit_has_nothing_to_say(caplog: pytest.LogCaptu
         hand_out(broker, "t")
         hand_out(broker, "t")
     assert not caplog.records
+
+
+OPTIONS = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "sinkName": "delays"}
+HANDOUT = Handout("delays", Owner(7, 0), SinkState({"q": 4, "": 4}))
+
+
+def test_a_repeated_batch_writes_nothing_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    writer = StreamWriter(OPTIONS, SCHEMA)
+    writer._handout = HANDOUT
+    assert writer._write(iter(()), "q", 4) == Written(0, Wrote(HANDOUT, "q", 4))
+    assert "event=batch-not-repeated sink='delays' query='q' batch=4 " in caplog.text
+
+
+def test_a_batch_before_the_last_one_fails_and_says_what_to_do() -> None:
+    stream, batch = StreamWriter(OPTIONS, SCHEMA), BatchWriter({**OPTIONS, "sinkBatchId": "3"}, SCHEMA)
+    stream._handout = batch._handout = HANDOUT
+    with pytest.raises(BatchIsPast, match=r"batch 3 .* the query's checkpoint was set back.* sinkName to another name") as caught:
+        stream._write(iter(()), "q", 3)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(BatchIsPast, match="a sinkBatchId came again"):
+        batch.write(iter(()))

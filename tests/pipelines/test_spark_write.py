@@ -175,7 +175,13 @@ def test_a_failed_task_leaves_nothing(copy: Copy, spark: SparkSession, client: B
 
 def test_a_named_batch_is_written_once(spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load) -> None:
     name = topic(2)
-    for number in (0, 0, 1, 1, 0):
+
+    def write_number(number: int) -> None:
         frame = spark.createDataFrame([(str(number), str(number))], "key string, value string")
         write(frame, kafka_server, topic=name, sinkName=f"batches-of-{name}", sinkBatchId=str(number))
+
+    for number in (0, 0, 1, 1):
+        write_number(number)
+    with pytest.raises(Exception, match="batch 0 cannot be written"):
+        write_number(0)
     assert committed(load, name) == [(0, 0), (1, 1)]

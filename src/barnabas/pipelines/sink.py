@@ -23,6 +23,7 @@ from pyspark.taskcontext import TaskContext
 from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.exactly_once import protocol
 from barnabas.pipelines.exactly_once.protocol import Handout, Wrote
+from barnabas.pipelines.exactly_once.state import UNNUMBERED
 from barnabas.pipelines.sink_options import SinkOptions, sink_options
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ BATCH_ID, QUERY_ID = (
     "streaming.sql.batchId",
     "sql.streaming.queryId",
 )  # local properties that Spark sets for the tasks of a stream
-UNNUMBERED = -1
 NO_TWO_PHASE = (
     "the brokers have no two-phase commit (transaction.two.phase.commit.enable): a driver of this sink that is killed has to be back "
     "within kafka.transaction.timeout.ms, else the batch it had decided is written again and may be there twice in part"
 )
+IS_THERE = "its rows are in the topics, as after a restart: this task writes none"
 _asked: set[tuple[ClientConfig, str]] = set()  # the sinks of which this process has asked whether there is two-phase commit
 
 
@@ -96,7 +97,8 @@ class _Writer:
         handout = self._handout
         if handout is None:
             return Written(write_batches(self._options.task, batches, open_idempotent(self._options.task))[0])
-        if handout.state.has(query, batch):
+        if protocol.is_written(handout, query, batch):
+            logger.warning("event=batch-not-repeated sink=%r query=%r batch=%d note=%r", handout.sink, query, batch, IS_THERE)
             return Written(0, Wrote(handout, query, batch))
         rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
         claims = {}

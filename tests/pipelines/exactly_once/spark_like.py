@@ -37,13 +37,13 @@ class Task:
     def run(self, world: World) -> Iterator[None]:
         try:
             yield from self._run(world)
-        except p.SinkTakenOver:
+        except (p.SinkTakenOver, p.BatchIsPast):
             pass
         finally:
             self.ended = True
 
     def _run(self, world: World) -> Iterator[None]:
-        if self.handout.state.has(QUERY, self.batch):
+        if p.is_written(self.handout, QUERY, self.batch):
             self.wrote = p.Wrote(self.handout, QUERY, self.batch)
             return
         rows = rows_of(self.batch, self.index, self.tasks)

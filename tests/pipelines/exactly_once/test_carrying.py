@@ -49,7 +49,7 @@ class Sink:
 
     def write(self, handout: p.Handout, batch: int, task: int, values: list[str], query: str = QUERY) -> p.Wrote:
         """One attempt of a task."""
-        if handout.state.has(query, batch):
+        if p.is_written(handout, query, batch):
             return p.Wrote(handout, query, batch)
         rows = pa.RecordBatch.from_pydict({"value": pa.array([v.encode() for v in values], pa.binary())})
 
@@ -242,6 +242,22 @@ def test_two_queries_with_one_name_never_mix(sink: Sink) -> None:
     sink.commit([sink.write(again, 0, 0, ["one"], "query one")])
     assert sink.visible() == ["one", "other"]
     assert sink.prepare().state.decided == {"query other": 0, "query one": 0}
+
+
+def test_a_batch_of_a_checkpoint_that_was_set_back_fails(sink: Sink) -> None:
+    for batch in range(3):
+        sink.batch(batch, [[f"{batch}"]])
+    handout = sink.prepare()
+    with pytest.raises(p.BatchIsPast, match=r"batch 1 cannot be written: the sink '.*' has batch 2 .* checkpoint was set back"):
+        sink.write(handout, 1, 0, ["1"])
+    sink.carrier.run(p.recover(sink.name, None))
+    sink.batch(2, [["2"]])
+    sink.batch(3, [["3"]])
+    assert sink.visible() == ["0", "1", "2", "3"]
+    renamed = Sink(sink.client, sink.topic)
+    renamed.batch(1, [["1 again"]])
+    assert sink.visible() == ["0", "1", "1 again", "2", "3"]
+    assert sink.open_ids() == []
 
 
 def test_abort_after_a_commit_that_failed_half_way_ends_what_was_decided(sink: Sink) -> None:

@@ -24,6 +24,8 @@ Rules
      coordinator aborts an open transaction for whoever names the right producer id, whatever the epoch.)
   6. Without two-phase commit a transaction may be gone before it is ended. A batch counts as written only if each has really ended;
      else it is given up and written again, and what of it was committed already is there twice. That is logged.
+  7. Spark repeats the newest batch of a query and none before it. So a batch is taken for written if it is the last one that was decided,
+     and one before that fails: under its number there may be other rows by now, which nobody has seen.
 
 Ugly: a slot's claim may be shared by attempts that Spark does not tell apart (a stage that is run again counts its attempts from 0), which
 is why claims and not Spark's numbers decide who writes under which id.
@@ -40,6 +42,7 @@ from typing import Any, TypeVar
 from barnabas.client.transactions import Initialised, Owner
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.exactly_once.state import (
+    UNNUMBERED,
     Pending,
     SinkState,
     extra_id,
@@ -162,6 +165,24 @@ class BatchLost(BarnabasError):
         return (
             f"{self.lost} of {self.of} transactions of batch {self.batch} of the sink '{self.sink}' timed out or were aborted before "
             f"they were committed, so it has to be written again{again}. Brokers with transaction.two.phase.commit.enable avoid this"
+        )
+
+
+class BatchIsPast(BarnabasError):
+    """A batch comes again after later ones of its query."""
+
+    def __init__(self, sink: str, batch: int, last: int, is_stream: bool) -> None:
+        super().__init__(sink, batch, last, is_stream)
+        self.sink, self.batch, self.last, self.is_stream = sink, batch, last, is_stream
+
+    def __str__(self) -> str:
+        if self.is_stream:
+            why = "the query's checkpoint was set back, or another run of the query is ahead"
+        else:
+            why = "a sinkBatchId came again, as from a query that was started anew with another checkpoint"
+        return (
+            f"batch {self.batch} cannot be written: the sink '{self.sink}' has batch {self.last} already. So {why}. Nothing of it was "
+            "written. To write it and those after it, beside what is there, set the option sinkName to another name"
         )
 
 
@@ -306,6 +327,18 @@ class Place:
 
     transactional_id: str
     owner: Owner
+
+
+def is_written(handout: Handout, query: str, batch: int) -> bool:
+    """Whether a batch is in the topics, so that its tasks have nothing to write.
+
+    Raises:
+        BatchIsPast: later batches of the query are.
+    """
+    last = handout.state.decided.get(query, UNNUMBERED)
+    if UNNUMBERED < batch < last:
+        raise BatchIsPast(handout.sink, batch, last, is_stream=bool(query))
+    return handout.state.has(query, batch)
 
 
 def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:

@@ -17,6 +17,7 @@ from barnabas.errors import BarnabasError
 TOPIC = "_barnabas_sinks"
 PREFIX = "barnabas-sink"
 MOST_QUERIES = 16  # that are remembered of one sink; a query that starts anew with the same name is another one
+UNNUMBERED = -1  # a write that nobody will repeat under its number
 FORMAT = 1
 
 
@@ -37,7 +38,7 @@ class Pending:
 
     Args:
         query: of Spark, the same for each run from one checkpoint; empty for a batch write.
-        batch: -1 for a write that is not numbered, which nobody will write again under this number.
+        batch: its number, or UNNUMBERED.
     """
 
     query: str
@@ -58,7 +59,7 @@ class SinkState:
     def settled(self) -> SinkState:
         """After the end of every transaction of `pending`."""
         assert self.pending is not None
-        if self.pending.batch < 0:
+        if self.pending.batch == UNNUMBERED:
             return SinkState(self.decided)
         others = {query: batch for query, batch in self.decided.items() if query != self.pending.query}
         kept = dict(list(others.items())[-(MOST_QUERIES - 1) :])
@@ -69,8 +70,8 @@ class SinkState:
         return SinkState(self.decided)
 
     def has(self, query: str, batch: int) -> bool:
-        """Whether a batch is in the topics."""
-        return batch >= 0 and self.decided.get(query, -1) >= batch
+        """Whether a batch is in the topics, as the last one of its query."""
+        return batch != UNNUMBERED and self.decided.get(query) == batch
 
 
 def to_json(state: SinkState) -> bytes:
