@@ -30,6 +30,7 @@ class FakeClient:
         self.refuse_commits = False
         self.ids: dict[str, UUID] = {}
         self.bytes_at: Callable[[int], int] = lambda offset: 100
+        self.going: set[str] = set()  # topics that are deleted when offsets are looked up next
 
     def topics(self) -> dict[str, Topic]:
         names = sorted({topic for topic, _ in self.logs})
@@ -40,6 +41,11 @@ class FakeClient:
         return {name: topic for name, topic in self.topics().items() if name in names}
 
     def list_offsets(self, timestamps: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], ListedOffset]:
+        self.logs = {tp: log for tp, log in self.logs.items() if tp[0] not in self.going}
+        self.going = set()
+        for tp in timestamps:
+            if tp not in self.logs:
+                raise UnknownTopic(*tp)
         return {tp: ListedOffset(self._lookup(tp, timestamp)) for tp, timestamp in timestamps.items()}
 
     def _lookup(self, tp: tuple[str, int], timestamp: int) -> int:
@@ -57,6 +63,8 @@ class FakeClient:
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int) -> Fetched:
         """A batch of one record, as large as `bytes_at` says."""
+        if (topic, partition) not in self.logs:
+            raise UnknownTopic(topic)
         header = struct.pack(">qi", offset, self.bytes_at(offset) - 12)
         return Fetched(header.ljust(self.bytes_at(offset), b"\0"), 0, 0, 0, ())
 
@@ -228,6 +236,37 @@ def test_a_topic_that_went_away_while_running() -> None:
     with pytest.raises(UnknownTopic):
         latest(planner(client), start)
     assert latest(planner(client, failOnDataLoss="false"), start) == start
+
+
+def test_a_topic_that_goes_away_between_being_listed_and_looked_up() -> None:
+    client = FakeClient({("t", 0): (0, 10), ("u", 0): (0, 5)})
+    every: dict[str, Any] = {"subscribePattern": ".", "startingOffsets": "earliest"}
+    start = planner(client, **every).initial()
+
+    def going(log: tuple[int, int] = (0, 5)) -> Planner:
+        client.logs["u", 0] = log
+        client.going = {"u"}
+        return planner(client, failOnDataLoss="false", maxOffsetsPerTrigger="100", **every)
+
+    assert going().initial() == {("t", 0): 0}
+    assert latest(going(), start) == {("t", 0): 10}
+    (available_now := going()).prepare_available_now()
+    assert latest(available_now, start) == {("t", 0): 10}
+    assert going().stream_ranges({("t", 0): 0}, {("t", 0): 10, ("u", 0): 5}) == [OffsetRange("t", 0, 0, 10)]
+    subscribed: dict[str, Any] = {"subscribe": "t,u", "fetchOffset__numRetries": "2"}
+    client.logs["u", 0], client.going = (0, 5), {"u"}
+    assert latest(planner(client, failOnDataLoss="false", **subscribed), start) == {("t", 0): 10}
+    client.logs["u", 0], client.going = (0, 5), {"u"}
+    with pytest.raises(UnknownTopic, match="u"):
+        latest(planner(client, **subscribed), start)
+
+
+def test_a_topic_that_goes_away_while_it_is_sampled() -> None:
+    client = FakeClient({("t", 0): (0, 10)})
+    it = planner(client, failOnDataLoss="false", maxBytesPerTrigger="200")
+    it.prepare_available_now()
+    client.logs = {}
+    assert latest(it, {("t", 0): 3}) == {("t", 0): 10}
 
 
 @pytest.mark.parametrize("is_available_now", [False, True])

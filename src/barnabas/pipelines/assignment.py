@@ -1,16 +1,18 @@
 """Which partitions a query reads as the cluster is now, and what a position that a user gave is in offsets. Knows no Spark.
 
 Rules
-  1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere.
+  1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere. And one that goes away
+     after it was listed has no offsets to look up: both are done again then, as often.
   2. The ids of topics are noted whenever their metadata is read: a topic with another id than before was deleted and made again. One that
      is not seen has no id meanwhile, so that offsets of before never get the id of what came between.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.client.batches import next_offset, whole_batches
 from barnabas.client.blocking import BlockingClient
@@ -18,6 +20,8 @@ from barnabas.client.cluster import Topic, UnknownTopic
 from barnabas.pipelines.exactly_once.state import TOPIC as SINKS_TOPIC
 from barnabas.pipelines.offsets import EARLIEST, LATEST, Offsets, OptionError, Position, TopicPartition, id_text, names
 from barnabas.pipelines.options import ReadOptions
+
+logger = logging.getLogger(__name__)
 
 SAMPLE_BYTES = 64 << 10
 
@@ -62,9 +66,25 @@ class Assignment:
                 raise UnknownTopic(topic, partition)
         return [tp for tp in options.assign if tp in there]
 
-    def existing(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those of `partitions` that the cluster has."""
+    def looked_up(
+        self, partitions: Callable[[], list[TopicPartition]], offsets: Callable[[list[TopicPartition]], Offsets]
+    ) -> Offsets:
+        """The offsets of the partitions there are; raises UnknownTopic as these do, but not for a topic that goes away between the two."""
+        for _ in range(self._options.fetch_offset_retries - 1):
+            there = partitions()
+            try:
+                return offsets(there)
+            except UnknownTopic as error:
+                logger.warning("event=topic-gone-since-listed topic=%r partition=%s", error.topic, error.partition)
+            time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+        return offsets(partitions())
+
+    def beginnings(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The earliest offsets of those of `partitions` that the cluster has."""
         wanted = list(partitions)
+        return self.looked_up(lambda: self._existing(wanted), lambda there: self.lookup(there, EARLIEST))
+
+    def _existing(self, wanted: list[TopicPartition]) -> list[TopicPartition]:
         there = set(self._note(self._client.topics_by_name(sorted({topic for topic, _ in wanted})))) if wanted else set()
         return [tp for tp in wanted if tp in there]
 

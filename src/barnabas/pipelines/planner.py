@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.cluster import UnknownTopic
 from barnabas.client.errors import PartitionError
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError
@@ -106,12 +107,14 @@ class Planner:
     def initial(self) -> Offsets:
         """Where a new stream begins: the same each time, since Spark asks for the end of the first batch and again for its rows."""
         if self._initial is None:
-            self._initial = self._assignment.resolve(self._options.starting, self._assignment.partitions(), starting=True)
+            self._initial = self._assignment.looked_up(
+                self._assignment.partitions, lambda there: self._assignment.resolve(self._options.starting, there, starting=True)
+            )
         return self._initial
 
     def prepare_available_now(self) -> None:
         """From here on records that come are for the next run."""
-        self._target = self._assignment.lookup(self._assignment.partitions(may_be_gone=True), LATEST)
+        self._target = self._ends(lambda: self._assignment.partitions(may_be_gone=True))
 
     def latest(self, start: Offsets, *, everything: bool, now_ms: float, start_ids: Mapping[str, str] | None = None) -> Offsets:
         """Where the next micro-batch ends; `start` where there is nothing to read or not enough yet.
@@ -141,7 +144,7 @@ class Planner:
         rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
         if rows is None and size is None:
             return end
-        start = {**self._assignment.lookup([tp for tp in end if tp not in start], EARLIEST), **start}
+        start = {**self._assignment.beginnings(tp for tp in end if tp not in start), **start}
         if rows is not None:
             end = limit_rows(rows, start, end)
         return end if size is None else limit_bytes(size, start, end, self._bytes_per_offset)
@@ -149,11 +152,13 @@ class Planner:
     def _bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
         try:
             return self._assignment.bytes_per_offset(tp, offset)
+        except UnknownTopic:
+            return None  # it was deleted since it was listed: the task will tell
         except PartitionError as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
         # The records are gone, of which the task will tell; others may be there.
-        earliest = self._assignment.lookup([tp], EARLIEST)[tp]
+        earliest = self._assignment.beginnings([tp]).get(tp, offset)
         return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
@@ -182,7 +187,7 @@ class Planner:
             start = {tp: offset for tp, offset in start.items() if tp in end}
         start = self._without_replaced(start, start_ids or {}, end_ids or {})
         added = [tp for tp in end if tp not in start]
-        beginnings = self._assignment.lookup(self._assignment.existing(added), EARLIEST)
+        beginnings = self._assignment.beginnings(added)
         if len(beginnings) < len(added):
             missing = names(tp for tp in added if tp not in beginnings)
             self._data_loss(f"Cannot find initial offsets for partitions {missing}. They may have been deleted.")
@@ -226,15 +231,17 @@ class Planner:
         if self._target is not None:
             begun = {tp: offset for tp, offset in start.items() if (self._initial or {}).get(tp) == offset}
             return {**self._target, **{tp: max(offset, self._target.get(tp, offset)) for tp, offset in begun.items()}}
-        partitions = self._assignment.partitions(known=start)
         for attempt in range(self._options.fetch_offset_retries):
-            end = self._assignment.lookup(partitions, LATEST)
+            end = self._ends(lambda: self._assignment.partitions(known=start))
             behind = [tp for tp in end if tp in start and end[tp] < start[tp]]
             if not behind:
                 return end
             logger.warning("event=end-before-what-was-read partitions=%r attempt=%d", names(behind), attempt + 1)
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
         return end
+
+    def _ends(self, partitions: Callable[[], list[TopicPartition]]) -> Offsets:
+        return self._assignment.looked_up(partitions, lambda there: self._assignment.lookup(there, LATEST))
 
     def _too_few(self, start: Offsets, end: Offsets, now_ms: float) -> bool:
         least = self._options.min_offsets_per_trigger
