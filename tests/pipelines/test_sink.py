@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -48,7 +49,9 @@ HANDOUT = Handout("delays", Owner(7, 0), SinkState({"q": 4, "": 4}))
 def test_a_repeated_batch_writes_nothing_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     writer = StreamWriter(OPTIONS, SCHEMA)
     writer._handout = HANDOUT
-    assert writer._write(iter(()), "q", 4) == Written(0, Wrote(HANDOUT, "q", 4))
+    rows = iter([pa.RecordBatch.from_pydict({"value": [b"1"]})] * 3)
+    assert writer._write(rows, "q", 4) == Written(0, Wrote(HANDOUT, "q", 4))
+    assert next(rows, None) is None, "what keeps state before the sink is saved only when its rows were all taken"
     assert "event=batch-not-repeated sink='delays' query='q' batch=4 " in caplog.text
 
 

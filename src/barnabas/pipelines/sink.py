@@ -99,6 +99,8 @@ class _Writer:
             return Written(write_batches(self._options.task, batches, open_idempotent(self._options.task))[0])
         if protocol.is_written(handout, query, batch):
             logger.warning("event=batch-not-repeated sink=%r query=%r batch=%d note=%r", handout.sink, query, batch, IS_THERE)
+            for _ in batches:
+                pass  # a stateful query saves the batch's state when its rows have been taken to the last one, and fails without
             return Written(0, Wrote(handout, query, batch))
         rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
         claims = {}
