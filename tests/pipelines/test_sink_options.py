@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.pipelines.offsets import OptionError
@@ -31,6 +33,43 @@ def test_a_stream_is_named_by_its_checkpoint_and_topic() -> None:
     assert name != of({**STREAM, "topic": "other"}).name
     assert of({**STREAM, "sinkName": "mine"}).name == "mine"
     assert of({**STREAM, "exactlyOnce": "false"}).name is None
+
+
+def test_a_checkpoint_has_one_name_however_its_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(where: object) -> str | None:
+        return of({**BASE, "checkpointLocation": str(where)}).name
+
+    for where in ("/data//cp", "/data/./cp//", "file:/data/cp", "file:///data/cp/", "file:///data//cp"):
+        assert named(where) == named("/data/cp")
+    assert named("s3a://bucket//data///cp/") == named("s3a://bucket/data/cp")
+    (tmp_path / "cp").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert named("cp") == named("./cp/") == named(f"file:{tmp_path}/cp")
+    assert named("on-another-file-system") != named(tmp_path / "on-another-file-system")
+    places = [
+        "/data/cp",
+        "/cp",
+        "s3a://data/cp",
+        "s3a://bucket/data/cp",
+        "hdfs://data/cp",
+        "hdfs:///data/cp",
+        "dbfs:/data/cp",
+        "data/cp",
+    ]
+    assert len({named(where) for where in places}) == len(places)
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("/checkpoints/one", "spark-59f70fcbc6d19bcb"),
+        ("s3a://bucket/checkpoints/one", "spark-9fcda0c146133a96"),
+        ("hdfs:///checkpoints/one", "spark-b55efe26d426ee02"),
+        ("dbfs:/one", "spark-50bc902b0936e58d"),
+    ],
+)
+def test_names_of_sinks_that_are_there_stay(where: str, name: str) -> None:
+    assert of({**BASE, "checkpointLocation": where}).name == name
 
 
 def test_a_batch_is_exactly_once_where_it_is_named() -> None:

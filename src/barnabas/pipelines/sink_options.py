@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +23,8 @@ NOT_FOR_WRITING = {
     "transactional.id": "the sink makes transactional ids of its own: set the option sinkName to name them.",
 }
 _CODECS = {**NAMES, "none": Compression.NONE}
+PLACE = re.compile(r"(?:([a-zA-Z][a-zA-Z0-9+.-]*:)(//[^/]*)?)?(.*)", re.DOTALL)  # scheme, authority, path
+SLASHES = re.compile("//+")
 TEXT = ("string", "binary")
 HEADERS = ("array<struct<key:string,value:binary>>",)
 COLUMN_TYPES = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "headers": HEADERS, "partition": ("int",)}
@@ -98,8 +103,24 @@ def _stream_name(given: Mapping[str, str]) -> str | None:
             "writing exactly once needs a name that is the same after a restart: set the option checkpointLocation or sinkName, "
             "or set exactlyOnce to false"
         )
-    what = f"{where.rstrip('/')}\n{given.get('topic', '').strip()}"
+    what = f"{_one_spelling(where)}\n{given.get('topic', '').strip()}"
     return f"spark-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def _one_spelling(where: str) -> str:
+    """The same text for `/data/cp`, `/data//cp/`, `file:/data/cp` and `file:///data/cp`, which Spark takes for one folder.
+
+    A relative path is one of this machine if it is there, since Spark makes the folder before it writes. Else it is left as it is: what it
+    is relative to is known to the cluster's default file system, and our folder may be another one after a restart.
+    """
+    found = PLACE.fullmatch(where)
+    assert found is not None  # everything matches
+    scheme, authority, path = (part or "" for part in found.groups())
+    if scheme in ("", "file:"):
+        scheme, authority, path = "", "", authority + path
+        if not path.startswith("/") and os.path.isdir(path):
+            path = os.path.abspath(path)
+    return f"{scheme}{authority}{posixpath.normpath(SLASHES.sub('/', path)) if path else ''}".rstrip("/")
 
 
 def _batch_name(given: Mapping[str, str]) -> str | None:
