@@ -302,12 +302,17 @@ def test_small_batches_wait_for_company() -> None:
     client = FakeClient({("t", 0): (0, 5)})
     it = planner(client, minOffsetsPerTrigger="10", maxTriggerDelay="1m")
     at: Offsets = {("t", 0): 0}
-    assert latest(it, at, now_ms=100_000) == {("t", 0): 5}  # nothing for a minute before
+    assert latest(it, at, now_ms=100_000) == {("t", 0): 5}, "the first one waits for nothing"
     at = {("t", 0): 5}
     client.logs["t", 0] = (0, 9)
     assert latest(it, at, now_ms=120_000) == at
     assert latest(it, at, now_ms=160_000) == {("t", 0): 9}
     assert latest(it, at, everything=True, now_ms=160_001) == {("t", 0): 9}
+
+
+def test_the_first_batch_does_not_wait_on_a_machine_that_has_just_booted() -> None:
+    it = planner(FakeClient({("t", 0): (0, 5)}), minOffsetsPerTrigger="10")
+    assert latest(it, {("t", 0): 0}, now_ms=100) == {("t", 0): 5}
 
 
 def test_commits_are_shown_and_a_refusal_does_no_harm() -> None:

@@ -18,6 +18,7 @@ crash, and records in between would be lost. So the first batch of such a query 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -65,7 +66,7 @@ class Planner:
         self._initial: Offsets | None = None  # what `initial` answered in this process
         self._first_batch_done = False  # of a query that starts at a moving position: see Ugly
         self._latest: Offsets = {}  # what the cluster answered last
-        self._last_trigger_ms = 0.0
+        self._last_trigger_ms = -math.inf  # on the monotonic clock, which begins when the machine does
         self._committed: Offsets = {}  # what the group was told last
         self._commit_not_before_s = 0.0  # on the monotonic clock
 
