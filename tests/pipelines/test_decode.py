@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.pipelines.codecs import Room
-from barnabas.pipelines.decode import SCHEMA, SCHEMA_WITH_HEADERS, CorruptBatch, RecordDecoder, batch_table
+from barnabas.pipelines.decode import SCHEMA, SCHEMA_WITH_HEADERS, BadTimestamp, CorruptBatch, RecordDecoder, batch_table
 from barnabas.protocol.records import kernels
 from tests.pipelines.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD, Header, batch, marker, seal
 
@@ -83,6 +84,27 @@ def test_a_batch_that_is_cut_short_is_left_for_later() -> None:
 def test_the_time_of_the_log_replaces_that_of_the_producer() -> None:
     found = rows(batch(0, [(None, b"a")] * 2, attributes=APPEND_TIME, max_timestamp=5_000))
     assert [(milliseconds(row), row["timestampType"]) for row in found] == [(5_000, 1)] * 2
+
+
+def test_a_time_that_microseconds_cannot_hold_is_told_with_its_record() -> None:
+    """As where a producer gives nanoseconds for milliseconds. Multiplied without a look they are some other time."""
+    most = kernels.MOST_MILLISECONDS
+    decoder = RecordDecoder("topic", 3)
+    (fits,) = decoder.decode(
+        batch(0, [(None, b"a")] * 2, first_timestamp=most - 1) + batch(2, [(None, b"b")], first_timestamp=-most)
+    )
+    assert pc.cast(fits["timestamp"], pa.int64()).to_pylist() == [(most - 1) * 1000, most * 1000, -most * 1000]
+    wrong = batch(5, [(None, b"a")] * 3, first_timestamp=most - 1)
+    with pytest.raises(BadTimestamp, match=f"topic-3: the record at offset 7 has the timestamp {most + 1}, which overflows"):
+        rows(wrong)
+    (asked,) = decoder.decode(wrong, 0, 7)
+    assert asked.num_rows == 2, "the third is not asked for"
+    for late in (
+        batch(0, [(None, b"a")], attributes=APPEND_TIME, max_timestamp=2**63 - 1),
+        batch(0, [(None, b"a")], first_timestamp=-most - 1),
+    ):
+        with pytest.raises(BadTimestamp, match="the record at offset 0 "):
+            rows(late)
 
 
 def test_control_batches_give_no_rows() -> None:

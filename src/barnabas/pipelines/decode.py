@@ -67,6 +67,23 @@ class CorruptBatch(BarnabasError):
         return f"{self.topic}-{self.partition}: the batch at offset {self.base_offset} is corrupt: {self.reason}"
 
 
+class BadTimestamp(BarnabasError):
+    """A record of a time that the column cannot hold; brokers take it where message.timestamp.after.max.ms is as large."""
+
+    def __init__(self, topic: str, partition: int, offset: int, timestamp: int) -> None:
+        super().__init__(topic, partition, offset, timestamp)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: the record at offset {self.offset} has the timestamp {self.timestamp}, which overflows as "
+            "microseconds. Timestamps are milliseconds: its producer may have given microseconds or nanoseconds"
+        )
+
+
 def batch_table(data: Buffer) -> Longs:
     """The headers of the whole batches in `data`, int64[batches, BATCH_COLUMNS]; columns are named in `kernels`."""
     view = np.frombuffer(data, np.uint8)
@@ -116,6 +133,7 @@ class RecordDecoder:
 
         Raises:
             CorruptBatch: bad CRC, codec or lengths, or a format older than v2.
+            BadTimestamp: a record's time does not fit the column.
         """
         table = batch_table(records)
         table = table[(table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA] >= start) & (table[:, k.BASE_OFFSET] < end)]
@@ -257,6 +275,8 @@ class RecordDecoder:
         return pa.Array.from_buffers(HEADER_TYPE, rows, [_buffer(list_valid), ends], children=[items])
 
     def _raise_error(self, sections: Longs, state: Longs) -> None:
+        if state[k.ERROR] == k.BAD_TIME:
+            raise BadTimestamp(self.topic, self.partition, int(state[k.ERROR_OFFSET]), int(state[k.ERROR_TIME]))
         if state[k.ERROR] != k.OK:
             base_offset = int(sections[state[k.ERROR_SECTION], k.FIRST_OFFSET])
             raise CorruptBatch(self.topic, self.partition, base_offset, k.REASONS[int(state[k.ERROR])])

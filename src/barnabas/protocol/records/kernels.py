@@ -31,11 +31,11 @@ BEGIN, END, RECORDS, FIRST_OFFSET, FIRST_TIME, APPEND_TIME, IS_APPEND_TIME = ran
 SECTION_COLUMNS = 7
 
 # What `decode_records` leaves in `state`.
-ROWS, KEY_BYTES, VALUE_BYTES, NULL_KEYS, NULL_VALUES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, ERROR, ERROR_SECTION = range(
-    10
-)
-STATE_SIZE = 10
-OK, BAD_VARINT, BAD_LENGTH, BAD_KEY, BAD_VALUE, BAD_HEADER, TOO_MANY = range(7)
+(ROWS, KEY_BYTES, VALUE_BYTES, NULL_KEYS, NULL_VALUES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, ERROR, ERROR_SECTION,
+ ERROR_OFFSET, ERROR_TIME) = range(12)  # fmt: skip
+STATE_SIZE = 12
+OK, BAD_VARINT, BAD_LENGTH, BAD_KEY, BAD_VALUE, BAD_HEADER, TOO_MANY, BAD_TIME = range(8)
+MOST_MILLISECONDS = (2**63 - 1) // 1000  # that microseconds, which the column has, can hold
 REASONS = {
     BAD_VARINT: "a number that does not end",
     BAD_LENGTH: "a record longer than its batch",
@@ -188,11 +188,18 @@ def decode_records(  # noqa: C901 - one loop over bytes; a call for each step co
             value_ends[rows + 1] = value_at
             offsets[rows] = offset
             if sections[s, IS_APPEND_TIME] == 1:
-                times[rows] = sections[s, APPEND_TIME] * 1000
+                time = sections[s, APPEND_TIME]
                 kinds[rows] = 1
             else:
-                times[rows] = (sections[s, FIRST_TIME] + time_delta) * 1000
+                time = sections[s, FIRST_TIME] + time_delta
                 kinds[rows] = 0
+            if time > MOST_MILLISECONDS or time < -MOST_MILLISECONDS:
+                state[ERROR] = BAD_TIME
+                state[ERROR_SECTION] = s
+                state[ERROR_OFFSET] = offset
+                state[ERROR_TIME] = time
+                return
+            times[rows] = time * 1000
             rows += 1
             position = record_end
     state[ROWS] = rows
