@@ -89,6 +89,11 @@ def test_a_batch_is_exactly_once_where_it_is_named() -> None:
         ({**STREAM, "exactlyOnce": "perhaps"}, True, "exactlyOnce must be true or false, got perhaps"),
         ({**STREAM, "kafka.acks": "1"}, True, "kafka.acks must be all for writing exactly once, got 1"),
         ({**STREAM, "kafka.transactional.id": "x"}, True, "Kafka option 'transactional.id' is not supported"),
+        (
+            {**STREAM, "kafka.partitioner.class": "org.example.P"},
+            True,
+            "Kafka option 'partitioner.class' is not supported as a class",
+        ),
         ({**STREAM, "kafka.max.request.size": "0"}, True, "kafka.max.request.size must be a number above zero, got 0"),
         ({"topic": "t"}, False, "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer"),
     ],

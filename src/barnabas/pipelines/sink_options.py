@@ -20,6 +20,7 @@ MAX_NAME = 200  # of a sink, in characters: a transactional id is built around i
 NOT_FOR_WRITING = {
     "key.serializer": "keys are serialized with ByteArraySerializer.",
     "value.serializer": "value are serialized with ByteArraySerializer.",
+    "partitioner.class": "a class of Java cannot be run here: give rows a column 'partition' to place them yourself.",
     "transactional.id": "the sink makes transactional ids of its own: set the option sinkName to name them.",
 }
 _CODECS = {**NAMES, "none": Compression.NONE}
