@@ -145,6 +145,7 @@ def test_projects_and_targets(tmp_path: Path) -> None:
     example = (tmp_path / "shop" / "transformations" / "orders.py").read_text()
     compile(example, "orders.py", "exec")
     assert 'os.environ.get("BARNABAS_BOOTSTRAP", "kafka:9092")' in example
+    assert "sinkName" not in example, "each append flow into a sink is a query, which needs a name of its own"
     target = find_target(tmp_path / "shop")
     assert (target.name, target.is_script, target.path.name) == ("shop", False, "spark-pipeline.yml")
     script = tmp_path / "job.py"

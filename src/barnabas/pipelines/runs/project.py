@@ -51,11 +51,7 @@ def spent() -> DataFrame:
     return spark.read.table("orders").groupBy("customer").agg(F.sum("amount").alias("amount"))
 
 
-dp.create_sink(
-    "large_orders",
-    "barnabas",
-    {{"kafka.bootstrap.servers": SERVERS, "topic": "large-orders", "sinkName": "{name}-large-orders"}},
-)
+dp.create_sink("large_orders", "barnabas", {{"kafka.bootstrap.servers": SERVERS, "topic": "large-orders"}})
 
 
 @dp.append_flow(target="large_orders")
@@ -90,7 +86,7 @@ def create_project(folder: Path, servers: str) -> list[Path]:
     storage = (folder / "storage").resolve()
     files = {
         folder / SPEC_NAMES[0]: SPEC.format(name=folder.name, storage=storage.as_uri()),
-        folder / "transformations" / "orders.py": EXAMPLE.format(servers=servers, name=folder.name),
+        folder / "transformations" / "orders.py": EXAMPLE.format(servers=servers),
         folder / ".gitignore": "storage/\n",
     }
     for path, text in files.items():
