@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,9 +20,10 @@ from confluent_kafka import Consumer, TopicPartition
 from barnabas.client import operations
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
+from barnabas.client.transactions import Owner
 from barnabas.pipelines.exactly_once import protocol as p
 from barnabas.pipelines.exactly_once.carrying import Carrier
-from barnabas.pipelines.exactly_once.state import is_of_task, slot_id
+from barnabas.pipelines.exactly_once.state import Pending, SinkState, is_of_task, ordinary_id, slot_id
 from barnabas.pipelines.sink_options import WriteTask
 from barnabas.pipelines.writing import Attempt, write_batches
 from barnabas.testing import Broker
@@ -267,6 +269,26 @@ def test_abort_after_a_commit_that_failed_half_way_ends_what_was_decided(sink: S
     sink.carrier.run(p.recover(sink.name, handout.token))
     assert sink.visible() == ["0", "1", "2"]
     assert sink.prepare().state.has(QUERY, 0)
+
+
+def test_a_decision_about_very_many_tasks_is_a_small_record(sink: Sink) -> None:
+    pending = Pending(QUERY, 1, {slot_id(sink.name, task): Owner(7_000 + task, 3) for task in range(20_000)})
+    decided = SinkState({QUERY: 0}, pending)
+    token = sink.carrier.carry_out(p.TakeSink())
+    sink.carrier.carry_out(p.WriteState(decided, token))
+    assert sink.carrier.carry_out(p.ReadState()) == decided
+
+
+def test_a_decision_that_the_topic_does_not_take_is_told_and_decides_nothing(sink: Sink) -> None:
+    handout = sink.prepare()
+    wrote = sink.write(handout, 0, 0, ["of too many"])
+    noise = random.Random(1)
+    names = (ordinary_id(sink.name, task, f"{noise.getrandbits(128):032x}") for task in range(60_000))
+    with pytest.raises(p.TooManyTasks, match="a batch of 60001 tasks that wrote cannot be decided"):
+        sink.commit([wrote, replace(wrote, claims=dict.fromkeys(names, Owner(7, 0)))])
+    sink.carrier.run(p.recover(sink.name, handout.token))
+    sink.batch(0, [["of few"]])
+    assert sink.visible() == ["of few"]
 
 
 @pytest.mark.parametrize("knows_token", [True, False])

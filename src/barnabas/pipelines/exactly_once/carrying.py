@@ -22,11 +22,13 @@ from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once import protocol as p
 from barnabas.pipelines.exactly_once.recorded import SINK_TIMEOUT_MS, place_of, read_state
 from barnabas.pipelines.exactly_once.state import PREFIX, SinkState, is_of_task, sink_id, to_json
+from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.record import build_batch
 
 R = TypeVar("R")
 NOT_THE_OWNER = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 NO_TWO_PHASE = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
+COMPRESSED_FROM = 16 << 10  # bytes of a state: what a few hundred tasks take, as they are ten thousand are near the topic's limit
 EMPTY, ONGOING = "Empty", "Ongoing"
 
 
@@ -114,20 +116,23 @@ class Carrier:
     def _write_state(self, state: SinkState, token: Owner) -> Owner:
         client, name = self._client, sink_id(self._sink)
         now_ms = time.time_ns() // 1_000_000
+        batch = bytearray(build_batch([(self._sink.encode(), to_json(state))]))
         producer = BatchProducer(
             client,
             lambda: now_ms,
             owner=token,
             transactional_id=name,
             second_version=client.has_second_transactions,
+            codec=Compression.ZSTD if len(batch) >= COMPRESSED_FROM else Compression.NONE,
         )
-        batch = bytearray(build_batch([(self._sink.encode(), to_json(state))]))
         try:
             producer.send(place_of(client, self._sink), batch, 1)
             producer.flush()
         except (PartitionError, ResourceError) as error:
             if error.code in NOT_THE_OWNER:
                 raise p.SinkTakenOver(self._sink) from error
+            if error.code == ErrorCode.MESSAGE_TOO_LARGE and state.pending is not None:
+                raise p.TooManyTasks(self._sink, len(state.pending.transactions)) from error
             raise
         finally:
             producer.close()

@@ -42,6 +42,7 @@ from typing import Any, TypeVar
 from barnabas.client.transactions import Initialised, Owner
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.exactly_once.state import (
+    TOPIC,
     UNNUMBERED,
     Pending,
     SinkState,
@@ -168,6 +169,20 @@ class BatchLost(BarnabasError):
         )
 
 
+class TooManyTasks(BarnabasError):
+    """The decision about a batch names each task's transaction, and is one record."""
+
+    def __init__(self, sink: str, tasks: int) -> None:
+        super().__init__(sink, tasks)
+        self.sink, self.tasks = sink, tasks
+
+    def __str__(self) -> str:
+        return (
+            f"a batch of {self.tasks} tasks that wrote cannot be decided for the sink '{self.sink}': the record that names them is above "
+            f"max.message.bytes of the topic {TOPIC}. Write a DataFrame of fewer partitions (coalesce), or let the topic take more"
+        )
+
+
 class BatchIsPast(BarnabasError):
     """A batch comes again after later ones of its query."""
 
@@ -243,7 +258,7 @@ def commit(wrote: Sequence[Wrote]) -> Steps[None]:
         wrote: of the winning attempts of all tasks, from one handout.
 
     Raises:
-        SinkTakenOver: nothing was decided.
+        SinkTakenOver, TooManyTasks: nothing was decided.
         BatchLost: the batch will be written again.
     """
     claims = {name: owner for each in wrote for name, owner in each.claims.items()}
