@@ -9,17 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.pipelines.offsets import (
+    EARLIEST,
+    LATEST,
     OffsetRange,
     Offsets,
     OptionError,
+    Position,
     from_json,
     from_stream_offset,
     limit_bytes,
     limit_rows,
-    offsets_from_json,
     partitions_from_json,
+    position_from_json,
     split_ranges,
     stream_offset,
+    timestamps_from_json,
     to_json,
 )
 
@@ -41,7 +45,21 @@ def test_partitions_are_ordered_as_numbers() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"t": 1}', '{"t": {"x": 1}}', '{"t": {"0": "1"}}', '{"t": {"0": true}}'])
 def test_text_that_is_no_position(text: str) -> None:
     with pytest.raises(OptionError, match=r"Expected e\.g"):
-        offsets_from_json(text)
+        position_from_json(text)
+    with pytest.raises(OptionError, match=r"Expected e\.g"):
+        timestamps_from_json(text)
+
+
+def test_a_topic_may_have_one_word_for_all_of_its_partitions() -> None:
+    position = position_from_json('{"t":"earliest","u":{"0":23},"v":"LATEST"}')
+    assert position == Position(offsets={("u", 0): 23}, topics={"t": EARLIEST, "v": LATEST})
+    assert position.moves
+    assert not position_from_json('{"t":"earliest"}').moves
+    for text in ('{"t":"first"}', '{"t":{"0":"earliest"}}'):
+        with pytest.raises(OptionError, match=r'Expected e\.g\. .* or {"topicA":"earliest","topicB":"latest"}'):
+            position_from_json(text)
+    with pytest.raises(OptionError, match=r"Expected e\.g"):
+        timestamps_from_json('{"t":"earliest"}')
 
 
 @pytest.mark.parametrize("text", ["[]", '{"t": 1}', '{"t": ["0"]}', '{"t": {"0": 1}}'])

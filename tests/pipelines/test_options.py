@@ -76,7 +76,7 @@ def test_the_group_is_the_same_after_a_restart() -> None:
         ({"maxRecordsPerPartition": "-1"}, "maxRecordsPerPartition must be positive"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got maybe"),
         ({"startingTimestamp": "noon"}, "Expected a single long value, got noon"),
-        ({"startingOffsets": "{"}, 'Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}, got {'),
+        ({"startingOffsets": "{"}, 'Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}} or {'),
         ({"startingOffsetsByTimestampStrategy": "x"}, "startingOffsetsByTimestampStrategy must be error or latest, got x"),
         ({"maxTriggerDelay": "a while"}, "maxTriggerDelay must be a time such as 15m"),
         ({"kafka.bootstrap.servers": None}, "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer"),
@@ -107,6 +107,8 @@ def test_mistakes(changes: dict[str, str | None], message: str) -> None:
         ({"startingOffsets": "latest"}, "starting offset can't be latest for batch queries on Kafka"),
         ({"endingOffsets": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
         ({"startingOffsets": {"t": {"0": -1}}}, "startingOffsets for t-0 can't be latest for batch queries on Kafka"),
+        ({"startingOffsets": {"t": "latest"}}, "startingOffsets for t can't be latest for batch queries on Kafka"),
+        ({"endingOffsets": {"t": "earliest"}}, "ending offset for t can't be earliest for batch queries on Kafka"),
         ({"endingOffsets": {"t": {"0": -2}}}, "ending offset for t-0 can't be earliest for batch queries on Kafka"),
         (
             {"startingOffsets": {"t": {"0": 5}}, "endingOffsets": {"t": {"1": 5}}},

@@ -96,6 +96,21 @@ def test_a_batch_query() -> None:
         planner(client, streaming=False, subscribe="u", startingOffsets='{"u":{"1":0}}').batch_ranges()
 
 
+def test_a_word_for_all_partitions_of_a_topic() -> None:
+    client = FakeClient({("t", 0): (3, 10), ("t", 1): (4, 20), ("u", 0): (0, 5)})
+    given: dict[str, Any] = {"subscribe": "t,u", "startingOffsets": '{"t":"earliest","u":{"0":2}}'}
+    assert planner(client, **given).initial() == {("t", 0): 3, ("t", 1): 4, ("u", 0): 2}
+    ranges = planner(client, streaming=False, endingOffsets='{"t":{"0":4,"1":6},"u":"latest"}', **given).batch_ranges()
+    assert ranges == [OffsetRange("t", 0, 3, 4), OffsetRange("t", 1, 4, 6), OffsetRange("u", 0, 2, 5)]
+    with pytest.raises(OptionError, match="topics that the query does not read: v"):
+        planner(client, subscribe="t,u", startingOffsets='{"t":"earliest","u":"latest","v":"latest"}').initial()
+    with pytest.raises(OptionError, match="Specified: t-0, t-1 Assigned: t-0, t-1, u-0"):
+        planner(client, subscribe="t,u", startingOffsets='{"t":"earliest"}').initial()
+    it = planner(client, subscribe="t,u", startingOffsets='{"t":"latest","u":"earliest"}')
+    assert latest(it, start := it.initial()) == start == {("t", 0): 10, ("t", 1): 20, ("u", 0): 0}, "it is written down first"
+    assert latest(it, start) == {**start, ("u", 0): 5}
+
+
 def test_a_pattern_leaves_internal_topics_alone() -> None:
     client = FakeClient({("t", 0): (0, 5), ("__consumer_offsets", 0): (0, 5), ("_barnabas_sinks", 0): (0, 5)})
     assert planner(client, streaming=False, subscribePattern=".*").batch_ranges() == [OffsetRange("t", 0, 0, 5)]

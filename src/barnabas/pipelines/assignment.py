@@ -115,8 +115,12 @@ class Assignment:
         if position.word is not None:
             return self.lookup(partitions, position.word)
         if position.offsets is not None:
-            _check_all_named(position.offsets, partitions, "start" if starting else "end")
-            return self._settle(position.offsets)
+            of_topics = {tp: position.topics[tp[0]] for tp in partitions if tp[0] in position.topics}
+            if unread := position.topics.keys() - {topic for topic, _ in of_topics}:
+                raise OptionError(f"Offsets are given for topics that the query does not read: {', '.join(sorted(unread))}")
+            offsets = {**position.offsets, **of_topics}
+            _check_all_named(offsets, partitions, "start" if starting else "end")
+            return self._settle(offsets)
         if position.timestamps_ms is not None:
             _check_all_named(position.timestamps_ms, partitions, "timestamp based " + ("starting" if starting else "ending"))
             timestamps = position.timestamps_ms

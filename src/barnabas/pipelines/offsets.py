@@ -12,13 +12,14 @@ import json
 import math
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from barnabas.protocol.message import ZERO_UUID
 
 LATEST, EARLIEST = -1, -2
+WORDS = {"latest": LATEST, "earliest": EARLIEST}
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
@@ -39,11 +40,13 @@ class Position:
     """Where to begin or end.
 
     Exactly one is meant: `word` (EARLIEST or LATEST), `offsets` by partition, `timestamp_ms` for all, `timestamps_ms` by partition.
+    `topics`: beside `offsets`, the topics of which every partition has the same word.
     `latest_on_no_match`: a timestamp newer than every record means the end of the partition, not an error.
     """
 
     word: int | None = None
     offsets: Offsets | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
     timestamp_ms: int | None = None
     timestamps_ms: Offsets | None = None
     latest_on_no_match: bool = False
@@ -52,7 +55,7 @@ class Position:
     def moves(self) -> bool:
         """Whether the same position may be another offset when it is looked up again, because records came."""
         if self.offsets is not None:
-            return LATEST in self.offsets.values()
+            return LATEST in (*self.offsets.values(), *self.topics.values())
         return self.word == LATEST or (self.word is None and self.latest_on_no_match)
 
 
@@ -78,17 +81,24 @@ def partitions_from_json(text: str) -> list[TopicPartition]:
         raise OptionError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}') from None
 
 
-def offsets_from_json(text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}') -> Offsets:
-    """`{"topicA":{"0":23}}` by partition."""
+def position_from_json(text: str) -> Position:
+    """`{"topicA":{"0":23},"topicB":"earliest"}`: offsets by partition, or one word for a topic's."""
     try:
-        return from_json(json.loads(text))
-    except (ValueError, TypeError, AttributeError):
-        raise OptionError(f"Expected e.g. {example}, got {text}") from None
+        items = json.loads(text).items()
+        topics = {topic: WORDS[value.lower()] for topic, value in items if isinstance(value, str)}
+        return Position(offsets=from_json({topic: value for topic, value in items if topic not in topics}), topics=topics)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        examples = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}} or {"topicA":"earliest","topicB":"latest"}'
+        raise OptionError(f"Expected e.g. {examples}, got {text}") from None
 
 
 def timestamps_from_json(text: str) -> Offsets:
-    """The same shape with milliseconds in place of offsets."""
-    return offsets_from_json(text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}')
+    """`{"topicA":{"0":1700000000000}}` by partition, in milliseconds."""
+    try:
+        return from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        example = '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}'
+        raise OptionError(f"Expected e.g. {example}, got {text}") from None
 
 
 def from_json(value: Mapping[str, Mapping[str, int]]) -> Offsets:

@@ -21,12 +21,13 @@ from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.pipelines.offsets import (
     EARLIEST,
     LATEST,
+    WORDS,
     OptionError,
     Position,
     TopicPartition,
     names,
-    offsets_from_json,
     partitions_from_json,
+    position_from_json,
     timestamps_from_json,
 )
 
@@ -179,9 +180,9 @@ def _position(given: Mapping[str, str], edge: str, default: int) -> Position:
     text = given.get(f"{edge}offsets", "").strip()
     if not text:
         return Position(word=default)
-    if text.lower() in {"earliest", "latest"}:
-        return Position(word=EARLIEST if text.lower() == "earliest" else LATEST)
-    return Position(offsets=offsets_from_json(text))
+    if text.lower() in WORDS:
+        return Position(word=WORDS[text.lower()])
+    return position_from_json(text)
 
 
 def _check_stream(given: Mapping[str, str]) -> None:
@@ -196,18 +197,23 @@ def _check_batch(given: Mapping[str, str], starting: Position, ending: Position)
         raise OptionError("starting offset can't be latest for batch queries on Kafka")
     if ending.word == EARLIEST:
         raise OptionError("ending offset can't be earliest for batch queries on Kafka")
-    for tp, offset in (starting.offsets or {}).items():
+    for name, offset in _named(starting):
         if offset == LATEST:
-            raise OptionError(f"startingOffsets for {names([tp])} can't be latest for batch queries on Kafka")
-    for tp, offset in (ending.offsets or {}).items():
+            raise OptionError(f"startingOffsets for {name} can't be latest for batch queries on Kafka")
+    for name, offset in _named(ending):
         if offset == EARLIEST:
-            raise OptionError(f"ending offset for {names([tp])} can't be earliest for batch queries on Kafka")
+            raise OptionError(f"ending offset for {name} can't be earliest for batch queries on Kafka")
     for first, last in ((starting.offsets, ending.offsets), (starting.timestamps_ms, ending.timestamps_ms)):
-        if first is not None and last is not None:
+        if first is not None and last is not None and not (starting.topics or ending.topics):
             _check_pair(first, last)
     for name in ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
         if name.lower() in given:
             logger.warning("event=option-ignored option=%s reason='batch queries do not use it'", name)
+
+
+def _named(position: Position) -> list[tuple[str, int]]:
+    """What is said of each partition, or of all of a topic's."""
+    return [*((names([tp]), offset) for tp, offset in (position.offsets or {}).items()), *position.topics.items()]
 
 
 def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Position) -> bool:
