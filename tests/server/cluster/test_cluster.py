@@ -130,6 +130,24 @@ async def test_every_broker_takes_what_is_the_controllers(tmp_path: Path) -> Non
         assert not any(b.partitions.topic("t") for b in cluster.brokers.values())
 
 
+async def test_a_first_group_and_a_topic_do_not_wait_for_a_broker_that_is_away(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        away = cluster.others[0]
+        await cluster.stop(away)
+        await cluster.until(partial(is_gone, cluster, away))
+        for number, client in enumerate(cluster.clients.values()):
+            assert await create(client, f"t-{number}") == ErrorCode.NONE
+            found = await client.ask((10, 4), FindCoordinatorRequest(coordinator_keys=["g"]), FindCoordinatorResponse)
+            assert found.coordinators[0].error_code == ErrorCode.NONE
+        await cluster.start(away)
+        for name in ("t-0", "__consumer_offsets"):
+            await cluster.until(partial(are_all_in_sync, cluster, name))
+
+
+def are_all_in_sync(cluster: Cluster, topic: str) -> bool:
+    return all(set(state.isr) == {1, 2, 3} for partitions in states(cluster, topic) for state in partitions)
+
+
 async def unregister(client: Client, broker_id: int) -> int:
     answer = await client.ask((64, 0), UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
     return int(answer.error_code)

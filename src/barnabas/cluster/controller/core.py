@@ -68,8 +68,7 @@ class Controller(EveryBroker):
         if broker_id in self.image.brokers:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is alive; stop it first.")
         waiting = [topic_id for topic_id, brokers in self.image.deletions.items() if broker_id in brokers]
-        has_replicas = any(broker_id in state.replicas for topic in self.image.topics.values() for state in topic.partitions)
-        if not waiting and not has_replicas and broker_id not in self._departed:
+        if not waiting and broker_id not in self._departed and broker_id not in self.image.holders():
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered.")
         plan = self._new_plan()
         self._departed -= {broker_id}
@@ -213,4 +212,4 @@ class Controller(EveryBroker):
         return answer, plan.build()
 
     def _topics(self, plan: PlanBuilder) -> TopicPlanner:
-        return TopicPlanner(self.image, self.config, plan, broker_id=self.broker_id, new_id=self._new_id)
+        return TopicPlanner(self.image, self.config, plan, broker_id=self.broker_id, new_id=self._new_id, departed=self._departed)

@@ -170,6 +170,11 @@ class MetadataImage:
             if broker.offline and partition in broker.offline.get(topic_id, ())
         )
 
+    def holders(self) -> set[int]:
+        """Every broker that has replicas, whether it is there or not; looks at all partitions."""
+        alike = {state.replicas for topic in self.topics.values() for state in topic.partitions}
+        return {broker_id for replicas in alike for broker_id in replicas}
+
     def topic_by_id(self, topic_id: UUID) -> Topic | None:
         return self.topics_by_id.get(topic_id)
 

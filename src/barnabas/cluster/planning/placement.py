@@ -4,6 +4,9 @@ Brokers stand in a ring that alternates between racks; each partition starts one
 spread evenly, and takes its followers from the places after it, first one from each rack that has none of its replicas yet. The
 followers' distance grows with each turn round the ring, so that the load of a lost broker spreads over all others instead of
 falling on one neighbour.
+
+Where there are fewer brokers than replicas, those that are away now get the rest: they hold them when they are back. They are never
+first, so they are not to lead.
 """
 
 from __future__ import annotations
@@ -23,23 +26,36 @@ class Ring:
         self._racks = {broker.broker_id: broker.rack for broker in brokers.values()}
         self._rack_count = len(set(self._racks.values()))
 
-    def place(self, *, partitions: int, replication_factor: int, start: int) -> list[tuple[int, ...]]:
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def place(
+        self, *, partitions: int, replication_factor: int, start: int, last_resort: Sequence[Sequence[int]] = ()
+    ) -> list[tuple[int, ...]]:
         """The replicas of each of `partitions` new partitions, preferred leader first.
 
         Args:
             start: where in the ring to begin; a number that differs from topic to topic.
+            last_resort: other brokers, the better ones first; one of a later group is taken when all of the earlier are.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR, there are too few brokers.
         """
         ring = self._ring
-        if replication_factor > len(ring):
-            reason = (
-                f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
-                f"{replication_factor} cannot be reached because only {len(ring)} broker(s) are registered or some brokers "
-                "have all their log directories cordoned."
+        known = len(ring) + sum(map(len, last_resort))
+        reason = f"Unable to replicate the partition {replication_factor} time(s): "
+        if replication_factor > known:
+            reason += (
+                f"The target replication factor of {replication_factor} cannot be reached because only {known} broker(s) "
+                "are registered or some brokers have all their log directories cordoned."
             )
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        if not ring:
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, f"{reason}All brokers are currently fenced.")
+        missing = replication_factor - len(ring)
+        if missing > 0:
+            placed = self.place(partitions=partitions, replication_factor=len(ring), start=start)
+            return [(*replicas, *_some_of(last_resort, missing, start + n)) for n, replicas in enumerate(placed)]
         if replication_factor == 1:
             alone = [(broker,) for broker in ring]
             return [alone[place % len(ring)] for place in range(start, start + partitions)]
@@ -91,6 +107,14 @@ def new_partition(replicas: tuple[int, ...], active: Container[int]) -> Partitio
         )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     return PartitionState(leader=in_sync[0], leader_epoch=0, replicas=replicas, isr=in_sync)
+
+
+def _some_of(groups: Sequence[Sequence[int]], count: int, turn: int) -> list[int]:
+    """`count` of these brokers, the first groups first; within a group each has its turn."""
+    chosen: list[int] = []
+    for group in groups:
+        chosen += [group[(turn + step) % len(group)] for step in range(min(count - len(chosen), len(group)))]
+    return chosen
 
 
 def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:

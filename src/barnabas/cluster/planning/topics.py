@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 from uuid import UUID
 
 from barnabas import limits
-from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
+from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.planning.placement import Ring, check_assignment, new_partitions
 from barnabas.cluster.planning.plan import PlanBuilder
@@ -114,22 +114,54 @@ class TopicPlanner:
         config: with the dynamic settings applied.
         new_id: a topic id nobody has.
         broker_id: whose logs the instructions are for.
+        departed: brokers that are gone and were not unregistered, as far as they were seen to go.
     """
 
     def __init__(
-        self, image: MetadataImage, config: BrokerConfig, plan: PlanBuilder, *, broker_id: int, new_id: Callable[[], UUID]
+        self,
+        image: MetadataImage,
+        config: BrokerConfig,
+        plan: PlanBuilder,
+        *,
+        broker_id: int,
+        new_id: Callable[[], UUID],
+        departed: Set[int],
     ) -> None:
         self.image = image
         self.config = config
         self.plan = plan
         self.broker_id = broker_id
         self.new_id = new_id
+        self.departed = departed
         self.active = {broker_id: broker for broker_id, broker in image.brokers.items() if broker.is_active}
         self._placed_topics = 0  # in this plan
 
     @cached_property
     def _ring(self) -> Ring:
         return Ring({broker_id: broker for broker_id, broker in self.active.items() if self.image.has_open_log_dir(broker)})
+
+    @cached_property
+    def _away(self) -> tuple[tuple[int, ...], ...]:
+        """Brokers that cannot hold a replica now and will when they are back, by how likely that is.
+
+        First those that are registered, then those that others count on, then those of which nothing is left but that they were there.
+        """
+        image = self.image
+        registered, holders = image.brokers.keys() - self.active.keys(), image.holders() - image.brokers.keys()
+        return tuple(tuple(sorted(some)) for some in (registered, holders, self.departed - image.brokers.keys() - holders))
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        return frozenset(self.image.brokers).union(*self._away)
+
+    def _place(self, partitions: int, replication_factor: int, start: int) -> list[tuple[int, ...]]:
+        last_resort = self._away if replication_factor > len(self._ring) else ()
+        takers = [[broker_id for broker_id in some if self._takes_replicas(broker_id)] for some in last_resort]
+        return self._ring.place(partitions=partitions, replication_factor=replication_factor, start=start, last_resort=takers)
+
+    def _takes_replicas(self, broker_id: int) -> bool:
+        broker = self.image.brokers.get(broker_id, BrokerRegistration(broker_id, ()))
+        return self.image.has_open_log_dir(broker)
 
     def create(self, requests: Sequence[NewTopic]) -> list[TopicOutcome]:
         """One outcome for each name; a name asked for twice is refused once."""
@@ -175,10 +207,10 @@ class TopicPlanner:
             reason = "Replication factor must be larger than 0, or -1 to use the default value."
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         by_default = request.replication_factor == BY_DEFAULT
-        placed = self._ring.place(
-            partitions=self._partitions_asked(request),
-            replication_factor=self.config.default_replication_factor if by_default else request.replication_factor,
-            start=len(self.image.topics) + self._placed_topics,
+        placed = self._place(
+            self._partitions_asked(request),
+            self.config.default_replication_factor if by_default else request.replication_factor,
+            len(self.image.topics) + self._placed_topics,
         )
         self._placed_topics += 1  # else all topics of a request would begin with one broker
         return placed
@@ -194,7 +226,7 @@ class TopicPlanner:
             if partition in by_partition:
                 reason = f"Found multiple manual partition assignments for partition {partition}"
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-            check_assignment(self.image.brokers, brokers)
+            check_assignment(self._known, brokers)
             by_partition[partition] = tuple(brokers)
         if sorted(by_partition) != list(range(len(by_partition))):
             reason = "partitions should be a consecutive 0-based integer sequence"
@@ -244,15 +276,14 @@ class TopicPlanner:
     def _new_partitions(self, request: MorePartitions, topic: Topic, count: int) -> tuple[PartitionState, ...]:
         replication_factor = len(topic.partitions[0].replicas)
         if request.assignments is None:
-            start = len(self.image.topics) + len(topic.partitions)
-            brokers = self._ring.place(partitions=count, replication_factor=replication_factor, start=start)
+            brokers = self._place(count, replication_factor, len(self.image.topics) + len(topic.partitions))
         else:
             if len(request.assignments) != count:
                 reason = f"Attempted to add {count} additional partition(s), but only {len(request.assignments)} assignment(s) "
                 reason += "were specified."
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
             for assignment in request.assignments:
-                check_assignment(self.image.brokers, assignment, replication_factor)
+                check_assignment(self._known, assignment, replication_factor)
             brokers = [tuple(assignment) for assignment in request.assignments]
         return new_partitions(brokers, self.active)
 
