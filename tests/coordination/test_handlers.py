@@ -250,6 +250,26 @@ async def test_the_oldest_fetch_has_errors_on_partitions_only() -> None:
     assert [p.error_code for p in fetched.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2
 
 
+@pytest.mark.parametrize("version", range(1, 11))
+async def test_a_fetch_that_waits_too_long_looks_for_the_coordinator_anew(version: int) -> None:
+    """Java's consumers before 3.9 stop at any other code that would fit."""
+    log = MemoryLog()
+    coordinator = GroupCoordinator(log, Config(offsets_commit_timeout_ms=1), ManualClock())
+    broker = Broker(coordinator, Topics({"t": 1}))
+    await coordinator.load(coordinator.partition_of("g"))
+    log.hold = True
+    committed = await ask(broker, COMMIT, 9, commit_of("t", broker, [0]))
+    assert committed.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    request = OffsetFetchRequest(
+        group_id="g",
+        topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])],
+        groups=[OffsetFetchRequestGroup(group_id="g", topics=None)],
+        require_stable=version >= 7,
+    )
+    assert errors_of(await ask(broker, FETCH, version, request)) - {0} == {ErrorCode.NOT_COORDINATOR.value}
+    coordinator.close()
+
+
 # -- looking after groups -------------------------------------------------------------------------------------------------
 
 

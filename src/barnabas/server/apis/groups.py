@@ -265,6 +265,7 @@ def _merged(
 GROUPS_FROM_VERSION = 8
 ERROR_FROM_VERSION = 2  # before it only partitions have one
 NO_OFFSET = -1
+FATAL_TO_OLDER = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}  # Java's consumers before 3.9 stop at these
 
 
 async def offset_fetch(broker: GroupBroker, context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -293,7 +294,10 @@ async def _fetch_group(
     try:
         response = await broker.groups.fetch_offsets(group, require_stable=require_stable)
     except (KafkaError, InvariantViolated) as error:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_of(error))
+        code = error_of(error)
+        return OffsetFetchResponseGroup(
+            group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR if code in FATAL_TO_OLDER else code
+        )
     if by_id and group.topics is None:
         for fetched in response.topics:
             fetched.topic_id = broker.metadata.topic_id(fetched.name) or ZERO_UUID
