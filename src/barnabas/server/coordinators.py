@@ -124,6 +124,18 @@ class Coordinators:
             if isinstance(each, CreateLog) and each.topic in self._by_topic:
                 await self._load(each.topic, each.partition)
 
+    async def load_late(self, wanted: Sequence[CreateLog]) -> None:
+        """Logs have been made for which there was no room when they were to be read: what is led here by now, in a cluster too."""
+        for each in wanted:
+            here = each.topic, each.partition
+            partition = self._broker.partitions.get(*here)
+            if each.topic not in self._by_topic or here in self._terms or partition is None or partition.is_offline:
+                continue
+            if partition.is_leader:
+                if self._broker.member is not None:
+                    self._terms[here] = partition.leader_epoch
+                await self._load(*here)
+
     async def _load_topic(self, topic: str) -> None:
         """Of all its partitions it is known at once that they are here, though they are read one after the other."""
         here = sorted(self._broker.partitions.topic(topic).items())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC, PartitionState
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.testing.failing_files import READS, WRITES
@@ -147,3 +147,20 @@ async def test_a_topic_deleted_meanwhile_is_removed_by_the_next_start(tmp_path: 
         await cluster.start(VICTIM)
         await cluster.until(lambda: not cluster.brokers[1].metadata.deletions)
         assert not list(bad.glob("t-*"))
+
+
+async def test_a_coordinator_s_log_for_which_there_was_no_room_is_loaded_once_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    async with running(tmp_path) as cluster:
+        cluster.files.fill(cluster.directories_of(VICTIM)[0])
+        groups = cluster.brokers[VICTIM].groups
+        await groups.prepare()
+        await cluster.until(lambda: cluster.brokers[VICTIM].partitions.offline_count == 3)
+        partitions = cluster.brokers[VICTIM].metadata.topics[OFFSETS_TOPIC].partitions
+        led = {index for index, state in enumerate(partitions) if state.leader == VICTIM}
+        assert led
+        assert not groups.shards
+        cluster.files.heal()
+        await cluster.until(lambda: set(groups.shards) == led)

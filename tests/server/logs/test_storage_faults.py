@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from barnabas.errors import ErrorCode, LogDirFailed, StorageExhausted
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC
+from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
+from barnabas.cluster.planning.instructions import CreateLog
+from barnabas.errors import ErrorCode, LogDirFailed, StorageError, StorageExhausted
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.protocol.values import ResourceType
 from barnabas.server import maintenance
+from barnabas.server.broker import Broker
+from barnabas.server.logs.making import make_logs
+from barnabas.storage.log import Log
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, running
 from tests.server.wire import NOW_MS
@@ -146,6 +155,65 @@ async def test_a_log_for_which_there_was_no_room_at_the_start_either_is_made_onc
         files.heal()
         await until(lambda: client.broker.partitions.offline_count == 0)
         assert await client.produce(b"a") == 0
+
+
+async def test_a_log_that_is_made_late_has_the_settings_of_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        files.fill(tmp_path)
+        assert await client.create(retention_ms="1000") == 0
+        change = ResourceChange(ResourceType.TOPIC, TOPIC, [("retention.ms", AlterOperation.SET, "5000")])
+        assert await client.broker.controller.alter_configs([change]) == [None]
+        files.heal()
+        await until(lambda: client.broker.partitions.offline_count == 0)
+        assert client.broker.partitions.require(TOPIC, 0).log.config.retention_ms == 5000
+
+
+async def test_a_coordinator_s_log_that_is_made_late_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    files = FailingFiles()
+    async with running([tmp_path], files, offsets_topic_num_partitions="2") as client:
+        groups = client.broker.groups
+        files.fail(frozenset({"make_directory"}), tmp_path / f"{OFFSETS_TOPIC}-1", errno.ENOSPC)
+        await groups.prepare()
+        assert set(groups.shards) == {0}
+        files.heal()
+        await until(lambda: set(groups.shards) == {0, 1})
+
+
+async def test_a_log_that_is_made_late_is_not_in_the_way_of_a_topic_that_took_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    files, begun, go_on = FailingFiles(), asyncio.Event(), asyncio.Event()
+
+    async def make_slowly(broker: Broker, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
+        begun.set()
+        await go_on.wait()
+        return await make_logs(broker, instructions)
+
+    async with running([tmp_path], files) as client:
+        files.fill(tmp_path)
+        assert await client.create() == 0
+        monkeypatch.setattr("barnabas.server.logs.hosting.make_logs", make_slowly)
+        files.heal()
+        await begun.wait()
+        await client.delete()
+        made_anew = asyncio.ensure_future(client.create())
+        await until(lambda: TOPIC in client.broker.metadata.topics)
+        go_on.set()
+        assert await made_anew == 0
+        assert await client.produce(b"a") == 0
+        assert await client.fetch() == (0, [b"a"])
+        assert folders(tmp_path) == [f"{TOPIC}-0"]
+        log = client.broker.partitions.require(TOPIC, 0).log
+        assert log.topic_id == client.broker.metadata.topics[TOPIC].topic_id
+
+
+def folders(directory: Path) -> list[str]:
+    """Of logs of the topic that nobody is about to remove."""
+    return [each.name for each in directory.glob(f"{TOPIC}-0*") if not each.name.endswith("-delete")]
 
 
 async def test_a_failed_sync_acknowledges_nothing_and_stops_a_broker_with_one_directory(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ class Hosting:
         self._broker = broker
         self._kept_logs = KeptLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
+        self._making = asyncio.Lock()  # else a log that is made late would get in the way of another topic's of that name
         self._removing = Removing(broker)
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
@@ -128,14 +129,10 @@ class Hosting:
 
     # Instructions
 
-    async def create(self, instructions: Sequence[CreateLog], *, again: bool = False) -> None:
-        """Make logs, and host the partitions.
-
-        Args:
-            again: they are here already, without a log, and may go meanwhile.
-        """
-        with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
-            await self._create_all(instructions, again=again)
+    async def create(self, instructions: Sequence[CreateLog]) -> None:
+        """Make logs, and host the partitions."""
+        async with self._making:
+            await self._create_all(instructions, again=False)
 
     async def remove(self, instructions: Sequence[DeleteLog]) -> None:
         """Host these no more; see `removing`."""
@@ -177,8 +174,19 @@ class Hosting:
         await self._removing.close()
 
     async def _create_all(self, instructions: Sequence[CreateLog], *, again: bool) -> None:
+        """Make logs, and host the partitions.
+
+        Args:
+            again: they are here already, without a log, and may go meanwhile.
+        """
+        with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
+            outcomes = await make_logs(self._broker, instructions)
+            await self._host_all_made(instructions, outcomes, again=again)
+
+    async def _host_all_made(
+        self, instructions: Sequence[CreateLog], outcomes: Sequence[Log | StorageError], *, again: bool
+    ) -> None:
         broker = self._broker
-        outcomes = await make_logs(broker, instructions)
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
             if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
                 if not isinstance(made, StorageError):
@@ -191,6 +199,8 @@ class Hosting:
                 else:
                     self._retry(wanted)
             else:
+                if again:  # while there was no log nobody took what its topic was set to
+                    made.update_config(broker.controller.topic_config(wanted.topic))
                 if wanted.is_leader:
                     made.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
@@ -207,9 +217,14 @@ class Hosting:
             broker.loop.call_later(RETRY_MS / 1000, self._retry_all)
             return
         unmade, self._unmade = self._unmade, []
-        wanted = [each for each in unmade if self._is_unmade(each)]
-        if wanted and broker.ready:
-            report_later(broker, asyncio.ensure_future(self.create(wanted, again=True)))
+        if unmade and broker.ready:
+            report_later(broker, asyncio.ensure_future(self._create_again(unmade)))
+
+    async def _create_again(self, unmade: Sequence[CreateLog]) -> None:
+        async with self._making:
+            wanted = [each for each in unmade if self._is_unmade(each)]
+            await self._create_all(wanted, again=True)
+        await self._broker.coordinators.load_late(wanted)
 
     def _is_unmade(self, wanted: CreateLog) -> bool:
         """Whether the partition is still here without its log."""
