@@ -57,6 +57,7 @@ MAX_JWKS_KEYS = 100  # of them
 TLS_GATHERED_BYTES = 256 * 1024  # plain text encrypted at once, and what a TLS connection holds of it while its socket is full
 TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
 MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB
+MAX_TOPICS_IN_THE_MAKING = 10_000  # because metadata were asked of them; as many as one request may make
 MAX_DELEGATION_TOKENS = 10_000  # at once; each is looked through when one is renewed
 MAX_AUDIT_ENTRIES = 20_000  # of the audit log that wait to be written; what comes beyond is dropped and counted
 MAX_AUDIT_BATCH = 500  # entries written at once

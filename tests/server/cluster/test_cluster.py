@@ -7,8 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from barnabas.cli.cluster import describe_cluster
 from barnabas.cli.connection import Connection
+from barnabas.cluster.membership import creation
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning.partitions import MoveRequest
 from barnabas.cluster.planning.topics import NewTopic
@@ -146,6 +149,22 @@ async def test_a_first_group_and_a_topic_do_not_wait_for_a_broker_that_is_away(t
 
 def are_all_in_sync(cluster: Cluster, topic: str) -> bool:
     return all(set(state.isr) == {1, 2, 3} for partitions in states(cluster, topic) for state in partitions)
+
+
+async def test_who_asks_for_what_is_missing_does_not_wait_for_a_controller_that_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "WAIT_S", 0.01)
+    async with running(tmp_path) as cluster:
+        member = cluster.controller.member
+        assert member is not None
+        async with member._turn:
+            for client in cluster.clients.values():
+                for _ in range(2):
+                    assert (await metadata(client, "t", make=True)).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                assert (await coordinator_told(client, "g"))[0] == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        wanted, brokers = {"t", "__consumer_offsets"}, cluster.brokers.values()
+        await cluster.until(lambda: all(wanted <= broker.metadata.topics.keys() for broker in brokers))
 
 
 async def unregister(client: Client, broker_id: int) -> int:

@@ -174,6 +174,7 @@ class Member(Turns):
         self._closed = True
         if self._lapse is not None:
             self._lapse.cancel()
+        await self._creations.close()
         if self._running:
             await asyncio.wait(self._running)
         if self._looking is not None:

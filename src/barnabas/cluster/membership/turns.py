@@ -16,6 +16,7 @@ from functools import partial
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Command, NotController, R
+from barnabas.cluster.membership.creation import Creations
 from barnabas.cluster.membership.followed_store import FollowedStore
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import MetadataStore, StoreConflict, StoreUnavailable
@@ -33,13 +34,19 @@ class Turns(FollowedStore):
         super().__init__(store, core, thread)
         self.make_topics: MakeTopics | None = None
         self._running: set[asyncio.Task[object]] = set()
+        self._creations = Creations(self._make_missing)
         self._closed = False
 
     async def _run(self, command: Command[R]) -> R:
         return await self._do(command, as_controller=True)
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        wanted = tuple(names)
+        """As for a broker alone, but nobody waits long: what is not there by then may be when it is asked for again."""
+        if self._closed:
+            raise Closed("the metadata store is closed")
+        return await self._creations.want(names)
+
+    async def _make_missing(self, wanted: Sequence[str]) -> dict[str, KafkaError | None]:
         if self.is_controller or self.make_topics is None:
             return await super().auto_create(wanted)
         told: dict[str, KafkaError | None] = dict.fromkeys(wanted)

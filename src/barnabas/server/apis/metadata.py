@@ -1,7 +1,8 @@
 """Metadata: brokers, topics and who leads their partitions; topics that are missing may be made on the way.
 
 A topic made on the way is in the answer: Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again,
-since its controller is another machine; here there is no reason to make a client wait.
+since its controller is another machine. Here that is the answer where the controller takes longer than a moment
+(`cluster/membership/creation.py`); the topic is made all the same.
 """
 
 from __future__ import annotations
