@@ -167,6 +167,23 @@ async def test_who_asks_for_what_is_missing_does_not_wait_for_a_controller_that_
         await cluster.until(lambda: all(wanted <= broker.metadata.topics.keys() for broker in brokers))
 
 
+async def test_a_controller_that_stands_still_is_waited_for_until_it_is_found_dead(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        former = cluster.controller
+        others = [cluster.brokers[broker_id] for broker_id in cluster.others]
+        clients = [cluster.clients[broker_id] for broker_id in cluster.others]
+        member = former.member
+        assert member is not None
+        async with member._turn:
+            asked = asyncio.ensure_future(create(clients[0], "asked-for"))
+            made = asyncio.ensure_future(metadata(clients[1], "wanted", make=True))
+            await cluster.until(lambda: len(member._running) == 2)
+            cluster.stores[former.config.broker_id].expire()
+            assert await asked == ErrorCode.NONE
+            await made
+            await cluster.until(lambda: all("wanted" in broker.metadata.topics for broker in others))
+
+
 async def unregister(client: Client, broker_id: int) -> int:
     answer = await client.ask((64, 0), UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
     return int(answer.error_code)

@@ -43,6 +43,7 @@ from barnabas.server.cluster.peers import ClientError, peers_of
 
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.metadata.image import BrokerRegistration
     from barnabas.protocol.headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
@@ -157,7 +158,7 @@ class Forwarder:
         told: dict[str, KafkaError | None] = {}
         for _ in range(2):
             with suppress(ClientError):
-                answer = await self._peers.send(self._member.image.controller_id, request)
+                answer = await self._send(self._member.image.controller_id, request)
                 for topic in answer.topics:
                     exists = topic.error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
                     told[topic.name] = None if exists else KafkaError(ErrorCode(topic.error_code), topic.error_message)
@@ -174,7 +175,7 @@ class Forwarder:
         if controller_id in {-1, self._broker.config.broker_id}:
             return None
         try:
-            answer = await self._peers.send(controller_id, envelope)
+            answer = await self._send(controller_id, envelope)
         except ClientError as error:
             logger.info("event=controller-unreachable controller=%d error=%r", controller_id, str(error))
             return None
@@ -183,6 +184,16 @@ class Forwarder:
         if answer.error_code != ErrorCode.NOT_CONTROLLER:
             raise KafkaError(ErrorCode(answer.error_code), "the controller does not take the request")
         return None
+
+    async def _send(self, controller_id: int, request: Message) -> Any:
+        """As `Peers.send`; a controller that was found dead meanwhile is waited for no longer."""
+        registered = self._member.image.brokers.get(controller_id)
+        gone = asyncio.ensure_future(self._member.wait_for(lambda image: _is_gone(image.brokers.get(controller_id), registered)))
+        gone.add_done_callback(lambda done: None if done.cancelled() else self._peers.disconnect(controller_id))
+        try:
+            return await self._peers.send(controller_id, request)
+        finally:
+            gone.cancel()
 
     async def _understand(self, data: bytes, header: RequestHeader, response: type[Message]) -> Message:
         start = 5 if has_flexible_response_header(header.api_key, header.api_version) else 4
@@ -226,6 +237,10 @@ async def _unless_refused(handle: Handle) -> tuple[Message | None, bool]:
     finally:
         REFUSALS.reset(token)
     return answer, bool(refusals)
+
+
+def _is_gone(now: BrokerRegistration | None, before: BrokerRegistration | None) -> bool:
+    return before is not None and (now is None or now.epoch != before.epoch)
 
 
 def _once() -> Callable[[object], bool]:
