@@ -10,8 +10,10 @@ import pytest
 from barnabas.cluster.planning.instructions import ForgetTopics, StandDown
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
+from barnabas.errors import Closed, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from tests.cluster.members import Members, created
+from tests.waiting import until
 
 
 async def test_a_short_loss_of_the_connection_is_not_felt(cluster: Members) -> None:
@@ -100,3 +102,33 @@ async def test_late_watches_do_no_harm(cluster: Members) -> None:
     await cluster.until(lambda: cluster.is_settled() and not cluster.controller.image.deletions)
     assert len(node.image.topics["t"].partitions) == 2
     assert node.image.topics["t"].topic_id == cluster.controller.image.topics["t"].topic_id
+
+
+async def test_commands_that_wait_when_a_broker_stops_ask_the_store_no_more() -> None:
+    async with Members() as cluster:
+        controller = cluster.controller
+        controller.store.suspend()
+        async with controller.member._turn:
+            asked = [asyncio.ensure_future(controller.member.create_topics([NewTopic(name, 1)])) for name in "abc"]
+            await until(lambda: len(controller.member._running) == 3)
+            before = controller.store.commits
+            stopping = asyncio.ensure_future(controller.close())
+            await until(lambda: controller.member._closed)
+        assert [type(told) for told in await asyncio.gather(*asked, return_exceptions=True)] == [Closed] * 3
+        await stopping
+        assert controller.store.commits == before
+        controller.is_dead = True
+
+
+async def test_a_broker_that_stood_down_asks_a_store_it_cannot_reach_for_nothing(cluster: Members) -> None:
+    controller = cluster.controller
+    controller.store.suspend()
+    before = controller.store.commits
+    for tried in range(2):
+        with pytest.raises(KafkaError, match="REQUEST_TIMED_OUT"):
+            await controller.member.create_topics([NewTopic("t", 1)])
+        assert controller.store.commits == before + 1, f"tried {tried} times in vain before"
+        await cluster.until(lambda: controller.member.is_down)
+    controller.store.resume()
+    await cluster.until(cluster.is_settled)
+    await created(cluster)

@@ -170,7 +170,7 @@ class Member(Turns):
         )
 
     async def close(self) -> None:
-        """Finish the commands under way, give up the office and end the session."""
+        """Finish the command under way and refuse those that wait, give up the office and end the session."""
         self._closed = True
         if self._lapse is not None:
             self._lapse.cancel()

@@ -1,7 +1,7 @@
 """What is asked of the controller, carried out by a broker of a cluster: in its turn, to the end, or refused where another is controller.
 
 Rules
-  1. A command runs to its end even when who asked for it went away.
+  1. A command that has its turn runs to its end even when who asked for it went away.
   2. A refused write on the fence ends this broker's office; what it was asked meanwhile fails with NotController.
   3. A command is answered when what follows from it was carried out on this broker.
 """
@@ -19,11 +19,12 @@ from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Comman
 from barnabas.cluster.membership.creation import Creations
 from barnabas.cluster.membership.followed_store import FollowedStore
 from barnabas.cluster.planning.topics import NewTopic
-from barnabas.cluster.store.interface import MetadataStore, StoreConflict, StoreUnavailable
+from barnabas.cluster.store.interface import MetadataStore, SessionState, StoreConflict, StoreUnavailable
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
 MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # by way of the controller
 BALANCED_AT_ONCE = 1_000  # partitions given back to their preferred leaders in one round
+NO_ANSWER = "The metadata store does not answer."
 logger = logging.getLogger(__name__)
 
 
@@ -90,10 +91,18 @@ class Turns(FollowedStore):
     async def _in_turn(self, command: Command[R], *, as_controller: bool) -> R:
         handed: Awaitable[None]
         async with self._turn:
+            self._check_store()
             answer = await self._attempt(command, as_controller=as_controller)
             handed = self._handing_on.done()
         await handed
         return answer
+
+    def _check_store(self) -> None:
+        """The store waits for its connection, which is a long time where many commands do so in turn: those that have no hope do not."""
+        if self._closed:
+            raise Closed("the metadata store is closed")
+        if self.is_down and self._store.session.state is SessionState.SUSPENDED:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, NO_ANSWER)
 
     async def _attempt(self, command: Command[R], *, as_controller: bool) -> R:
         for _ in range(MAX_ATTEMPTS):
@@ -109,7 +118,7 @@ class Turns(FollowedStore):
                 continue
             except StoreUnavailable as error:
                 logger.warning("event=metadata-unavailable error=%r", str(error))
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The metadata store does not answer.") from error
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, NO_ANSWER) from error
             return answer
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_OFTEN)
 
