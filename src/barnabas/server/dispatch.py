@@ -218,8 +218,12 @@ class RequestDispatcher:
             return self._guarded(context, request, lambda allowed: forwarder.handle_envelope(context, allowed, self._serve))
         if not forwarder.takes(header, request, context):
             return self._handle(context, request)
+        return self._forward(forwarder, context, header, bytes(frame))
+
+    def _forward(self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, frame: bytes) -> Awaitable[Message]:
+        """The request is read anew for each attempt here: guards and handlers take out of it what they have answered."""
         answer = response_class(header.api_key)
-        return forwarder.answer(bytes(frame), context, header, lambda: _awaited(self._handle(context, request)), answer)
+        return forwarder.answer(frame, context, header, lambda: self._serve(context, header, memoryview(frame)), answer)
 
     def _handle(self, context: RequestContext, request: Message) -> Message | Awaitable[Message]:
         """What the handler answers, to what may be done."""
@@ -235,7 +239,7 @@ class RequestDispatcher:
         return handle(request) if authorizer is None else guarded(self._broker, authorizer, context, request, handle)
 
     async def _serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
-        """The answer to a request that came in an envelope."""
+        """The answer to a request that the controller may be asked for again, or that came in an envelope."""
         first, last = self._versions(header.api_key)
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")

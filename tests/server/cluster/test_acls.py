@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from barnabas.cli.bindings import creation_of
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.plans import call
 from barnabas.client.results import NewTopic
+from barnabas.cluster.membership.commands import NotController
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -75,6 +78,32 @@ async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
                 await alice.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
         copies = [broker.partitions.get("t", number) for broker in cluster.brokers.values() for number in range(2)]
         await cluster.until(lambda: all(copy is not None and copy.log.log_end_offset == 1 for copy in copies))
+
+
+async def test_what_is_denied_is_answered_though_the_controller_tries_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, count=1, **SETTINGS) as cluster:
+        member = cluster.controller.member
+        assert member is not None
+        create, tries = member.create_topics, []
+
+        async def create_the_second_time(*wanted: Any, **how: Any) -> Any:
+            tries.append(wanted)
+            if len(tries) == 1:
+                raise NotController
+            return await create(*wanted, **how)
+
+        async with client(cluster, "admin", 1) as admin, client(cluster, "alice", 1) as alice:
+            await ask(admin, creation_of([acl(ResourceType.TOPIC, "mine", Operation.CREATE)]))
+            monkeypatch.setattr(member, "create_topics", create_the_second_time)
+            topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("mine", "theirs")]
+            answer = await ask(alice, CreateTopicsRequest(topics=topics, timeout_ms=9000))
+        assert {topic.name: topic.error_code for topic in answer.topics} == {
+            "mine": ErrorCode.NONE,
+            "theirs": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        }
+        assert len(tries) == 2
 
 
 async def test_no_file_is_opened_that_a_refused_change_names(tmp_path: Path) -> None:
