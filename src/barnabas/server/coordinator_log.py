@@ -12,7 +12,6 @@ from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.server.logs.damage import tell_damage
-from barnabas.server.outbox import HeldRegion
 from barnabas.server.page_cache import is_resident
 from barnabas.storage.files import Files
 from barnabas.storage.log import AppendOrigin
@@ -140,7 +139,7 @@ class PartitionedLog:
         files = self._broker.files
         if region.size <= READ_AT_ONCE_BYTES and is_resident(files, region):
             return _verified(files, region, region.fileno)
-        held = HeldRegion(region, files)
+        held = self._broker.held.hold(region)
         return await self._broker.loop.run_in_executor(
             self._broker.reading_threads, lambda: _verified(files, region, held.fileno)
         )
