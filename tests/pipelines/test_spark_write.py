@@ -145,6 +145,27 @@ def test_a_repeated_batch_is_in_the_topic_once(copy: Copy, load: Load) -> None:
     assert committed(load, copy.target) == everything
 
 
+def test_a_stateful_query_repeats_a_batch_that_is_in_the_topic(copy: Copy, spark: SparkSession, load: Load) -> None:
+    """Its state is saved when the rows of the batch were taken, though none is written; they are more than sockets hold."""
+    keys, width = 60_000, 1
+    write(spark.range(100, keys).selectExpr("cast(id as string) as key", "'' as value"), copy.server, topic=copy.source)
+
+    def write_first(frame: DataFrame, batch: int) -> None:
+        rows = frame.selectExpr("key", f"rpad(cast(key as string), {width}, ' ') as value")
+        write(rows, copy.server, topic=copy.target, sinkName=f"first-in-{copy.target}", sinkBatchId=str(batch))
+
+    def run() -> None:
+        first = copy.stream(subscribe=copy.source, startingOffsets="earliest").dropDuplicates(["key"])
+        query = first.writeStream.foreachBatch(write_first).option("checkpointLocation", str(copy.checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    copy.forget_last_commit()
+    width = 500
+    run()
+    assert len(committed(load, copy.target)) == keys
+
+
 def test_at_least_once_is_had_by_an_option(copy: Copy, load: Load) -> None:
     copy.run(exactlyOnce="false")
     assert committed(load, copy.target) == [(i, i * i) for i in range(100)]
