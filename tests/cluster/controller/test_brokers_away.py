@@ -95,10 +95,22 @@ def test_one_that_was_unregistered_is_counted_on_no_more(cluster: Cluster) -> No
     assert refused(cluster, NewTopic("t", 1, 3))[0] is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
+def cordon(cluster: Cluster, *brokers: int) -> None:
+    plan = cluster.controller.core._new_plan()
+    for broker_id in brokers:
+        plan.set_config((ResourceType.BROKER, str(broker_id)), {"cordoned.log.dirs": "*"})
+    cluster.controller.commit(plan.build())
+
+
 def test_one_that_takes_no_replicas_takes_none_while_it_is_away(cluster: Cluster) -> None:
     cluster.kill(3)
-    core = cluster.controller.core
-    plan = core._new_plan()
-    plan.set_config((ResourceType.BROKER, "3"), {"cordoned.log.dirs": "*"})
-    cluster.controller.commit(plan.build())
+    cordon(cluster, 3)
     assert refused(cluster, NewTopic("t", 1, 3))[0] is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_nothing_is_placed_where_only_brokers_that_are_away_would_take_it(cluster: Cluster) -> None:
+    cluster.kill(3)
+    cordon(cluster, 1, 2)
+    reason = "All brokers are currently fenced, or have all their log directories cordoned."
+    told = refused(cluster, NewTopic("t", 1, 1))
+    assert told == (ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition 1 time(s): {reason}")

@@ -51,7 +51,8 @@ class Ring:
             )
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         if not ring:
-            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, f"{reason}All brokers are currently fenced.")
+            reason += "All brokers are currently fenced, or have all their log directories cordoned."
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         missing = replication_factor - len(ring)
         if missing > 0:
             placed = self.place(partitions=partitions, replication_factor=len(ring), start=start)
