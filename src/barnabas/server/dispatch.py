@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
-from barnabas.protocol.codec import decode_request
+from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
@@ -216,9 +216,21 @@ class RequestDispatcher:
         """What is the controller's goes to the controller, wherever that is."""
         if isinstance(request, EnvelopeRequest):
             return self._guarded(context, request, lambda allowed: forwarder.handle_envelope(context, allowed, self._serve))
-        if not forwarder.takes(header, request, context):
+        here, rest = forwarder.parts(header, request, context)
+        if rest is None:
             return self._handle(context, request)
-        return self._forward(forwarder, context, header, bytes(frame))
+        if here is None:
+            return self._forward(forwarder, context, header, bytes(frame))
+        return self._in_parts(forwarder, context, header, (request, here, rest), bytes(frame[: header.body]))
+
+    async def _in_parts(
+        self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, parts: tuple[Message, ...], head: bytes
+    ) -> Message:
+        """A change of settings of which a part is this broker's and the rest the controller's."""
+        request, here, rest = parts
+        done = await _awaited(self._handle(context, here))
+        told = await self._forward(forwarder, context, header, head + encode(rest, header.api_version))
+        return configs.join(request, done, told)
 
     def _forward(self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, frame: bytes) -> Awaitable[Message]:
         """The request is read anew for each attempt here: guards and handlers take out of it what they have answered."""

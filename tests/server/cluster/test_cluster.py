@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,7 @@ from barnabas.server.scraping import render
 from tests.server.cluster.in_process import Cluster, running
 from tests.server.in_process import Client
 
-TOPIC = 2
+TOPIC, BROKER, LOGGER = 2, 4, 8
 
 
 async def create(client: Client, name: str, partitions: int = 3, replication_factor: int = 3) -> int:
@@ -182,6 +184,48 @@ async def test_a_controller_that_stands_still_is_waited_for_until_it_is_found_de
             assert await asked == ErrorCode.NONE
             await made
             await cluster.until(lambda: all("wanted" in broker.metadata.topics for broker in others))
+
+
+@pytest.mark.parametrize("kind", ["the controller", "another"])
+async def test_levels_of_loggers_are_altered_on_the_spot_and_the_rest_by_the_controller(tmp_path: Path, kind: str) -> None:
+    async with running(tmp_path, count=2) as cluster:
+        asked = cluster.controller.config.broker_id if kind == "the controller" else cluster.others[0]
+        client = cluster.clients[asked]
+        assert await create(client, "t", 1, 1) == ErrorCode.NONE
+        logger = logging.getLogger(f"{__name__}.{kind}")
+        wanted = [
+            (TOPIC, "t", "retention.ms", "5"),
+            (LOGGER, str(asked), logger.name, "ERROR"),
+            (LOGGER, "9", logger.name, "DEBUG"),
+            (TOPIC, "nobody's", "retention.ms", "5"),
+        ]
+        answer = await alter(client, wanted)
+        assert [(each.resource_type, each.resource_name, each.error_code) for each in answer] == [
+            (TOPIC, "t", ErrorCode.NONE),
+            (LOGGER, str(asked), ErrorCode.NONE),
+            (LOGGER, "9", ErrorCode.INVALID_REQUEST),
+            (TOPIC, "nobody's", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ]
+        assert logger.level == logging.ERROR
+        await cluster.until(lambda: all(b.controller.topic_config("t").retention_ms == 5 for b in cluster.brokers.values()))
+
+
+async def alter(
+    client: Client, wanted: Sequence[tuple[int, str, str, str]]
+) -> Sequence[alter_configs.AlterConfigsResourceResponse]:
+    """Each a kind of resource, its name, a key and its value."""
+    resources = [
+        alter_configs.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[alter_configs.AlterableConfig(name=key, config_operation=0, value=value)],
+        )
+        for kind, name, key, value in wanted
+    ]
+    request = alter_configs.IncrementalAlterConfigsRequest(resources=resources)
+    answer = await client.ask((44, 1), request, alter_configs.IncrementalAlterConfigsResponse)
+    told: Sequence[alter_configs.AlterConfigsResourceResponse] = answer.responses
+    return told
 
 
 async def unregister(client: Client, broker_id: int) -> int:

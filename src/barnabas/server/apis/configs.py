@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.cluster.planning.configs import AlterOperation, Change, ResourceChange
 from barnabas.cluster.planning.topics import check_name
@@ -17,6 +17,7 @@ from barnabas.config.describe import (
     topic_entries,
 )
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -46,6 +47,7 @@ MALFORMED = (
 )
 FIRST_LIST_VERSION_WITH_TYPES = 1
 Outcome = tuple[ErrorCode, str | None]
+Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigsRequest)
 
 
 def handle_describe_configs(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -144,10 +146,38 @@ def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[Resour
     ]
 
 
-def is_refused_here(broker: Broker, request: incremental.IncrementalAlterConfigsRequest | legacy.AlterConfigsRequest) -> bool:
-    """Whether this broker refuses a change that is otherwise the controller's: only it can read its own files."""
+def split(broker: Broker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | None]:
+    """What of a change of settings this broker answers itself, and what is the controller's.
+
+    Levels of loggers belong to the process, and what this broker has to refuse only it can tell: it can read its own files.
+
+    Args:
+        may_look: who asks may change settings; for others no file is read.
+    """
     changes = _replacements(request) if isinstance(request, legacy.AlterConfigsRequest) else _changes(request)
-    return any(refuse_security(broker, change) is not None for change in changes)
+    mine = {
+        (change.kind, change.name)
+        for change in changes
+        if (change.kind == ResourceType.BROKER_LOGGER and not change.replaces)
+        or (may_look and refuse_security(broker, change) is not None)
+    }
+    here = [each for each in request.resources if (each.resource_type, each.resource_name) in mine]
+    rest = [each for each in request.resources if (each.resource_type, each.resource_name) not in mine]
+    if not rest:
+        return request, None
+    if not here:
+        return None, request
+    make = type(request)
+    return make(resources=here, validate_only=request.validate_only), make(resources=rest, validate_only=request.validate_only)
+
+
+def join(request: Any, *answers: Any) -> Message:
+    """One answer to all that was asked, in its order, of those to its parts."""
+    places = {(each.resource_type, each.resource_name): place for place, each in enumerate(request.resources)}
+    responses = [each for answer in answers for each in answer.responses]
+    responses.sort(key=lambda each: places[each.resource_type, each.resource_name])
+    whole: Message = type(answers[0])(responses=responses)
+    return whole
 
 
 async def handle_incremental_alter_configs(

@@ -35,9 +35,8 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from barnabas.protocol.values import ResourceType
 from barnabas.security.acls import Operation
-from barnabas.server.apis.configs import is_refused_here
+from barnabas.server.apis.configs import split
 from barnabas.server.apis.tokens import may_ask
 from barnabas.server.cluster.peers import ClientError, peers_of
 
@@ -85,17 +84,15 @@ class Forwarder:
     async def close(self) -> None:
         await self._peers.close()
 
-    def takes(self, header: RequestHeader, request: Message, context: RequestContext) -> bool:
-        """Whether a request is the controller's; levels of loggers belong to the process, and who may have no tokens is told so here."""
+    def parts(self, header: RequestHeader, request: Message, context: RequestContext) -> tuple[Message | None, Message | None]:
+        """What of a request this broker answers itself, and what is the controller's. Who may have no tokens is told so here."""
         if header.api_key not in FORWARDED or (header.api_key in TOKENS and not may_ask(context)):
-            return False
+            return request, None
         if isinstance(request, AlterConfigsRequest):
-            return not self._may_alter_brokers(context) or not is_refused_here(self._broker, request)
-        if not isinstance(request, IncrementalAlterConfigsRequest):
-            return True
-        if all(r.resource_type == ResourceType.BROKER_LOGGER for r in request.resources):
-            return False
-        return not self._may_alter_brokers(context) or not is_refused_here(self._broker, request)
+            return split(self._broker, request, may_look=self._may_alter_brokers(context))
+        if isinstance(request, IncrementalAlterConfigsRequest):
+            return split(self._broker, request, may_look=self._may_alter_brokers(context))
+        return None, request
 
     def _may_alter_brokers(self, context: RequestContext) -> bool:
         """Who may not is told so by the guard, and has no file opened that a change names."""
