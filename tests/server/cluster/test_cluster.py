@@ -210,6 +210,24 @@ async def test_levels_of_loggers_are_altered_on_the_spot_and_the_rest_by_the_con
         await cluster.until(lambda: all(b.controller.topic_config("t").retention_ms == 5 for b in cluster.brokers.values()))
 
 
+async def test_numbers_of_threads_are_held_against_those_of_the_broker_that_is_named(tmp_path: Path) -> None:
+    async with running(tmp_path, count=1) as cluster:
+        await cluster.start(2, **{"num.io.threads": "40"})
+        first, named = cluster.clients[1], cluster.clients[2]
+        await cluster.until(lambda: len(cluster.brokers[1].metadata.brokers) == 2)
+
+        async def set_to(client: Client, threads: int) -> int:
+            (told,) = await alter(client, [(BROKER, "2", "num.io.threads", str(threads))])
+            return int(told.error_code)
+
+        assert [await set_to(named, threads) for threads in (81, 19, 80)] == [ErrorCode.INVALID_REQUEST] * 2 + [0]
+        await cluster.until(lambda: cluster.brokers[2].controller.config.num_io_threads == 80)
+        for client in (first, named):
+            assert [await set_to(client, threads) for threads in (161, 39, 80)] == [ErrorCode.INVALID_REQUEST] * 2 + [0]
+        (told,) = await alter(first, [(BROKER, "1", "num.io.threads", "17")])
+        assert told.error_code == ErrorCode.INVALID_REQUEST
+
+
 async def alter(
     client: Client, wanted: Sequence[tuple[int, str, str, str]]
 ) -> Sequence[alter_configs.AlterConfigsResourceResponse]:

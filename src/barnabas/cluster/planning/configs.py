@@ -129,7 +129,7 @@ class ConfigPlanner:
             check_topic(settings, self.config.topic_defaults)
         elif kind is ResourceType.BROKER:
             check_broker(settings, of_all_brokers=name == ALL_BROKERS)
-            self._check_threads(settings)
+            self._check_threads(name, settings)
             if CORDONED_LOG_DIRS in settings:
                 self._check_cordoned(int(name), settings[CORDONED_LOG_DIRS])
         elif kind is ResourceType.GROUP:
@@ -137,19 +137,14 @@ class ConfigPlanner:
         else:
             check_client_metrics(settings)
 
-    def _check_threads(self, settings: Mapping[str, str]) -> None:
-        """As Kafka, which lets nobody change a running pool by more than half or double."""
-        for name in sorted(THREADS & settings.keys()):
-            key = definitions.BROKER[name]
-            before, after = getattr(self.config, key.attribute), key.read(settings[name])
-            reason = None
-            if after > 2 * before:
-                reason = f"value should not be greater than double the current value {before}"
-            elif after < before // 2:
-                reason = f"value should be at least half the current value {before}"
-            if reason is not None:
-                text = f"Dynamic thread count update validation failed for {name}={after}, {reason}"
-                raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    def _check_threads(self, broker: str, settings: Mapping[str, str]) -> None:
+        """What another broker started with only it knows, and looks at before a change gets here; here it is what was set since."""
+        config = self.config
+        if broker not in {ALL_BROKERS, str(self.static.node_id)}:
+            layers = {**self.image.config(ResourceType.BROKER, ALL_BROKERS), **self.image.config(ResourceType.BROKER, broker)}
+            settings = {name: settings[name] for name in THREADS & settings.keys() & layers.keys()}
+            config = self.static.with_dynamic(layers)
+        check_threads(config, settings)
 
     def _check_minimum(self, resource: Resource, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """A leader must not acknowledge with fewer in sync than the controller knows of, for the eligible replicas (KIP-966) are sound
@@ -193,6 +188,26 @@ class ConfigPlanner:
 
     def _settings(self, resource: Resource) -> Mapping[str, str]:
         return self.plan.configs.get(resource, self.image.config(*resource))
+
+
+def check_threads(config: BrokerConfig, settings: Mapping[str, str]) -> None:
+    """As Kafka, which lets nobody change a running pool by more than half or double; raises KafkaError.
+
+    Args:
+        config: of the broker, as it is now.
+        settings: as they are to be set.
+    """
+    for name in sorted(THREADS & settings.keys()):
+        key = definitions.BROKER[name]
+        before, after = getattr(config, key.attribute), key.read(settings[name])
+        reason = None
+        if after > 2 * before:
+            reason = f"value should not be greater than double the current value {before}"
+        elif after < before // 2:
+            reason = f"value should be at least half the current value {before}"
+        if reason is not None:
+            text = f"Dynamic thread count update validation failed for {name}={after}, {reason}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
 def settings_after(request: ResourceChange, before: Mapping[str, str]) -> dict[str, str]:

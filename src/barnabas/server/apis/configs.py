@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.cluster.planning.configs import AlterOperation, Change, ResourceChange
+from barnabas.cluster.planning.configs import THREADS, AlterOperation, Change, ResourceChange, check_threads, settings_after
 from barnabas.cluster.planning.topics import check_name
 from barnabas.config.describe import (
     ConfigEntry,
@@ -16,6 +16,7 @@ from barnabas.config.describe import (
     group_entries,
     topic_entries,
 )
+from barnabas.config.settings import check_broker
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs as legacy
@@ -149,7 +150,7 @@ def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[Resour
 def split(broker: Broker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | None]:
     """What of a change of settings this broker answers itself, and what is the controller's.
 
-    Levels of loggers belong to the process, and what this broker has to refuse only it can tell: it can read its own files.
+    Levels of loggers belong to the process, and what this broker has to refuse only it can tell: see `_refuse`.
 
     Args:
         may_look: who asks may change settings; for others no file is read.
@@ -159,7 +160,7 @@ def split(broker: Broker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | 
         (change.kind, change.name)
         for change in changes
         if (change.kind == ResourceType.BROKER_LOGGER and not change.replaces)
-        or (may_look and refuse_security(broker, change) is not None)
+        or (may_look and _refuse(broker, change) is not None)
     }
     here = [each for each in request.resources if (each.resource_type, each.resource_name) in mine]
     rest = [each for each in request.resources if (each.resource_type, each.resource_name) not in mine]
@@ -169,6 +170,26 @@ def split(broker: Broker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | 
         return None, request
     make = type(request)
     return make(resources=here, validate_only=request.validate_only), make(resources=rest, validate_only=request.validate_only)
+
+
+def _refuse(broker: Broker, change: ResourceChange) -> KafkaError | None:
+    """Why this broker cannot take a change of its own settings; only it can read its files, and knows how many threads it started with."""
+    error = refuse_security(broker, change)
+    is_own = change.kind == ResourceType.BROKER and change.name == str(broker.config.node_id)
+    if (
+        error is not None
+        or not is_own
+        or broker.controller.is_controller
+        or THREADS.isdisjoint(name for name, *_ in change.changes)
+    ):
+        return error
+    try:
+        after = settings_after(change, broker.metadata.config(ResourceType.BROKER, change.name))
+        check_broker(after, of_all_brokers=False)
+        check_threads(broker.controller.config, after)
+    except KafkaError as refused:
+        return refused
+    return None
 
 
 def join(request: Any, *answers: Any) -> Message:
@@ -206,7 +227,7 @@ async def _alter(
     broker: Broker, changes: Sequence[ResourceChange], told: Mapping[int, Outcome], *, validate_only: bool
 ) -> list[Outcome]:
     """Have the controller make the changes, but for those in places that were `told` of already, or that this broker cannot take."""
-    refused = {place: refuse_security(broker, change) for place, change in enumerate(changes) if place not in told}
+    refused = {place: _refuse(broker, change) for place, change in enumerate(changes) if place not in told}
     here = {**told, **{place: (error.code, error.message) for place, error in refused.items() if error is not None}}
     others = [change for place, change in enumerate(changes) if place not in here]
     answers: Sequence[KafkaError | None]
