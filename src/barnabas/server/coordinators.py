@@ -132,9 +132,10 @@ class Coordinators:
             if each.topic not in self._by_topic or here in self._terms or partition is None or partition.is_offline:
                 continue
             if partition.is_leader:
-                if self._broker.member is not None:
-                    self._terms[here] = partition.leader_epoch
-                await self._load(*here)
+                term = None if self._broker.member is None else partition.leader_epoch
+                if term is not None:
+                    self._terms[here] = term
+                await self._load(*here, term)
 
     async def _load_topic(self, topic: str) -> None:
         """Of all its partitions it is known at once that they are here, though they are read one after the other."""
@@ -176,7 +177,7 @@ class Coordinators:
                 case ChangeReplica(topic, index, _, state) if topic in self._by_topic:
                     if self._leads(state) and (topic, index) not in self._terms:
                         self._terms[topic, index] = state.leader_epoch
-                        self._later(self._load(topic, index))
+                        self._later(self._load(topic, index, state.leader_epoch))
                 case ForgetTopics(names):
                     self._later(self.delete_topics(names))
                 case _:
@@ -197,7 +198,8 @@ class Coordinators:
         self.transactions.delete_topics(gone)
         await self.groups.delete_topics(gone)
 
-    async def _load(self, topic: str, index: int) -> None:
+    async def _load(self, topic: str, index: int, term: int | None = None) -> None:
+        """What fails ends this term, in a cluster, and not one that has begun meanwhile."""
         try:
             await self._by_topic[topic].load(index, lambda: self._all_committed(topic, index))
         except OSError as error:
@@ -205,7 +207,8 @@ class Coordinators:
             self._broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
         except KafkaError as error:
             logger.info("event=coordinator-not-loaded topic=%s partition=%d error=%r", topic, index, str(error))
-            self._terms.pop((topic, index), None)
+            if term is not None and self._terms.get((topic, index)) == term:
+                del self._terms[topic, index]
 
     async def _all_committed(self, topic: str, index: int) -> None:
         partition = self._broker.partitions.require(topic, index)

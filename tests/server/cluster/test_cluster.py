@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from barnabas.cli.cluster import describe_cluster
 from barnabas.cli.connection import Connection
 from barnabas.cluster.membership import creation
 from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.planning.instructions import ChangeReplica
 from barnabas.cluster.planning.partitions import MoveRequest
 from barnabas.cluster.planning.topics import NewTopic
-from barnabas.errors import ErrorCode, LogDirFailed
+from barnabas.errors import ErrorCode, KafkaError, LogDirFailed
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect
 from barnabas.protocol.messages import incremental_alter_configs as alter_configs
@@ -387,6 +389,43 @@ async def test_groups_are_where_their_partition_is_led_and_move_with_it(tmp_path
             lambda: all(len(s.isr) == 3 for s in cluster.controller.metadata.topics["__consumer_offsets"].partitions)
         )
         assert await fetched(cluster, second) == 42
+
+
+async def test_a_term_that_ends_while_it_is_loaded_does_not_end_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, count=1, offsets_topic_replication_factor="1", offsets_topic_num_partitions="1") as cluster:
+        broker = cluster.brokers[1]
+        coordinators, committed = broker.coordinators, asyncio.Event()
+        loads: list[asyncio.Future[None]] = []
+        told: list[str] = []
+        await broker.groups.prepare()
+        await cluster.until(lambda: broker.groups.shards)
+        state = broker.metadata.topics["__consumer_offsets"].partitions[0]
+
+        async def all_committed(*_: object) -> None:
+            told.append("is to be loaded")
+            if len(told) == 1:
+                await committed.wait()
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+        def lead(epoch: int) -> None:
+            term = replace(state, leader_epoch=epoch)
+            change = ChangeReplica("__consumer_offsets", 0, broker.metadata.topics["__consumer_offsets"].topic_id, term)
+            coordinators.resign([change])
+            coordinators.follow([change])
+
+        monkeypatch.setattr(coordinators, "_all_committed", all_committed)
+        monkeypatch.setattr(coordinators, "_later", lambda work: loads.append(asyncio.ensure_future(work)))
+        lead(state.leader_epoch + 1)
+        await cluster.until(lambda: len(told) == 1)
+        lead(state.leader_epoch + 2)
+        await cluster.until(lambda: broker.groups.shards)
+        shard = broker.groups.shards[0]
+        committed.set()
+        await asyncio.gather(*loads)
+        lead(state.leader_epoch + 2)  # as when the in-sync set changes
+        assert broker.groups.shards == {0: shard}
 
 
 async def until_committed(cluster: Cluster, broker_id: int) -> None:
