@@ -387,6 +387,17 @@ async def test_a_broken_invariant_stops_the_shard_only(world: World, monkeypatch
     assert len(world.groups.shards) == PARTITIONS - 1
 
 
+async def test_offsets_come_while_others_are_looked_at(world: World) -> None:
+    await world.commit(5)
+    found = world.groups.committed_offsets()
+    assert next(found) == (GROUP, "t", 0, 5)
+    shard = partition_of(GROUP, PARTITIONS)
+    neighbour = next(name for name in map(str, range(1_000)) if partition_of(name, PARTITIONS) == shard)
+    assert await world.commit(6, group_id=neighbour) == 0
+    assert list(found) == []
+    assert (neighbour, "t", 0, 6) in list(world.groups.committed_offsets())
+
+
 async def test_offsets_go_with_their_topics_and_are_counted(world: World) -> None:
     await world.commit(5)
     assert list(world.groups.committed_offsets()) == [(GROUP, "t", 0, 5)]

@@ -74,10 +74,10 @@ class Offsets:
         return self._by_group.keys()
 
     def all(self) -> Iterator[tuple[str, str, int, int]]:
-        """Group, topic, partition and offset of every commit."""
-        for group_id, topics in self._by_group.items():
-            for topic, offsets in topics.items():
-                for partition, value in offsets.items():
+        """Group, topic, partition and offset of every commit; others may come and go meanwhile."""
+        for group_id, topics in list(self._by_group.items()):
+            for topic, offsets in list(topics.items()):
+                for partition, value in list(offsets.items()):
                     yield group_id, topic, partition, value.offset
 
     # -- commit ---------------------------------------------------------------------------------------------------------

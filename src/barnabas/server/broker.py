@@ -59,7 +59,7 @@ from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.room import Room
-from barnabas.server.scraping import render
+from barnabas.server.scraping import render_in_turns
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls
@@ -424,8 +424,8 @@ class Broker:
 
     # --- operators' pages
 
-    def _metrics_page(self) -> tuple[int, bytes]:
-        return 200, render(self)
+    async def _metrics_page(self) -> tuple[int, list[bytes]]:
+        return 200, await render_in_turns(self)
 
     def _health_page(self) -> tuple[int, bytes]:
         return 200, b"ok\n"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from barnabas import limits
 
 logger = logging.getLogger(__name__)
-Page = Callable[[], tuple[int, bytes]]
+Answer = tuple[int, bytes | list[bytes]]  # a text, or its pieces where it is long
+Page = Callable[[], Answer | Awaitable[Answer]]
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 
@@ -20,7 +21,7 @@ class HttpEndpoint:
     """Serves pages by their path.
 
     Args:
-        pages: by path, a function that gives the status and the text.
+        pages: by path, a function that gives the status and the text, at once or in several turns of the loop.
     """
 
     def __init__(self, pages: dict[str, Page]) -> None:
@@ -49,14 +50,16 @@ class HttpEndpoint:
         try:
             async with asyncio.timeout(limits.HTTP_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, body = self._answer(head)
+                status, text = await self._answer(head)
+                pieces = [text] if isinstance(text, bytes) else text
                 content = "text/plain; version=0.0.4; charset=utf-8"
                 writer.write(
                     f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {content}\r\n"
-                    f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+                    f"Content-Length: {sum(map(len, pieces))}\r\nConnection: close\r\n\r\n".encode()
                 )
-                writer.write(body)
-                await writer.drain()
+                for piece in pieces:
+                    writer.write(piece)
+                    await writer.drain()
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -67,11 +70,14 @@ class HttpEndpoint:
         finally:
             self._open.discard(writer)
 
-    def _answer(self, head: bytes) -> tuple[int, bytes]:
+    async def _answer(self, head: bytes) -> Answer:
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3:
             return 400, b"not a request\n"
         if words[0] != b"GET":
             return 405, b"only GET\n"
         page = self._pages.get(words[1].split(b"?")[0].decode("latin-1"))
-        return (404, b"no such page\n") if page is None else page()
+        if page is None:
+            return 404, b"no such page\n"
+        answer = page()
+        return answer if isinstance(answer, tuple) else await answer

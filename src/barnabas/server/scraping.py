@@ -1,10 +1,14 @@
 """The page for Prometheus: names, types and help texts, put to what the broker counts when somebody asks.
 
 The Prometheus library is imported with the first scrape, since a broker without an endpoint should not pay for it.
+
+The page is made in turns of the loop, for a broker may have hundreds of thousands of partitions and offsets of groups. So its numbers are
+not all of one moment.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +16,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.server.cleaning import measures as cleaning
 from barnabas.server.quotas import measures as quotas
 from barnabas.server.replication import measures as replication
+from barnabas.server.series import Series, in_turns
 from barnabas.server.transactions import measures as transactions
 
 if TYPE_CHECKING:
@@ -200,26 +205,20 @@ def kind_of(name: str) -> str:
     return "counter" if name.endswith("_total") else "gauge"
 
 
-class BrokerCollector:
-    """Turns a broker's counters into Prometheus metrics when scraped."""
+def _measures(broker: Broker) -> Iterator[Metric | Series | None]:
+    """All metrics; None where a turn of the loop may end."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    def collect(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-
-        broker = self._broker
-        for measures, family in ((COUNTERS, CounterMetricFamily), (GAUGES, GaugeMetricFamily)):
-            for name, (text, read) in measures.items():
-                yield family(name, text, value=read(broker))
-        yield from replication.measures(broker, GaugeMetricFamily)
-        yield from cleaning.measures(broker, CounterMetricFamily, GaugeMetricFamily)
-        yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
-        yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
-        yield from _times(broker, HistogramMetricFamily)
-        yield from _partitions(broker, GaugeMetricFamily)
-        yield from _group_lag(broker, GaugeMetricFamily)
+    for measures, family in ((COUNTERS, CounterMetricFamily), (GAUGES, GaugeMetricFamily)):
+        for name, (text, read) in measures.items():
+            yield family(name, text, value=read(broker))
+    yield from replication.measures(broker, GaugeMetricFamily)
+    yield from cleaning.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+    yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+    yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+    yield from _times(broker, HistogramMetricFamily)
+    yield from _partitions(broker)
+    yield from _group_lag(broker)
 
 
 def _times(broker: Broker, family: Any) -> Iterator[Metric]:
@@ -234,32 +233,67 @@ def _times(broker: Broker, family: Any) -> Iterator[Metric]:
     yield from (latency, rounds)
 
 
-def _partitions(broker: Broker, family: Any) -> Iterator[Metric]:
+def _partitions(broker: Broker) -> Iterator[Series | None]:
     size, start, end = (
-        family(name, TEXTS[name], labels=LABELS[name])
+        Series(name, TEXTS[name], LABELS[name])
         for name in ("barnabas_log_size_bytes", "barnabas_log_start_offset", "barnabas_log_end_offset")
     )
-    for partition in broker.partitions:
+    for partition in in_turns(list(broker.partitions)):
+        if partition is None:
+            yield None
+            continue
         key = [partition.topic, str(partition.index)]
-        size.add_metric(key, partition.log.size_bytes)
-        start.add_metric(key, partition.log.log_start_offset)
-        end.add_metric(key, partition.log.log_end_offset)
+        size.add(key, partition.log.size_bytes)
+        start.add(key, partition.log.log_start_offset)
+        end.add(key, partition.log.log_end_offset)
     yield from (size, start, end)
 
 
-def _group_lag(broker: Broker, family: Any) -> Iterator[Metric]:
-    lag: Any = family("barnabas_group_lag", TEXTS["barnabas_group_lag"], labels=LABELS["barnabas_group_lag"])
-    for group, topic, index, offset in broker.groups.committed_offsets():
+def _group_lag(broker: Broker) -> Iterator[Series | None]:
+    lag = Series("barnabas_group_lag", TEXTS["barnabas_group_lag"], LABELS["barnabas_group_lag"])
+    for each in in_turns(broker.groups.committed_offsets()):
+        if each is None:
+            yield None
+            continue
+        group, topic, index, offset = each
         partition = broker.partitions.get(topic, index)
         if partition is not None:
-            lag.add_metric([group, topic, str(index)], max(partition.high_watermark - offset, 0))
+            lag.add([group, topic, str(index)], max(partition.high_watermark - offset, 0))
     yield lag
 
 
-def render(broker: Broker) -> bytes:
-    """The page, in Prometheus' text format."""
-    from prometheus_client import CollectorRegistry, generate_latest
+class _One:
+    """A metric as the library takes it."""
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(BrokerCollector(broker))
-    return generate_latest(registry)
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> list[Metric]:
+        return [self._metric]
+
+
+def pieces(broker: Broker) -> Iterator[bytes]:
+    """The page, in Prometheus' text format, piece by piece: after each others may have a turn of the loop."""
+    from prometheus_client import generate_latest
+
+    for each in _measures(broker):
+        if each is None:
+            yield b""
+        elif isinstance(each, Series):
+            yield from each.pieces()
+        else:
+            yield generate_latest(_One(each))
+
+
+def render(broker: Broker) -> bytes:
+    """The whole page at once."""
+    return b"".join(pieces(broker))
+
+
+async def render_in_turns(broker: Broker) -> list[bytes]:
+    """The page in pieces, made beside what else there is to do."""
+    made = []
+    for piece in pieces(broker):
+        made.append(piece)
+        await asyncio.sleep(0)
+    return made

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from barnabas.server.series import in_turns
+
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
@@ -26,15 +28,18 @@ NAMES = {
 }
 
 
-def measures(broker: Broker, gauge: Any) -> Iterator[Metric]:
-    """The metrics of `NAMES`."""
+def measures(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
+    """The metrics of `NAMES`, and None where a turn of the loop may end."""
     yield from _of_leaders(broker, gauge)
     yield from _of_the_cluster(broker, gauge)
 
 
-def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric]:
+def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
     leaders = under_replicated = under_minimum = at_minimum = max_lag = 0
-    for partition in broker.partitions:
+    for partition in in_turns(list(broker.partitions)):
+        if partition is None:
+            yield None
+            continue
         leaders += partition.is_leader
         followers = partition.followers
         if followers is None:
@@ -57,10 +62,13 @@ def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric]:
         yield gauge(name, NAMES[name], value=value)
 
 
-def _of_the_cluster(broker: Broker, gauge: Any) -> Iterator[Metric]:
+def _of_the_cluster(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
     image = broker.metadata
     leaderless = lost = moving = 0
-    for partition in broker.partitions:
+    for partition in in_turns(list(broker.partitions)):
+        if partition is None:
+            yield None
+            continue
         state = image.partition(partition.topic, partition.index)
         if state is not None:
             leaderless += state.leader < 0

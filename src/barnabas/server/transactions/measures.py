@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.coordination.transactions.transaction import State
+from barnabas.server.series import Series, in_turns
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -30,22 +31,24 @@ LABELS = {
 }
 
 
-def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric]:
-    """The metrics of `NAMES`."""
+def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric | Series | None]:
+    """The metrics of `NAMES`, and None where a turn of the loop may end."""
     now_ms = broker.clock.now_ms()
     yield from _coordinated(broker, counter, gauge, now_ms)
-    yield from _held_back(broker, gauge, now_ms)
+    yield from _held_back(broker, now_ms)
 
 
-def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Iterator[Metric]:
+def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Iterator[Metric | Series | None]:
     coordinator = broker.transactions
     known = opened = two_phase = ending = 0
     oldest_ms = now_ms
     for led in coordinator.shards:
         known += len(led.shard)
         ending += len(led.shard.markers)
-        for each in led.shard.transactions.values():
-            if each.state is State.ONGOING:
+        for each in in_turns(list(led.shard.transactions.values())):
+            if each is None:
+                yield None
+            elif each.state is State.ONGOING:
                 opened += 1
                 two_phase += each.is_of_two_phases
                 oldest_ms = min(oldest_ms, each.start_ms)
@@ -65,16 +68,19 @@ def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Itera
         yield gauge(name, NAMES[name], value=value)
 
 
-def _held_back(broker: Broker, gauge: Any, now_ms: int) -> Iterator[Metric]:
+def _held_back(broker: Broker, now_ms: int) -> Iterator[Metric | Series | None]:
     name, oldest = "barnabas_last_stable_offset_lag", "barnabas_oldest_open_transaction_seconds"
-    lag, ages = (gauge(each, NAMES[each], labels=LABELS[each]) for each in (name, oldest))
-    for partition in broker.partitions:
+    lag, ages = (Series(each, NAMES[each], LABELS[each]) for each in (name, oldest))
+    for partition in in_turns(list(broker.partitions)):
+        if partition is None:
+            yield None
+            continue
         if not partition.is_leader:
             continue
         key = [partition.topic, str(partition.index)]
-        lag.add_metric(key, partition.high_watermark - partition.last_stable_offset)
+        lag.add(key, partition.high_watermark - partition.last_stable_offset)
         first = partition.log.first_open_transaction()
         if first is not None:
             began_ms = first.transaction_first_timestamp if first.transaction_first_timestamp >= 0 else first.last_timestamp
-            ages.add_metric([*key, str(first.producer_id)], max(now_ms - began_ms, 0) / 1000)
+            ages.add([*key, str(first.producer_id)], max(now_ms - began_ms, 0) / 1000)
     yield from (lag, ages)
