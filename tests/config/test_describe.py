@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.describe import Layers, broker_entries, topic_entries
+from barnabas.config.describe import Layers, TopicEntries, broker_entries, topic_entries
 
 
 def layers(**settings: str) -> Layers:
@@ -33,3 +33,21 @@ def test_what_is_taken_from_another_key_has_no_value_of_its_own() -> None:
     assert told == {"advertised.listeners": None, "log.dirs": None, "listeners": "PLAINTEXT://127.0.0.1:9"}
     told = {entry.name: entry.value for entry in broker_entries(layers(log_dirs="/b,/a"), keys[1:2])}
     assert told == {"log.dirs": "/b,/a"}
+
+
+def test_topics_share_what_they_do_not_set() -> None:
+    over = layers(log_retention_ms="7000", log_segment_bytes="9000000")
+    together = TopicEntries(over)
+    settings = [
+        {},
+        {"retention.ms": "5"},
+        {"segment.bytes": "2000000"},
+        {"internal.segment.bytes": "1000"},
+        {"cleanup.policy": "compact", "retention.ms": "6"},
+        {},
+    ]
+    for of_topic in settings:
+        assert together.of(of_topic) == topic_entries(of_topic, over)
+        assert together.of(of_topic, ["retention.ms"]) == topic_entries(of_topic, over, ["retention.ms"])
+    first, last = together.of({}), together.of({"retention.ms": "5"})
+    assert [entry.name for entry, other in zip(first, last, strict=True) if entry is not other] == ["retention.ms"]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.definition import ConfigKey, Scope, text_of
-from barnabas.config.settings import topic_config
+from barnabas.config.settings import SMALL_SEGMENT, topic_config
 from barnabas.config.synonyms import BROKER_KEY_OF_TOPIC, broker_key_of_group, broker_synonyms
 from barnabas.config.topic import TopicConfig
 
@@ -76,10 +76,30 @@ class Layers:
         )
 
 
+class TopicEntries:
+    """The settings of topics on one broker. What a topic does not set itself is the same for all of them, and made once."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+        self._not_set: dict[str, ConfigEntry] = {}
+
+    def of(self, settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+        """Those of a topic; `keys` chooses, None or none of them means all."""
+        resolved = topic_config(settings, self._layers.config.topic_defaults)
+        return [self._entry(key, settings, resolved) for key in _chosen(definitions.TOPIC, keys, settings)]
+
+    def _entry(self, key: ConfigKey, settings: Mapping[str, str], resolved: TopicConfig) -> ConfigEntry:
+        if key.name in settings or SMALL_SEGMENT in settings:  # which stands for the size of segments
+            return _topic_entry(key, settings, self._layers, resolved)
+        entry = self._not_set.get(key.name)
+        if entry is None:
+            entry = self._not_set[key.name] = _topic_entry(key, settings, self._layers, resolved)
+        return entry
+
+
 def topic_entries(settings: Mapping[str, str], layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-    """The settings of a topic; `keys` chooses, None or none of them means all."""
-    resolved = topic_config(settings, layers.config.topic_defaults)
-    return [_topic_entry(key, settings, layers, resolved) for key in _chosen(definitions.TOPIC, keys, settings)]
+    """The settings of one topic."""
+    return TopicEntries(layers).of(settings, keys)
 
 
 def _topic_entry(key: ConfigKey, settings: Mapping[str, str], layers: Layers, resolved: TopicConfig) -> ConfigEntry:

@@ -17,6 +17,7 @@ from barnabas.config.definition import ConfigKey, Scope, Value
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
+SMALL_SEGMENT = "internal.segment.bytes"
 TOPIC_FIELDS = frozenset(field.name for field in fields(TopicConfig))
 LISTENER_ONLY = frozenset(
     {
@@ -59,7 +60,7 @@ def topic_config(settings: Mapping[str, str], defaults: TopicConfig) -> TopicCon
         if key is not None and key.attribute in TOPIC_FIELDS:
             value = key.read(text)
             changes[key.attribute] = frozenset(value) if isinstance(value, tuple) else value
-    small_segment = settings.get("internal.segment.bytes")
+    small_segment = settings.get(SMALL_SEGMENT)
     if small_segment is not None:
         changes["segment_bytes"] = int(small_segment)
     return replace(defaults, **changes)

@@ -93,6 +93,8 @@ BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # s
 HANDLERS.update(controller.BETWEEN_BROKERS)
 # From quotas, for who may send them; what is part of a log-in does not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
+# What has long answers, where they were made in several turns of the loop: nor is it to write them down in one.
+ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
@@ -270,7 +272,7 @@ class RequestDispatcher:
     ) -> None:
         try:
             response = await result
-            connection.complete(place, [encode_answer(response, header)])
+            connection.complete(place, [await self._encode_later(response, header)])
         except BarnabasError as error:
             logger.error("event=request-failed reason=%r", str(self._give_up(header, error)))
             connection.close()
@@ -280,6 +282,11 @@ class RequestDispatcher:
             )
             connection.close()
         self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
+
+    async def _encode_later(self, response: Message, header: RequestHeader) -> bytearray:
+        if header.api_key not in ENCODED_ASIDE:
+            return encode_answer(response, header)
+        return await self._broker.loop.run_in_executor(self._broker.io_threads, encode_answer, response, header)
 
     async def _pay_later(self, connection: Connection, budget: Budget, result: Awaitable[Message], started: int) -> Message:
         """The answer of a request that waits, with what it has cost."""

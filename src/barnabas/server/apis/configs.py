@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.cluster.planning.configs import THREADS, AlterOperation, Change, ResourceChange, check_threads, settings_after
@@ -10,11 +11,11 @@ from barnabas.cluster.planning.topics import check_name
 from barnabas.config.describe import (
     ConfigEntry,
     Source,
+    TopicEntries,
     all_brokers_entries,
     broker_entries,
     client_metrics_entries,
     group_entries,
-    topic_entries,
 )
 from barnabas.config.settings import check_broker
 from barnabas.errors import ErrorCode, KafkaError
@@ -24,6 +25,7 @@ from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
+    DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -47,33 +49,71 @@ MALFORMED = (
     "incompatible broker. See the broker logs for more details."
 )
 FIRST_LIST_VERSION_WITH_TYPES = 1
+RESOURCES_PER_TURN = 100  # of a request, for 10 us each
 Outcome = tuple[ErrorCode, str | None]
 Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigsRequest)
 
 
-def handle_describe_configs(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle_describe_configs(
+    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse | Awaitable[DescribeConfigsResponse]:
     """DescribeConfigs (api 32)."""
+    describing = _Describing(broker, request)
+    if len(request.resources) > RESOURCES_PER_TURN:
+        return _describe_in_turns(describing, request)
+    return DescribeConfigsResponse(results=[describing.result(resource) for resource in request.resources])
+
+
+async def _describe_in_turns(describing: _Describing, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     results = []
-    for resource in request.resources:
-        result = DescribeConfigsResult(
-            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
-        )
+    for count, resource in enumerate(request.resources):
+        results.append(describing.result(resource))
+        if count % RESOURCES_PER_TURN == RESOURCES_PER_TURN - 1:
+            await asyncio.sleep(0)
+    return DescribeConfigsResponse(results=results)
+
+
+class _Describing:
+    """What is made once for all resources of a request."""
+
+    def __init__(self, broker: Broker, request: DescribeConfigsRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._of_topics = TopicEntries(broker.controller.layers)
+        self._shown: dict[
+            int, tuple[ConfigEntry, DescribeConfigsResourceResult]
+        ] = {}  # by the entry, which many topics may share
+
+    def result(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        kind, name = resource.resource_type, resource.resource_name
+        result = DescribeConfigsResult(resource_type=kind, resource_name=name, error_message="")
         try:
-            entries = _describe(broker, resource.resource_type, resource.resource_name, resource.configuration_keys)
-            result.configs = [_shown(entry, request) for entry in entries]
+            if kind == ResourceType.TOPIC:
+                entries = self._topic(name, resource.configuration_keys)
+                result.configs = [self._result_of(entry) for entry in entries]
+            else:
+                entries = _describe(self._broker, kind, name, resource.configuration_keys)
+                result.configs = [_shown(entry, self._request) for entry in entries]
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message or ""
-        results.append(result)
-    return DescribeConfigsResponse(results=results)
+        return result
+
+    def _topic(self, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+        check_name(name)
+        metadata = self._broker.metadata
+        if metadata.topic(name) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return self._of_topics.of(metadata.topic_config(name), keys)
+
+    def _result_of(self, entry: ConfigEntry) -> DescribeConfigsResourceResult:
+        shown = self._shown.get(id(entry))
+        if shown is None:
+            shown = self._shown[id(entry)] = entry, _shown(entry, self._request)
+        return shown[1]
 
 
 def _describe(broker: Broker, kind: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
     metadata, controller = broker.metadata, broker.controller
-    if kind == ResourceType.TOPIC:
-        check_name(name)
-        if metadata.topic(name) is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return topic_entries(metadata.topic_config(name), controller.layers, keys)
     if kind == ResourceType.BROKER:
         if name == ALL_BROKERS:
             return all_brokers_entries(metadata.config(ResourceType.BROKER, name), keys)

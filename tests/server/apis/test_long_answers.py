@@ -1,0 +1,73 @@
+"""Answers about thousands of things are made in several turns of the loop, and say what they would say in one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.cluster.planning.topics import NewTopic
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from barnabas.protocol.values import ResourceType
+from barnabas.server.apis import configs
+from tests.cluster.harness import FakeBroker
+from tests.server.in_process import running
+
+
+async def turns_of(asked: Awaitable[Any]) -> tuple[Any, int]:
+    """What comes of it, and how many turns others had meanwhile."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.create_task(count())
+    try:
+        return await asked, turns
+    finally:
+        other.cancel()
+        with suppress(asyncio.CancelledError):
+            await other
+
+
+def describing(*names: str) -> DescribeConfigsRequest:
+    resources = [DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name) for name in names]
+    for resource in resources:
+        resource.configuration_keys = None
+    return DescribeConfigsRequest(resources=resources, include_synonyms=True)
+
+
+async def test_settings_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"t{number}" for number in range(9)]
+    async with FakeBroker() as broker:
+        await broker.controller.create_topics([NewTopic(name, 1, 1, configs=[("retention.ms", name[1:])]) for name in names])
+        at_once, turns = await turns_of(broker.ask(describing("none", *names), 4))
+        assert not turns
+        monkeypatch.setattr(configs, "RESOURCES_PER_TURN", 2)
+        in_turns, turns = await turns_of(broker.ask(describing("none", *names), 4))
+        assert turns >= len(names) // 2
+    assert repr(in_turns) == repr(at_once)
+    assert [{entry.name: entry.value for entry in result.configs}.get("retention.ms") for result in in_turns.results] == [
+        None,
+        *(name[1:] for name in names),
+    ]
+
+
+async def test_a_long_answer_is_written_down_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        at_once = await client.ask((32, 4), describing(*["t"] * 5), DescribeConfigsResponse)
+        monkeypatch.setattr(configs, "RESOURCES_PER_TURN", 2)
+        in_turns = await client.ask((32, 4), describing(*["t"] * 5), DescribeConfigsResponse)
+        assert repr(in_turns) == repr(at_once)
