@@ -16,8 +16,9 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.values import ResourceType
-from barnabas.server.apis import configs
+from barnabas.server.apis import configs, log_dirs
 from tests.cluster.harness import FakeBroker
 from tests.server.in_process import running
 
@@ -62,6 +63,20 @@ async def test_settings_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
         None,
         *(name[1:] for name in names),
     ]
+
+
+async def test_sizes_of_many_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_dirs, "PARTITIONS_PER_TURN", 2)
+    async with FakeBroker(directory=tmp_path) as broker:
+        await broker.controller.create_topics([NewTopic(f"t{number}", 3, 1) for number in range(3)])
+        for number, key in enumerate(broker.logs.logs):
+            broker.logs.logs[key] = broker.logs.logs[key]._replace(size_bytes=number)
+        answer, turns = await turns_of(broker.ask(DescribeLogDirsRequest(topics=None), 4))
+        assert turns >= 3
+        (result,) = answer.results
+        assert result.log_dir == str(tmp_path)
+        sizes = {(t.name, p.partition_index): p.partition_size for t in result.topics for p in t.partitions}
+        assert sizes == {key: log.size_bytes for key, log in broker.logs.logs.items()}
 
 
 async def test_a_long_answer_is_written_down_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
