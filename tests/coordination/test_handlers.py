@@ -34,6 +34,7 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.server.apis import groups, groups_admin
 from tests.coordination.support import Broker, Config, Context, ManualClock, MemoryLog, Topics
+from tests.turns import turns_of
 
 HANDLERS = {**groups.HANDLERS, **groups_admin.HANDLERS}
 VERSIONS = [(key, version) for key in sorted(HANDLERS) for version in range(APIS[key][2], APIS[key][3] + 1)]
@@ -119,6 +120,20 @@ def commit_of(name: str, broker: Broker, partitions: list[int], group_id: str = 
     return OffsetCommitRequest(
         group_id=group_id, topics=[OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=committed)]
     )
+
+
+@pytest.mark.parametrize("key", [DESCRIBE, DELETE])
+async def test_many_groups_take_several_turns_of_the_loop(broker: Broker, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+    names = [f"g{number}" for number in range(9)]
+    for name in names:
+        await ask(broker, COMMIT, 9, commit_of("t", broker, [0], name))
+    request = DescribeGroupsRequest(groups=names) if key == DESCRIBE else DeleteGroupsRequest(groups_names=names)
+    last = APIS[key][3]
+    monkeypatch.setattr(groups_admin, "GROUPS_PER_TURN", 2)
+    answer, turns = await turns_of(ask(broker, key, last, request))
+    assert [group.group_id for group in (answer.groups if key == DESCRIBE else answer.results)] == names
+    assert errors_of(answer) == {0}
+    assert turns >= 3
 
 
 # -- FindCoordinator ------------------------------------------------------------------------------------------------------

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,25 +17,7 @@ from barnabas.protocol.values import ResourceType
 from barnabas.server.apis import configs, log_dirs
 from tests.cluster.harness import FakeBroker
 from tests.server.in_process import running
-
-
-async def turns_of(asked: Awaitable[Any]) -> tuple[Any, int]:
-    """What comes of it, and how many turns others had meanwhile."""
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    other = asyncio.create_task(count())
-    try:
-        return await asked, turns
-    finally:
-        other.cancel()
-        with suppress(asyncio.CancelledError):
-            await other
+from tests.turns import turns_of
 
 
 def describing(*names: str) -> DescribeConfigsRequest:
