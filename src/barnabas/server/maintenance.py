@@ -14,7 +14,7 @@ from barnabas.server.logs.recovery import Unflushed, flushes_due
 from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
 from barnabas.server.timers import Timers
 from barnabas.storage.garbage import remove_all
-from barnabas.storage.log import MAX_SEGMENTS
+from barnabas.storage.log import MAX_SEGMENTS, Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,22 +102,27 @@ async def apply_retention(broker: Broker) -> None:
             shortened.append(partition)
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
-    if shortened and (await _prepare_removal(broker, shortened) or await _make_room(broker, shortened)):
-        for partition in shortened:
-            if not partition.closed:
-                _detach(broker, partition)
+    if not shortened:
+        return
+    written = await _prepare_removal(broker, shortened) or await _make_room(broker, shortened)
+    for count, partition in enumerate(shortened):
+        if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
+            await asyncio.sleep(0)
+        if not partition.closed and written.get(partition.log) == partition.log.start_mark:  # else the next time
+            _detach(broker, partition)
 
 
-async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> bool:
+async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+    """Write down where logs begin; the marks of what is written, none where the disk refuses it."""
     marks = {partition.log: partition.log.start_mark for partition in shortened}
     if not await broker.faults.guard(lambda: broker.logs.prepare_removal(marks)):
-        return False
+        return {}
     for log, mark in marks.items():
         log.start_written(mark)
-    return True
+    return marks
 
 
-async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> bool:
+async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
     """A full disk has no room even to write down where logs begin: remove single segments until it has.
 
     The oldest segment alone may go without that: a crash finds it or does not, and nothing is missing behind it either way.
@@ -128,9 +133,10 @@ async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> bool:
         _detach(broker, partition, most=1)
         garbage = partition.log.take_garbage()
         await broker.faults.guard(partial(remove_all, garbage))
-        if await _prepare_removal(broker, shortened):
-            return True
-    return False
+        written = await _prepare_removal(broker, shortened)
+        if written:
+            return written
+    return {}
 
 
 def _retain(broker: Broker, partition: Partition) -> bool:

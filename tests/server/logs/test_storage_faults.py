@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +19,7 @@ from barnabas.errors import ErrorCode, LogDirFailed, StorageError, StorageExhaus
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.values import ResourceType
+from barnabas.replication.partition import Partition
 from barnabas.server import maintenance
 from barnabas.server.broker import Broker
 from barnabas.server.logs.making import make_logs
@@ -86,6 +87,46 @@ async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
         assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
         assert await client.produce(b"b") == 0
         assert (await client.fetch(offset=9)) == (0, [b"b"])
+
+
+async def test_segments_are_let_go_in_turns_and_only_below_what_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running([tmp_path], log_retention_check_interval_ms="3600000") as client:
+        await client.create(8, retention_ms="3600000")
+        broker = client.broker
+        logs = [broker.partitions.require(TOPIC, index).log for index in range(8)]
+        for index in range(8):
+            assert await client.produce(b"old", index, time_ms=1_000) == 0
+        guard, detach = broker.faults.guard, maintenance._detach
+        turns: list[int] = []
+        turn = 0
+
+        async def guard_and_delete(write: Callable[[], None]) -> bool:
+            done = await guard(write)
+            assert await client.produce(b"new", 0, time_ms=broker.clock.now_ms()) == 0
+            logs[0].delete_records_before(2)  # after its start was written down
+            return done
+
+        def noted(broker: Broker, partition: Partition) -> None:
+            if turn not in turns:
+                broker.loop.call_soon(pass_on)
+            turns.append(turn)
+            detach(broker, partition)
+
+        def pass_on() -> None:
+            nonlocal turn
+            turn += 1
+
+        monkeypatch.setattr(broker.faults, "guard", guard_and_delete)
+        monkeypatch.setattr(maintenance, "_detach", noted)
+        monkeypatch.setattr(maintenance, "LOGS_PER_TURN", 2)
+        await maintenance.apply_retention(broker)
+        assert [log.first_offset for log in logs] == [0, *[1] * 7]
+        assert len(set(turns)) >= 4
+        monkeypatch.undo()
+        await maintenance.apply_retention(broker)
+        assert logs[0].first_offset > 0
 
 
 async def test_a_full_directory_keeps_no_other_s_records_from_being_deleted(tmp_path: Path) -> None:
