@@ -88,6 +88,7 @@ class FakeBroker:
         self.logs = FakeLogs(directory)
         self.moves = FakeMoves()
         self.partitions = Partitions()
+        self.all_topics = metadata.AllTopics()
         self.member = None
         self.client_quotas = None
         self.instructions: list[Instruction] = []

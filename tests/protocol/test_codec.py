@@ -24,9 +24,15 @@ from kio.static.constants import EntityType
 from barnabas.errors import MalformedMessage
 from barnabas.limits import MAX_STRING_BYTES
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.message import ZERO_UUID, Message, WrittenOnce
 from barnabas.protocol.messages import APIS
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 CASES = [
     (module, kind, version)
@@ -151,3 +157,17 @@ def test_a_string_is_no_longer_where_its_length_is_a_varint(size: int) -> None:
         return
     with pytest.raises(MalformedMessage, match=f"name has {size} bytes, and a string has {MAX_STRING_BYTES} at most"):
         decode(MetadataRequest, 9, data)
+
+
+@pytest.mark.parametrize("version", range(MetadataResponse.FIRST_VERSION, MetadataResponse.LAST_VERSION + 1))
+def test_what_is_written_once_has_the_same_bytes_each_time(version: int) -> None:
+    topics = [
+        MetadataResponseTopic(name=f"t{number}", partitions=[MetadataResponsePartition(partition_index=i) for i in range(number)])
+        for number in range(3)
+    ]
+    kept = WrittenOnce(topics)
+    wanted = encode(MetadataResponse(topics=topics), version)
+    for _ in range(2):
+        assert encode(MetadataResponse(topics=kept), version) == wanted
+    assert list(kept.written) == [version]
+    assert MetadataResponse(topics=kept) == MetadataResponse(topics=topics)

@@ -23,7 +23,7 @@ from uuid import UUID
 from barnabas import limits
 from barnabas.errors import MalformedMessage
 from barnabas.limits import MAX_STRING_BYTES
-from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
+from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message, WrittenOnce
 
 M = TypeVar("M", bound=Message)
 Reader = Callable[[memoryview, int], tuple[M, int]]
@@ -219,6 +219,17 @@ def _pack_array(code: str, items: Any) -> bytes:
     return struct.pack(f">{len(items)}{code}", *items)
 
 
+def _write_once(items: WrittenOnce, version: int, write: Writer[Any], out: bytearray) -> None:
+    data = items.written.get(version)
+    if data is not None:
+        out += data
+        return
+    start = len(out)
+    for item in items:
+        write(item, out)
+    items.written[version] = bytes(out[start:])
+
+
 def _fields_in(cls: type[Message], version: int) -> tuple[list[FieldSpec], list[FieldSpec]]:
     fields = [f for f in cls.FIELDS if f[3] <= version <= f[4]]
     return [f for f in fields if f[7] is None], [f for f in fields if f[7] is not None]
@@ -354,6 +365,7 @@ class _WriterSource(_Source):
         self.names.update(
             varint=write_varint, tags=_write_tagged_fields, null=_null, short=struct.Struct(">h").pack,
             long=struct.Struct(">i").pack, pack_array=_pack_array, zero=ZERO_UUID,
+            once=WrittenOnce, write_once=_write_once,
         )  # fmt: skip
         for run in self.runs():
             if run[0][1] in FIXED and not run[0][2]:
@@ -410,10 +422,13 @@ class _WriterSource(_Source):
         if wire_type in FIXED:
             self.add(f"    out += pack_array({FIXED[wire_type][0]!r}, x)")
             return
-        self.add("    for i in x:")
         if wire_type == "struct":
-            self.add(f"        {self.bind('item', writer_of(field[8], self.version))}(i, out)")
-        elif wire_type == "uuid":
+            item = self.bind("item", writer_of(field[8], self.version))
+            self.add("    if type(x) is once:", f"        write_once(x, {self.version}, {item}, out)")
+            self.add("    else:", "        for i in x:", f"            {item}(i, out)")
+            return
+        self.add("    for i in x:")
+        if wire_type == "uuid":
             self.add("        out += i.bytes")
         else:
             self.write_bytes("        ", "i", wire_type)

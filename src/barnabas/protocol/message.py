@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -35,6 +36,16 @@ class Message:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+class WrittenOnce(list[Any]):
+    """Structs in an array of many messages: once written they are kept as bytes, by version. Neither it nor they may change."""
+
+    __slots__ = ("written",)
+
+    def __init__(self, items: Iterable[Message]) -> None:
+        super().__init__(items)
+        self.written: dict[int, bytes] = {}
 
 
 def _comparable(value: object) -> object:

@@ -27,6 +27,7 @@ from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError, LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
+from barnabas.server.apis.metadata import AllTopics
 from barnabas.server.authentication.doors import Doors
 from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
@@ -124,6 +125,7 @@ class Broker:
         self.client_quotas: ClientQuotas | None = None  # while there are any
         self.quotas = ClientQuotas(self)
         self.connection_rates = ConnectionRates(self)
+        self.all_topics = AllTopics()
         self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member

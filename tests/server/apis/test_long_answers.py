@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.cluster.metadata.image import Topic
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -13,8 +15,9 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponseTopic
 from barnabas.protocol.values import ResourceType
-from barnabas.server.apis import configs, log_dirs
+from barnabas.server.apis import configs, log_dirs, metadata
 from tests.cluster.harness import FakeBroker
 from tests.server.in_process import running
 from tests.turns import turns_of
@@ -64,3 +67,35 @@ async def test_a_long_answer_is_written_down_aside(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(configs, "RESOURCES_PER_TURN", 2)
         in_turns = await client.ask((32, 4), describing(*["t"] * 5), DescribeConfigsResponse)
         assert repr(in_turns) == repr(at_once)
+
+
+async def test_all_topics_are_described_once_for_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    described: list[str] = []
+    describe = metadata._describe
+
+    def noted(broker: Any, topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+        described.append(topic.name)
+        return describe(broker, topic, request)
+
+    async def named(*, operations: bool = False, version: int = 8) -> dict[str, int]:
+        """How many partitions each topic has."""
+        request = MetadataRequest(topics=None, include_topic_authorized_operations=operations)
+        answer = await broker.ask(request, version)
+        return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+    monkeypatch.setattr(metadata, "_describe", noted)
+    async with FakeBroker() as broker:
+        await broker.controller.create_topics([NewTopic("a", 2, 1), NewTopic("b", 1, 1)])
+        assert [await named(), await named(), await named(version=5)] == [{"a": 2, "b": 1}] * 3
+        assert described == ["a", "b"]
+        await broker.controller.create_topics([NewTopic("c", 3, 1)])
+        assert [await named(), await named()] == [{"a": 2, "b": 1, "c": 3}] * 2
+        assert described[2:] == ["a", "b", "c"]
+        assert await named(operations=True) == {"a": 2, "b": 1, "c": 3}
+        assert described[5:] == ["a", "b", "c"], "their answer differs"
+        monkeypatch.setattr(metadata, "may_lead", lambda *_: False)
+        await named()
+        assert described[8:] == ["a", "b", "c"], "it has stood down meanwhile"
+        monkeypatch.setattr(broker.partitions, "offline_count", 1)
+        await named()
+        assert described[11:] == ["a", "b", "c"], "which of them is offline changes by itself"

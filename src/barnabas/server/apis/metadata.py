@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.planning.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.message import ZERO_UUID, WrittenOnce
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -46,14 +46,32 @@ def handle_metadata(
         if refused is not None:
             return _refuse(topics, refused)
     if topics is None or (context.api_version == 0 and not topics):
-        return _respond(
-            broker, context, request, [_describe(broker, topic, request) for topic in broker.metadata.topics.values()]
-        )
+        return _respond(broker, context, request, broker.all_topics.of(broker, request))
     missing = _missing(broker.metadata, topics)
     may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     if missing and may_create and broker.config.auto_create_topics_enable:
         return _create_and_respond(broker, context, request, topics, missing)
     return _respond(broker, context, request, _look_up_all(broker, topics, request, {}))
+
+
+class AllTopics:
+    """The topics that a broker's answers to who asks for all of them have. Consumers that subscribe by a pattern ask so, and all at once
+    where they come back: the topics are described, and written down, once for an image of the metadata."""
+
+    def __init__(self) -> None:
+        self._made_for: tuple[MetadataImage, bool] | None = None
+        self._made = WrittenOnce(())
+
+    def of(self, broker: Broker, request: MetadataRequest) -> list[MetadataResponseTopic]:
+        image = broker.metadata
+        differs = request.include_topic_authorized_operations
+        if differs or broker.partitions.offline_count:  # disks fail without a change of the image
+            return [_describe(broker, topic, request) for topic in image.topics.values()]
+        leads = may_lead(broker, broker.config.broker_id)
+        if self._made_for is None or self._made_for[0] is not image or self._made_for[1] != leads:
+            self._made = WrittenOnce(_describe(broker, topic, request) for topic in image.topics.values())
+            self._made_for = image, leads
+        return self._made
 
 
 async def _create_and_respond(
