@@ -52,6 +52,7 @@ def naive(segments: list[Seen], end: int, start: int, config: TopicConfig, now_m
     deleted=st.floats(0, 1),
     broker_time=st.booleans(),
     reopened=st.booleans(),
+    apart=st.booleans(),
 )
 @settings(max_examples=300, deadline=None)
 def test_against_the_rule(
@@ -62,6 +63,7 @@ def test_against_the_rule(
     deleted: float,
     broker_time: bool,
     reopened: bool,
+    apart: bool,
 ) -> None:
     config = TopicConfig(
         segment_bytes=300,
@@ -94,6 +96,10 @@ def test_against_the_rule(
         wanted = naive(seen, end, start, config, NOW)
         before = read_all(log)
 
+        look = log.unknown_ages(NOW) if apart else None
+        if look is not None:
+            look.run()
+            look.note()
         retain(log)
 
         assert (log.log_start_offset, log.log_end_offset) == (wanted, end)

@@ -91,14 +91,23 @@ class Times(RuleBasedStateMachine):
     def present(self) -> list[Record]:
         return [record for record in self.records if record.offset >= self.start]
 
-    @rule(time=TIMES)
-    def find_time(self, time: int) -> None:
+    @rule(time=TIMES, is_apart=st.booleans())
+    def find_time(self, time: int, is_apart: bool) -> None:
+        """By the log's own segments, or first of the sealed ones as a thread does."""
         wanted = next((record for record in self.present if record.timestamp >= time), None)
-        found = self.log.offset_for_timestamp(time)
+        search = self.log.sealed_search(time) if is_apart else None
+        if search is not None:
+            search.run()
+            search.note()
+        found = self.log.offset_for_timestamp(time, search)
         assert (found and (found.timestamp, found.offset)) == (wanted and (wanted.timestamp, wanted.offset))
 
-    @rule()
-    def find_newest(self) -> None:
+    @rule(is_apart=st.booleans())
+    def find_newest(self, is_apart: bool) -> None:
+        look = self.log.unknown_times() if is_apart else None
+        if look is not None:
+            look.run()
+            look.note()
         newest = max(self.present, key=lambda record: (record.timestamp, -record.offset), default=None)
         found = self.log.offset_of_max_timestamp()
         assert (found and (found.timestamp, found.offset)) == (newest and (newest.timestamp, newest.offset))

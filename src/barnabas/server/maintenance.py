@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
+    from barnabas.storage.segment_times import TimesLook
 
 logger = logging.getLogger(__name__)
 IDLE_CHECK_MS = 1_000
@@ -97,11 +98,12 @@ async def flush(broker: Broker) -> None:
 async def apply_retention(broker: Broker) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
     shortened = []
-    for count, partition in enumerate(list(broker.partitions)):
-        if not partition.closed and _retain(broker, partition):
-            shortened.append(partition)
-        if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
-            await asyncio.sleep(0)
+    partitions = list(broker.partitions)
+    for start in range(0, len(partitions), LOGS_PER_TURN):
+        some = partitions[start : start + LOGS_PER_TURN]
+        await _find_ages(broker, some)
+        shortened += [partition for partition in some if not partition.closed and _retain(broker, partition)]
+        await asyncio.sleep(0)
     if not shortened:
         return
     written = await _prepare_removal(broker, shortened) or await _make_room(broker, shortened)
@@ -110,6 +112,21 @@ async def apply_retention(broker: Broker) -> None:
             await asyncio.sleep(0)
         if not partition.closed and written.get(partition.log) == partition.log.start_mark:  # else the next time
             _detach(broker, partition)
+
+
+async def _find_ages(broker: Broker, partitions: Sequence[Partition]) -> None:
+    """See to it that the loop need not wait for the disk to know how old segments are: nobody has asked for them since the start."""
+    now_ms = broker.clock.now_ms()
+    looks = [look for each in partitions if not each.closed and (look := each.log.unknown_ages(now_ms)) is not None]
+    if looks:
+        await broker.loop.run_in_executor(broker.io_threads, _run_looks, looks)
+        for look in looks:
+            look.note()
+
+
+def _run_looks(looks: Sequence[TimesLook]) -> None:
+    for look in looks:
+        look.run()
 
 
 async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:

@@ -8,11 +8,15 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import NamedTuple
 
+from barnabas.errors import KafkaError
 from barnabas.protocol.records.record import iterate_records
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
+from barnabas.storage.segment_times import UNKNOWABLE, SegmentTimes, opened_apart, times_of
+from barnabas.storage.segments import Segments
 
 
 class TimestampedOffset(NamedTuple):
@@ -28,12 +32,78 @@ def first_at_or_after(segments: Collection[Segment], timestamp_ms: int, log_star
     for segment in segments:
         if segment.max_timestamp < timestamp_ms or segment.next_offset <= log_start_offset:
             continue
-        for position, header in segment.walk(segment.find_time(timestamp_ms)):
-            if header.max_timestamp < timestamp_ms or header.last_offset < log_start_offset:
-                continue
-            for record in iterate_records(segment.read_batch(position, header)):
-                if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:
-                    return TimestampedOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        found = _first_in(segment, timestamp_ms, log_start_offset)
+        if found is not None:
+            return found
+    return None
+
+
+def _first_in(segment: Segment, timestamp_ms: int, log_start_offset: int) -> TimestampedOffset | None:
+    for position, header in segment.walk(segment.find_time(timestamp_ms)):
+        if header.max_timestamp < timestamp_ms or header.last_offset < log_start_offset:
+            continue
+        for record in iterate_records(segment.read_batch(position, header)):
+            if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:
+                return TimestampedOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None
+
+
+class SealedSearch:
+    """A look for a time in sealed segments, made in a thread: one may have to ask thousands of files which times they hold.
+
+    Args:
+        segments: neighbours; of those before them no record is as late.
+        log_start_offset: records below it do not count.
+    """
+
+    def __init__(self, segments: Sequence[Segment], timestamp_ms: int, log_start_offset: int) -> None:
+        self._segments = segments
+        self._timestamp_ms = timestamp_ms
+        self._log_start_offset = log_start_offset
+        self._times: list[SegmentTimes] = []
+        self._is_done = False
+        self.found: TimestampedOffset | None = None
+
+    def run(self) -> None:
+        """Look; blocks."""
+        try:
+            for segment in self._segments:
+                if segment.knows("max_timestamp") and segment.max_timestamp < self._timestamp_ms:
+                    continue
+                with opened_apart(segment) as apart:
+                    times = times_of(segment, apart)
+                    self._times.append(times)
+                    if times.max_timestamp >= self._timestamp_ms:
+                        self.found = _first_in(apart, self._timestamp_ms, self._log_start_offset)
+                if self.found is not None:
+                    break
+            self._is_done = True
+        except (*UNKNOWABLE, KafkaError):  # records that cannot be read
+            return
+
+    def note(self) -> None:
+        """Have the segments know which times they hold; on the loop."""
+        for times in self._times:
+            times.note()
+
+    def holds(self, segments: Segments, log_start_offset: int) -> bool:
+        """Whether it has come to an end, and the log is as it was as far as that was looked at."""
+        first = segments.index_of(self._segments[0].base_offset)
+        here = [] if first < 0 else list(islice(segments, first, first + len(self._segments)))
+        are_sealed = self._segments[-1] is not segments.active
+        return self._is_done and are_sealed and log_start_offset == self._log_start_offset and here == self._segments
+
+    def behind(self, segments: Segments) -> list[Segment]:
+        """The segments of the log behind those that were looked at."""
+        return segments.starting_at(self._segments[-1].next_offset)
+
+
+def sealed_search(segments: Segments, timestamp_ms: int, log_start_offset: int) -> SealedSearch | None:
+    """A look for a time in the sealed segments; None where it is known that they hold none as late."""
+    sealed = segments.starting_at(log_start_offset)[:-1]
+    for slot, segment in enumerate(sealed):
+        if not segment.knows("max_timestamp") or segment.max_timestamp >= timestamp_ms:
+            return SealedSearch(sealed[slot:], timestamp_ms, log_start_offset)
     return None
 
 

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from barnabas.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from barnabas.replication.partition import Partition
 from barnabas.server.apis.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, handle_list_offsets
 from tests.replication.test_leading import FakeCluster, State, fetch
@@ -20,11 +25,17 @@ EPOCH_WRITTEN_IN, EPOCH_LED = 3, 5
 
 def listed(partition: Partition, timestamp: int, version: int = 9) -> tuple[int, int, int]:
     """Error code, offset and leader epoch."""
-    broker: Any = SimpleNamespace(partitions=SimpleNamespace(require_leader=lambda topic, index: partition))
+
+    def find(topic: str, index: int) -> Partition:
+        return partition
+
+    broker: Any = SimpleNamespace(partitions=SimpleNamespace(require_leader=find, get=find))
     context: Any = SimpleNamespace(api_version=version)
     wanted = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="topic", partitions=[wanted])])
-    (found,) = handle_list_offsets(broker, context, request).topics[0].partitions
+    answer = handle_list_offsets(broker, context, request)
+    assert isinstance(answer, ListOffsetsResponse)
+    (found,) = answer.topics[0].partitions
     return found.error_code, found.offset, found.leader_epoch
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.planning.topics import check_name
@@ -39,6 +40,8 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
 from barnabas.server.logs.damage import refuse_read
+from barnabas.storage.segment_times import TimesLook
+from barnabas.storage.time_search import SealedSearch
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -53,11 +56,48 @@ UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
 CONSUMER, DEBUGGER = -1, -2  # who calls itself so is no broker; a debugger may ask a follower
 FIRST_NOT_AVAILABLE_VERSION = 5  # KIP-207
 HIGH_WATERMARK = -1  # as the offset of DeleteRecords
+Looks = dict[tuple[str, int, int], TimesLook | SealedSearch]
 Position = tuple[int, int, int]  # timestamp, offset, leader epoch
 NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
 
 
-def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle_list_offsets(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    looks = _looks(broker, request)
+    return _look_first(broker, context, request, looks) if looks else _list_offsets(broker, context, request, looks)
+
+
+def _looks(broker: Broker, request: ListOffsetsRequest) -> Looks:
+    """What of the times that are asked for is to be looked for in a thread, by topic, partition and time."""
+    looks: Looks = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            if wanted.timestamp < 0 and wanted.timestamp != MAX_TIMESTAMP:
+                continue
+            partition = broker.partitions.get(topic.name, wanted.partition_index)
+            if partition is None or partition.closed or partition.is_offline:
+                continue
+            log, timestamp = partition.log, wanted.timestamp
+            look = log.unknown_times() if timestamp == MAX_TIMESTAMP else log.sealed_search(timestamp)
+            if look is not None:
+                looks[topic.name, wanted.partition_index, timestamp] = look
+    return looks
+
+
+async def _look_first(broker: Broker, context: RequestContext, request: ListOffsetsRequest, looks: Looks) -> ListOffsetsResponse:
+    await broker.loop.run_in_executor(broker.reading_threads, _run, list(looks.values()))
+    for look in looks.values():
+        look.note()
+    return _list_offsets(broker, context, request, looks)
+
+
+def _run(looks: Sequence[TimesLook | SealedSearch]) -> None:
+    for look in looks:
+        look.run()
+
+
+def _list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest, looks: Looks) -> ListOffsetsResponse:
     topics = []
     for topic in request.topics:
         times = Counter(p.partition_index for p in topic.partitions)
@@ -66,7 +106,7 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
             try:
                 if times[wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request)
+                timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request, looks)
                 answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
@@ -79,7 +119,9 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
     return ListOffsetsResponse(topics=topics)
 
 
-def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest) -> Position:
+def _list_offset(
+    broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, looks: Looks
+) -> Position:
     find = broker.partitions.require if request.replica_id == DEBUGGER else broker.partitions.require_leader
     partition = find(topic, wanted.partition_index)
     partition.check_leader_epoch(wanted.current_leader_epoch)
@@ -104,9 +146,11 @@ def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPa
         return UNKNOWN_TIMESTAMP, start, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE  # nothing is tiered
-    found = (
-        partition.log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else partition.log.offset_for_timestamp(timestamp)
-    )
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.log.offset_of_max_timestamp()
+    else:
+        look = looks.get((topic, wanted.partition_index, timestamp))
+        found = partition.log.offset_for_timestamp(timestamp, look if isinstance(look, SealedSearch) else None)
     if found is not None and found[1] < end:
         return found
     if not knows_end:

@@ -20,7 +20,9 @@ from barnabas.storage.producer_state import (
     ProducerEntry,
 )
 from barnabas.storage.reading import FileRegion, read_region
-from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
+from barnabas.storage.retention import unknown_ages
+from barnabas.storage.segment_times import TimesLook
+from barnabas.storage.time_search import SealedSearch, TimestampedOffset, first_at_or_after, newest, sealed_search
 from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
 
 
@@ -70,9 +72,24 @@ class ReadableLog(LogState):
             return damage
         return damage._replace(next_offset=self._segments.starting_at(damage.first_offset)[0].next_offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+    def unknown_ages(self, now_ms: int) -> TimesLook | None:
+        """What retention would have to ask the disk for, to be run in a thread and noted; None if nothing."""
+        return unknown_ages(self._segments, self.config, self.log_start_offset, now_ms)
+
+    def sealed_search(self, timestamp_ms: int) -> SealedSearch | None:
+        """What `offset_for_timestamp` would ask of sealed segments, to be run in a thread, noted, and given to it; None if nothing."""
+        return sealed_search(self._segments, timestamp_ms, self.log_start_offset)
+
+    def unknown_times(self) -> TimesLook | None:
+        """What `offset_of_max_timestamp` would have to ask the disk for, to be run in a thread and noted; None if nothing."""
+        unknown = [segment for segment in self._segments.sealed if not segment.knows("max_timestamp")]
+        return TimesLook(unknown, None, lambda _: False) if unknown else None
+
+    def offset_for_timestamp(self, timestamp_ms: int, searched: SealedSearch | None = None) -> TimestampedOffset | None:
         """The first record at or after a time; None if there is none."""
-        return first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        if searched is None or not searched.holds(self._segments, self.log_start_offset):
+            return first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        return searched.found or first_at_or_after(searched.behind(self._segments), timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """The first record that has the largest time in the log; None in an empty log."""

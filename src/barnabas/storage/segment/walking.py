@@ -38,6 +38,14 @@ class WalkedSegment(SegmentFile):
             find_out(self)
             return object.__getattribute__(self, name)
 
+    def knows(self, name: str) -> bool:
+        """Whether a field that is found out late is there already."""
+        try:
+            object.__getattribute__(self, name)
+        except AttributeError:
+            return False
+        return True
+
     def batch_size(self, position: int) -> int:
         """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
         data = self.files.pread(self.fileno, LENGTH_OVERHEAD, position)

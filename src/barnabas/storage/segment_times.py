@@ -1,0 +1,107 @@
+"""The times of segments of which nobody has asked for them yet: found out in a thread, and noted on the loop.
+
+Of a sealed segment that takes four opens and reads of its index files, so a broker that looks at the oldest segment of each of its logs for
+the first time, or for a time in a log of thousands, would keep its loop waiting for the disk.
+
+Rules
+  1. The thread works on segments of its own: those of the log may be closed, moved, cut or compacted meanwhile.
+  2. What it could not find out stays unknown. Whoever needs it on the loop meets what is wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from barnabas.errors import CorruptLog
+from barnabas.storage.segment import Segment
+
+UNKNOWABLE = (CorruptLog, OSError, struct.error)  # files that are damaged, or are renamed while they are looked at
+
+
+class SegmentTimes(NamedTuple):
+    """What a sealed segment's `max_timestamp`, `offset_of_max_timestamp` and `written_ms` are."""
+
+    segment: Segment
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    written_ms: int
+
+    @property
+    def newest_ms(self) -> int:
+        """As `Segment.newest_ms`."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.written_ms
+
+    def note(self) -> None:
+        """Have the segment know it."""
+        segment = self.segment
+        if not segment.knows("max_timestamp"):
+            segment.max_timestamp, segment.offset_of_max_timestamp = self.max_timestamp, self.offset_of_max_timestamp
+        if not segment.knows("written_ms"):
+            segment.written_ms = self.written_ms
+
+
+def knows_age(segment: Segment) -> bool:
+    """Whether `newest_ms` of a segment takes no look at the disk."""
+    return segment.knows("max_timestamp") and (segment.max_timestamp >= 0 or segment.knows("written_ms"))
+
+
+@contextmanager
+def opened_apart(segment: Segment) -> Iterator[Segment]:
+    """The same files, by another segment than the log's."""
+    apart = Segment.existing(segment.files, segment.directory, segment.base_offset, segment.created_ms, segment.name_suffix)
+    apart.next_offset = segment.next_offset
+    try:
+        yield apart
+    finally:
+        apart.close()
+
+
+def times_of(segment: Segment, apart: Segment) -> SegmentTimes:
+    """Blocks. Raises: see UNKNOWABLE."""
+    return SegmentTimes(segment, apart.max_timestamp, apart.offset_of_max_timestamp, apart.written_ms)
+
+
+class TimesLook:
+    """A look at the times of some segments.
+
+    Args:
+        sealed: looked at in this order, but for those that are known.
+        active: whose first batch's time is looked for, if there is one.
+        is_last: those behind the segment of which this is true need no look.
+    """
+
+    def __init__(self, sealed: Sequence[Segment], active: Segment | None, is_last: Callable[[SegmentTimes], bool]) -> None:
+        self._sealed = sealed
+        self._active = active
+        self._is_last = is_last
+        self._found: list[SegmentTimes] = []
+        self._first_timestamp: int | None = None
+        self._cuts = 0 if active is None else active.trust.cuts
+
+    def run(self) -> None:
+        """Look; blocks."""
+        try:
+            if self._active is not None:
+                with opened_apart(self._active) as apart:
+                    self._first_timestamp = apart.load_first_timestamp()
+            for segment in self._sealed:
+                if knows_age(segment):
+                    continue
+                with opened_apart(segment) as apart:
+                    times = times_of(segment, apart)
+                self._found.append(times)
+                if self._is_last(times):
+                    return
+        except UNKNOWABLE:
+            return
+
+    def note(self) -> None:
+        """Have the segments know what was found; on the loop."""
+        for times in self._found:
+            times.note()
+        active = self._active
+        if active is not None and active.first_timestamp is None and active.trust.cuts == self._cuts:
+            active.first_timestamp = self._first_timestamp
