@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -28,9 +34,9 @@ from tests.waiting import until
 GROUPS = [f"group-{number}" for number in range(12)]
 
 
-async def commit(client: Client, group: str, offset: int) -> int:
+async def commit(client: Client, group: str, offset: int, name: str = TOPIC) -> int:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
+    topic = OffsetCommitRequestTopic(name=name, partitions=[partition])
     request = OffsetCommitRequest(group_id=group, topics=[topic])
     answer = await client.ask((8, 8), request, OffsetCommitResponse)
     return int(answer.topics[0].partitions[0].error_code)
@@ -73,7 +79,9 @@ async def test_what_is_read_in_no_time_is_there_for_the_first_client(tmp_path: P
         assert await committed(client, GROUPS[0]) == (0, 7)
 
 
-async def test_a_broker_that_still_reads_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_still_reads_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async with running([tmp_path]) as client:
         await client.create()
         assert await commit(client, GROUPS[0], 7) == 0
@@ -85,5 +93,32 @@ async def test_a_broker_that_still_reads_stops(tmp_path: Path, monkeypatch: pyte
         patch.setattr(Coordinators, "_all_committed", waits)
         async with running([tmp_path]) as client:
             assert await committed(client, GROUPS[0]) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
     async with running([tmp_path]) as client:
         assert await committed(client, GROUPS[0]) == (0, 7)
+
+
+async def test_commands_do_not_wait_and_a_topic_deleted_meanwhile_leaves_no_offsets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        await client.create(name="other")
+        for name in (TOPIC, "other"):
+            assert await commit(client, GROUPS[0], 7, name) == 0
+    may_read = asyncio.Event()
+
+    async def waits(*_: object) -> None:
+        await may_read.wait()
+
+    monkeypatch.setattr(Coordinators, "_all_committed", waits)
+    async with running([tmp_path]) as client:
+        await client.delete("other")
+        grown = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=OFFSETS_TOPIC, count=2, assignments=None)], timeout_ms=10_000
+        )
+        answer = await client.ask((37, 1), grown, CreatePartitionsResponse)
+        assert [each.error_code for each in answer.results] == [0]
+        may_read.set()
+        await until(lambda: len(client.broker.groups.shards) == 2)
+        assert list(client.broker.groups.committed_offsets()) == [(GROUPS[0], TOPIC, 0, 7)]

@@ -6,12 +6,12 @@ It finds the shard of `__consumer_offsets` that a group belongs to and has it an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from functools import partial
 
 from barnabas.clock import Clock
-from barnabas.coordination.led import Phase, shielded
+from barnabas.coordination.led import Led, Phase, shielded
 from barnabas.coordination.outcome import Caller, GroupConfig
 from barnabas.coordination.seams import CoordinatorLog, EndMarker
 from barnabas.coordination.shard import GroupShard
@@ -42,13 +42,17 @@ class GroupCoordinator:
         self._shards: Shards[GroupShard] = Shards(
             "group", log_, clock, lambda _, now: GroupShard(config, now), config.offsets_commit_timeout_ms, prepare
         )
+        self._gone: dict[int, set[str]] = {}  # topics that were deleted while a partition was loading
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its groups from then on."""
         await self._shards.load(partition, ready)
+        if partition in self._gone and partition in self.shards:
+            await self._forget_topics(self._gone.pop(partition), [led for led in self._shards if led.partition == partition])
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`: whoever waits here is sent there."""
+        self._gone.pop(partition, None)
         self._shards.unload(partition)
 
     async def prepare(self) -> None:
@@ -135,13 +139,19 @@ class GroupCoordinator:
         return response
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """Topics were deleted: forget the offsets that were committed for them, as far as the shards' logs take that."""
-        gone = list(names)
-        commits = []
+        """Topics were deleted: forget the offsets that were committed for them, as far as the shards' logs take that. What is loading does
+        so as soon as it is loaded."""
+        gone = set(names)
         for led in self._shards:
-            if led.phase is Phase.ACTIVE:
-                outcomes = self._shards.ask(led, partial(led.shard.delete_topics, gone))
-                commits += [self._shards.carry_out_quietly(led, outcome) for outcome in outcomes]
+            if led.phase is Phase.LOADING:
+                self._gone.setdefault(led.partition, set()).update(gone)
+        await self._forget_topics(gone, [led for led in self._shards if led.phase is Phase.ACTIVE])
+
+    async def _forget_topics(self, gone: Set[str], leds: Iterable[Led[GroupShard]]) -> None:
+        commits = []
+        for led in leds:
+            outcomes = self._shards.ask(led, partial(led.shard.delete_topics, gone))
+            commits += [self._shards.carry_out_quietly(led, outcome) for outcome in outcomes]
         for commit in commits:
             if commit is not None:
                 with suppress(KafkaError):  # logged; the shard reads its log again

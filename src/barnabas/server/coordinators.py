@@ -46,7 +46,7 @@ class Coordinators:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
-        self._loading: asyncio.Future[list[None]] | None = None
+        self._loading: asyncio.Task[None] | None = None
         config, clock = broker.config, broker.clock
         offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets, config, clock, lambda: self._prepare(OFFSETS_TOPIC))
@@ -104,13 +104,16 @@ class Coordinators:
 
     async def start(self) -> None:
         """Load all that is here; what takes longer than a moment goes on beside serving."""
-        loading = self._loading = asyncio.gather(*map(self._load_topic, self._by_topic))
+        loading = self._loading = asyncio.ensure_future(self._load_all())
         await asyncio.wait((loading,), timeout=LOADED_FIRST_S)
         if loading.done():
             loading.result()
             return
         logger.info("event=coordinators-loading note='groups and transactions are served as they are read'")
         report_later(self._broker, loading)
+
+    async def _load_all(self) -> None:
+        await asyncio.gather(*map(self._load_topic, self._by_topic))
 
     def unload_deleted(self, instructions: Sequence[Instruction]) -> None:
         """Logs are about to go. Who asks for what they hold is sent away, and finds it anew: `_prepare` makes the topic again."""
@@ -122,7 +125,11 @@ class Coordinators:
         """Logs have been made, by a coordinator or by somebody who gave its topic more partitions."""
         for each in instructions:
             if isinstance(each, CreateLog) and each.topic in self._by_topic:
-                await self._load(each.topic, each.partition)
+                loading = self._load(each.topic, each.partition)
+                if self._loading is None or self._loading.done():
+                    await loading
+                else:  # its turn comes when the others are read, for which no command waits
+                    self._later(loading)
 
     async def load_late(self, wanted: Sequence[CreateLog]) -> None:
         """Logs have been made for which there was no room when they were to be read: what is led here by now, in a cluster too."""
