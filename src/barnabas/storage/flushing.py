@@ -189,7 +189,7 @@ class Flusher:
         self.lock = RLock()
         # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
         self.position = (-1, 0)
-        self.snapshots: list[int] = []  # offsets of those that flushes have left: the last, and the one before
+        self.snapshots: tuple[int, ...] = ()  # offsets of those that flushes have left: the last, and the one before
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 
@@ -253,11 +253,11 @@ class Flusher:
             self.files.unlink(plan.unnamed_snapshot)
             return
         self.files.rename(plan.unnamed_snapshot, self.folder / file_name(plan.end, SNAPSHOT_SUFFIX))
-        *superseded, last = self.snapshots or [plan.end]
+        *superseded, last = self.snapshots or (plan.end,)
         for offset in superseded:
             if offset not in segments.bases:  # there a roll has left its own
                 self.files.unlink(self.folder / file_name(offset, SNAPSHOT_SUFFIX))
-        self.snapshots = [last, plan.end]
+        self.snapshots = last, plan.end
 
     def fail(self, error: LogDirFailed) -> None:
         """The disk does not work: nothing becomes durable any more."""
@@ -272,7 +272,7 @@ class Flusher:
         self.truncations += 1
         self.durable_end = min(self.durable_end, log_end_offset)
         self.recovery_point = min(self.recovery_point, log_end_offset)
-        self.snapshots = [offset for offset in self.snapshots if offset <= log_end_offset]
+        self.snapshots = tuple(offset for offset in self.snapshots if offset <= log_end_offset)
 
     def forget_synced(self, offset: int) -> None:
         """What lies past `offset` is about to be cut off."""

@@ -140,7 +140,7 @@ class Log(ShrinkingLog):
             plan.snapshot = self._unwritten_producers_at(end)
         return plan
 
-    def _unwritten_producers_at(self, offset: int) -> list[ProducerEntry] | None:
+    def _unwritten_producers_at(self, offset: int) -> Sequence[ProducerEntry] | None:
         """As they were when the log ended there, where that is known and there is no snapshot of it."""
         if offset == self._snapshot_offset:
             return None
@@ -160,7 +160,7 @@ class Log(ShrinkingLog):
         if plan.snapshot is not None and plan.truncations == self.truncations:
             self._snapshot_offset = plan.end
             if self._rolled_producers[0] <= plan.end:
-                self._rolled_producers = -1, []
+                self._rolled_producers = -1, ()
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Plan, run and finish at once: for where blocking does no harm.

@@ -260,7 +260,7 @@ class ShrinkingLog(GrowingLog):
 
     def _truncated(self, producers: ProducerStates | None = None) -> None:
         """Bring everything else back to the log's new end; the producers as they were there, where they are known."""
-        self._torn, self._snapshot_offset, self._rolled_producers = False, -1, (-1, [])
+        self._torn, self._snapshot_offset, self._rolled_producers = False, -1, (-1, ())
         end = self.log_end_offset = self._segments.active.next_offset
         self.lowest_truncation = min(self.lowest_truncation, end)
         self.cleaned_end = min(self.cleaned_end, end)

@@ -19,6 +19,7 @@ Its marks lie so, between two calls (`validate` says it in code):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -66,7 +67,7 @@ class LogState:
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
         # Where the last roll was that left its snapshot to a flush, and the producers there.
-        self._rolled_producers: tuple[int, list[ProducerEntry]] = -1, []
+        self._rolled_producers: tuple[int, Sequence[ProducerEntry]] = -1, ()
         self._garbage: list[Garbage] = []
         self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
