@@ -21,6 +21,7 @@ from barnabas.config.listeners import Endpoint
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.members import Members, created
+from tests.waiting import until
 
 
 async def test_all_see_the_same(cluster: Members) -> None:
@@ -153,6 +154,18 @@ async def test_who_leaves_leads_nothing_when_it_goes(cluster: Members) -> None:
         if len(cluster.live) == 1:
             break
     assert all(state.leader != NO_LEADER for state in cluster.controller.image.topics["t"].partitions)
+
+
+async def test_who_loses_its_registration_when_about_to_leave_leaves(cluster: Members) -> None:
+    await created(cluster)
+    leaving = next(node for node in cluster.live if not node.member.is_controller)
+    path = records.broker_path(leaving.broker_id)
+    async with leaving.member._turn:
+        going = asyncio.ensure_future(leaving.member.leave(5_000))
+        await until(lambda: leaving.member._running)
+        cluster.controller.store.commit([Remove(path, cluster.tree.entries[path].version)])
+    await going
+    assert not leaving.member._leads_what_others_could(leaving.image)
 
 
 async def test_a_store_that_is_away_is_named(cluster: Members) -> None:

@@ -157,8 +157,12 @@ class Member(Turns):
         self._is_leaving = True
         with suppress(TimeoutError, StoreUnavailable, StoreConflict, KafkaError):
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._do(lambda: (None, self._core.change_own_state(BrokerState.SHUTTING_DOWN)), as_controller=False)
+                await self._do(self._say_leaving, as_controller=False)
                 await self.wait_for(lambda image: not self._leads_what_others_could(image))
+
+    def _say_leaving(self) -> tuple[None, Plan]:
+        is_known = self._own_registration is not None  # else others have taken over already
+        return None, self._core.change_own_state(BrokerState.SHUTTING_DOWN) if is_known else Plan()
 
     def _leads_what_others_could(self, image: MetadataImage) -> bool:
         mine = self._core.broker_id
