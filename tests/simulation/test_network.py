@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.server import outbox
+from barnabas.server.held import HeldFiles
+from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
@@ -77,7 +79,7 @@ def test_what_a_turn_may_not_send_any_more_goes_in_the_next(size: int, tmp_path:
     world = World(1)
     server: list[str] = []
     (end,) = connected(world, server, [], 1)
-    sending = end.get_extra_info("outbox")(end.loop, 0, files, lambda: None, pytest.fail)
+    sending = end.get_extra_info("outbox")(end.loop, 0, HeldFiles(files, 100), Room(end.loop), lambda: None, pytest.fail)
     with path.open("rb") as file:
         for _ in range(3):
             sending.push(FileRegion(file.fileno(), 0, size, 0, Trust(files, 0)))
