@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.security.exchange import NotYet
 from barnabas.security.scram import HASHES
 from barnabas.security.tokens import (
     Lifetimes,
     Token,
+    TokenCredentials,
     create,
     credential_for,
     expire,
@@ -94,6 +96,22 @@ def test_a_token_is_found_by_its_secret_and_by_its_id() -> None:
     assert usable(declared, "id", 100) == token
     assert usable(declared, "id", 101) is None
     assert usable(declared, "gone", 0) is None
+
+
+def test_so_many_credentials_are_kept() -> None:
+    credentials = TokenCredentials(2)
+
+    def derived(token_id: str) -> bool:
+        """Whether that was to be done first."""
+        try:
+            found = credentials.find(token_id, "SCRAM-SHA-256", "key")
+        except NotYet as missing:
+            missing.prepare()
+            return credentials.find(token_id, "SCRAM-SHA-256", "key") == credential_for(token_id, "SCRAM-SHA-256", "key")
+        assert found == credential_for(token_id, "SCRAM-SHA-256", "key")
+        return False
+
+    assert [derived(token_id) for token_id in "aababcacb"] == [True, False, True, False, False, True, True, False, True]
 
 
 @pytest.mark.parametrize("mechanism", HASHES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 
@@ -17,6 +18,18 @@ class AuthenticationFailed(Exception):
         super().__init__(reason)
         self.reason = reason
         self.told = told
+
+
+class NotYet(Exception):
+    """The answer to a message needs what takes its time; nothing has changed, and the same message is to be evaluated again after it.
+
+    Args:
+        prepare: has it at hand afterwards; blocks, and may run in a thread.
+    """
+
+    def __init__(self, prepare: Callable[[], None]) -> None:
+        super().__init__()
+        self.prepare = prepare
 
 
 class Identity(NamedTuple):
@@ -44,5 +57,5 @@ class Exchange(Protocol):
         ...
 
     def evaluate(self, message: bytes) -> bytes:
-        """The answer to the client's next message; raises AuthenticationFailed."""
+        """The answer to the client's next message; raises AuthenticationFailed, or NotYet."""
         ...

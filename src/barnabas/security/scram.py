@@ -73,7 +73,7 @@ class ScramExchange:
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
         find: the credential under a name, and whose it is; for one that does not exist what `unknown` gives. The name is that of a user, or
-            of a delegation token where the client says so (tokenauth=true, KIP-48).
+            of a delegation token where the client says so (tokenauth=true, KIP-48). It may raise NotYet.
         nonce: of this exchange alone, of printable characters without comma.
     """
 

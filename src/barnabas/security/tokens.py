@@ -13,15 +13,16 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.security.exchange import NotYet
 from barnabas.security.scram import MIN_ITERATIONS, SALT_BYTES, Credential, credential_of
 
 USER = "User"
-KEPT_CREDENTIALS = 1_000
 Declared = Mapping[str, Any]  # of all tokens, by id
 
 
@@ -114,9 +115,38 @@ def usable(declared: Declared, token_id: str, now_ms: int) -> Token | None:
     return None if token is None or token.is_over(now_ms) else token
 
 
-@lru_cache(maxsize=KEPT_CREDENTIALS)
+class TokenCredentials:
+    """What tokens are asked for over SCRAM, of those that were shown last.
+
+    Args:
+        most: how many are kept; what a token is asked for by two mechanisms counts twice.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[tuple[str, str, str], Credential] = {}
+        self._lock = Lock()  # `prepare` of a NotYet runs in threads
+
+    def find(self, token_id: str, mechanism: str, key: str) -> Credential:
+        """That of a token; raises NotYet where it is to be derived first."""
+        wanted = token_id, mechanism, key
+        with self._lock:
+            found = self._kept.pop(wanted, None)
+            if found is None:
+                raise NotYet(partial(self._derive, wanted))
+            self._kept[wanted] = found  # behind the others
+            return found
+
+    def _derive(self, wanted: tuple[str, str, str]) -> None:
+        derived = credential_for(*wanted)
+        with self._lock:
+            self._kept[wanted] = derived
+            if len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+
+
 def credential_for(token_id: str, mechanism: str, key: str) -> Credential:
-    """What a token is asked for over SCRAM; takes some milliseconds the first time."""
+    """What a token is asked for over SCRAM; takes some milliseconds."""
     secret = secret_of(token_id, key)
     salt = hmac.digest(secret, b"salt", "sha256")[:SALT_BYTES]
     return credential_of(mechanism, b64encode(secret).decode(), salt, MIN_ITERATIONS)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,15 +32,27 @@ from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationT
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.security import tokens
 from barnabas.security.exchange import Identity
+from barnabas.security.scram import Credential
+from barnabas.security.tokens import credential_for
 from barnabas.server.authentication.doors import Door
 from barnabas.server.authorization.control import STANDARD
 from barnabas.testing import Broker
+from tests.server.in_process import running
 from tests.server.wire import Line
 
 CREATE, RENEW, EXPIRE, DESCRIBE = (38, 3), (39, 2), (40, 2), (41, 3)
 USERS = {"alice": "a", "bob": "b"}
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SASL = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "security_inter_broker_protocol": "SASL_PLAINTEXT",
+    "sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-512",
+    "sasl_jaas_config": 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="a";',
+    "connection_failed_authentication_delay_ms": "0",
+    "delegation_token_secret_key": "secret",
+}
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +116,31 @@ def test_a_token_lets_in_until_it_ends(broker: Broker, mechanism: str) -> None:
         with BlockingClient(login(broker, made, mechanism)) as client, pytest.raises(LoginFailed):
             client.topics()
         assert alice.renew(made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+async def test_a_thread_derives_what_a_token_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    derived_in: list[threading.Thread] = []
+
+    def noted(token_id: str, mechanism: str, key: str) -> Credential:
+        derived_in.append(threading.current_thread())
+        return credential_for(token_id, mechanism, key)
+
+    def use(broker: Any) -> None:
+        with As(broker, "alice") as alice:
+            made = alice.create()
+        for _ in range(2):
+            with BlockingClient(login(broker, made)) as client:
+                assert client.topics() == {}
+        wrong = CreateDelegationTokenResponse(token_id=made.token_id, hmac=b"wrong")
+        with BlockingClient(login(broker, wrong)) as client, pytest.raises(LoginFailed):
+            client.topics()
+
+    monkeypatch.setattr(tokens, "credential_for", noted)
+    async with running([tmp_path], **SASL) as client:
+        port = client.broker.endpoints[0].port
+        await client.in_thread(lambda: use(SimpleNamespace(port=port, bootstrap_servers=f"127.0.0.1:{port}")))
+    assert len(derived_in) == 1, "the second time it is kept"
+    assert derived_in[0] is not threading.main_thread()
 
 
 def test_tokens_survive_a_restart_and_are_forgotten_by_nobody_else() -> None:

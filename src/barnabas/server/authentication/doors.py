@@ -5,6 +5,7 @@ Owns the settings of the listeners as they are now, the counts, and the penaltie
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +17,12 @@ from barnabas.config.kerberos import kerberos_of
 from barnabas.config.oauth import oauth_of
 from barnabas.config.sasl import GSSAPI, OAUTHBEARER, SCRAM, is_sasl, mechanisms_of
 from barnabas.errors import ConfigError
-from barnabas.security.exchange import Exchange, Identity
+from barnabas.security.exchange import Exchange, Identity, NotYet
 from barnabas.security.oauth import OAuthExchange
 from barnabas.security.penalties import Penalties
 from barnabas.security.plain import PlainExchange
 from barnabas.security.scram import Credential, ScramExchange, unknown
-from barnabas.security.tokens import credential_for, usable
+from barnabas.security.tokens import TokenCredentials, usable
 from barnabas.security.users import Patterns, find_credential
 from barnabas.server.authentication.bearer import Providers
 from barnabas.server.authentication.kerberos import acceptor
@@ -91,6 +92,10 @@ class Door:
             ends.append(max(0, identity.expires_ms - self._doors.now_ms()))
         return min(ends, default=None)
 
+    def prepare(self, missing: NotYet) -> asyncio.Future[None]:
+        """Have prepared what a log-in waits for."""
+        return self._doors.prepare(missing)
+
     def refuse(self, host: str) -> int:
         """Count a failure; how long its answer is held back."""
         return self._doors.refuse(host)
@@ -104,6 +109,7 @@ class Doors:
         self._loop = broker.loop
         self.counts = Counts()
         self._patterns = Patterns()
+        self._of_tokens = TokenCredentials(limits.MAX_DELEGATION_TOKENS)
         self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
         delay_ms = broker.config.connection_failed_authentication_delay_ms
         self._penalties = Penalties(delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS)
@@ -125,7 +131,11 @@ class Doors:
         if token is None or not key:
             return unknown(mechanism, token_id, key.encode()), Identity(token_id)
         owner = token.owner.partition(":")[2]
-        return credential_for(token_id, mechanism, key), Identity(owner, token.expires_ms, by_token=True)
+        return self._of_tokens.find(token_id, mechanism, key), Identity(owner, token.expires_ms, by_token=True)
+
+    def prepare(self, missing: NotYet) -> asyncio.Future[None]:
+        """Have a thread prepare what a log-in waits for."""
+        return self._loop.run_in_executor(self._broker.io_threads, missing.prepare)
 
     def open(self, connection: Connection) -> None:
         """Ask a new connection to log in, if its listener wants that."""

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,7 +32,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from barnabas.security.exchange import AuthenticationFailed, Exchange, Identity
+from barnabas.security.exchange import AuthenticationFailed, Exchange, Identity, NotYet
 from barnabas.server.answers import encode_answer, response_class
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class Login:
         self._exchange: Exchange | None = None
         self._identity: Identity | None = None  # of the last log-in that was complete
         self._kept_mechanism = ""
+        self._missing: NotYet | None = None  # what is waited for
         self._ends = False  # whether the session does
         self._again_s = float("-inf")  # when the last re-authentication began
         self._timer = loop.call_later(limits.LOGIN_TIMEOUT_S, self._take_too_long)
@@ -132,9 +135,14 @@ class Login:
             name = APIS[header.api_key][1] if header.api_key in APIS else str(header.api_key)
             self._fail(_illegal_state(header), f"request {name} during the log-in")
             return
-        request = _decode(SaslAuthenticateRequest, header, frame)
+        self._take_token(header, bytes(_decode(SaslAuthenticateRequest, header, frame).auth_bytes))
+
+    def _take_token(self, header: RequestHeader, message: bytes) -> None:
         try:
-            token, lifetime_ms = self._evaluate(bytes(request.auth_bytes))
+            token, lifetime_ms = self._evaluate(message)
+        except NotYet as missing:
+            self._wait_for(missing, partial(self._take_token, header, message))
+            return
         except AuthenticationFailed as error:
             again = "authentication" if self._identity is None else "re-authentication"
             told = (
@@ -150,10 +158,34 @@ class Login:
     def _receive_bare(self, token: bytes) -> None:
         try:
             answer, _ = self._evaluate(token)
+        except NotYet as missing:
+            self._wait_for(missing, partial(self._receive_bare, token))
+            return
         except AuthenticationFailed as error:
             self._fail(None, error.reason)
             return
         self._connection.send([_SIZE.pack(len(answer)) + answer])
+
+    def _wait_for(self, missing: NotYet, go_on: Callable[[], None]) -> None:
+        """Take nothing more from the connection until what is missing is there, and then go on."""
+        connection = self._connection
+        connection.pause("credential")
+        self._missing = missing
+
+        def there(done: asyncio.Future[None]) -> None:
+            failure = None if done.cancelled() else done.exception()
+            if connection.closed:
+                return
+            if done.cancelled() or failure is not None:
+                logger.error("event=login-given-up peer=%s error=%r", connection.peer, failure)
+                connection.close()
+                return
+            self._missing = None
+            go_on()
+            if self._missing is None:  # else it has been forgotten again meanwhile
+                connection.resume("credential")
+
+        self._door.prepare(missing).add_done_callback(there)
 
     def _receive_late(self, header: RequestHeader, frame: memoryview) -> bool:
         if header.api_key != ApiKey.SASL_HANDSHAKE:
