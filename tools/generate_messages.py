@@ -27,7 +27,7 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol" / "messages"
-DATA_MESSAGES = ("consumer_protocol_subscription",)
+DATA_MESSAGES = ("consumer_protocol_assignment", "consumer_protocol_subscription")
 OPEN_END = 32767  # a field that the newest known version still has belongs to every later one
 
 PYTHON_TYPES = {

@@ -71,6 +71,11 @@ def test_unknown_and_idle_keys_are_warnings() -> None:
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:1", "clients can reach"),
         ("listener.security.protocol.map", "A:B", "with a protocol out of"),
         ("group.min.session.timeout.ms", "99999999", "at most group.max.session.timeout.ms"),
+        ("group.consumer.max.size", "0", "Value must be at least 1"),
+        ("group.consumer.min.heartbeat.interval.ms", "6000", "at most group.consumer.heartbeat.interval.ms"),
+        ("group.consumer.session.timeout.ms", "70000", "at most group.consumer.max.session.timeout.ms"),
+        ("group.consumer.assignors", "uniform,org.example.Mine", "String must be one of"),
+        ("group.consumer.migration.policy", "sideways", "String must be one of"),
         ("log.cleaner.max.compaction.lag.ms", "1", "min.compaction.lag.ms"),
     ],
 )

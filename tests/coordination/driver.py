@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import Outcome
 from barnabas.coordination.shard import GroupShard
 from barnabas.errors import ErrorCode
+from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -32,10 +34,11 @@ class Driver:
     answers: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     refusal: ErrorCode | None = None
+    topics: Any = None  # what consumer groups see of the metadata
     _ids: int = 0
 
     def __post_init__(self) -> None:
-        self.shard = GroupShard(self.config, self.clock.now())
+        self.shard = GroupShard(self.config, self.clock.now(), self.topics)
 
     def group(self, group_id: str = GROUP) -> ClassicGroup:
         group = self.shard.groups[group_id]
@@ -77,7 +80,7 @@ class Driver:
 
     def restarted(self) -> Driver:
         """Another driver that knows only the log."""
-        other = Driver(self.config, self.clock, list(self.log))
+        other = Driver(self.config, self.clock, list(self.log), topics=self.topics)
         other._ids = self._ids
         for record in self.log:
             other.shard.replay(record)
@@ -163,6 +166,7 @@ class Driver:
         retention_ms: int = -1,
         version: int = 9,
         group_id: str = GROUP,
+        topic_id: UUID | None = None,
     ) -> ErrorCode:
         committed = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata)
         request = OffsetCommitRequest(
@@ -170,7 +174,7 @@ class Driver:
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             retention_time_ms=retention_ms,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=[committed])],
+            topics=[OffsetCommitRequestTopic(name=topic, topic_id=topic_id or ZERO_UUID, partitions=[committed])],
         )
         response = self.carry_out(self.shard.commit_offsets(request, version, self.clock.now()))
         return ErrorCode(response.topics[0].partitions[0].error_code)

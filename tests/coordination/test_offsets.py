@@ -208,7 +208,7 @@ def test_what_is_forgotten_is_written_down_in_parts() -> None:
     parts = [outcome.records for outcome in driver.shard.delete_topics(["t"])]
     assert sum(map(len, parts)) == len(groups)
     assert all(sum(len(key) for key, _ in part) <= PART_BYTES for part in parts)
-    expiring = driver.shard.expire(driver.clock.advance(30 * DAY_MS))
+    expiring = list(driver.shard.expire(driver.clock.advance(30 * DAY_MS)))
     assert all(sum(len(key) for key, _ in outcome.records) <= PART_BYTES for outcome in expiring)
     for outcome in expiring:
         driver.carry_out(outcome)

@@ -181,7 +181,7 @@ async def test_nothing_that_is_pending_expires(world: World) -> None:
     await world.pend(FIRST, 5)
     shard = world.groups.shards[HOME]
     passed_ms = 2 * world.config.offsets_retention_minutes * 60_000
-    assert shard.expire(world.clock.advance(passed_ms)) == []
+    assert list(shard.expire(world.clock.advance(passed_ms))) == []
     await world.end(FIRST, commit=False)
     assert [len(each.records) for each in shard.expire(world.clock.advance(passed_ms))] == [2]  # the offset, and its group
 

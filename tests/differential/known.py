@@ -11,14 +11,14 @@ from pathlib import Path
 from tests.differential.compare import Known
 
 NO_SUCH_API = (
-    "ApiVersions announces what works here and nothing else: the new group protocols, share groups, telemetry of clients and "
+    "ApiVersions announces what works here and nothing else: share and streams groups, telemetry of clients and "
     "what only KRaft uses are not served yet."
 )
-FINALIZED_BY_KAFKA = ("group.version", "metadata.version", "share.version", "streams.version")
+FINALIZED_BY_KAFKA = ("metadata.version", "share.version", "streams.version")
 SUPPORTED_BY_KAFKA = (*FINALIZED_BY_KAFKA, "eligible.leader.replicas.version", "kraft.version")
 NO_FEATURES = (
     "Finalized features tell clients which protocols of groups to speak, and a KRaft cluster its metadata format. "
-    "Here `transaction.version` is the one feature there is: the others are of KRaft, and of groups that are not served."
+    "Here there are `group.version` and `transaction.version`: the others are of KRaft, and of groups that are not served."
 )
 TOPIC_AT_ONCE = (
     "A topic that Metadata creates is in the answer to that request. Kafka creates it on the controller meanwhile, says that it is "

@@ -160,6 +160,10 @@ class Talk:
         request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=places)])
         wait_until(lambda: not any(each.error_code for each in self.do(request, 5).topics[0].partitions))
 
+    def afterwards(self, request: Message, version: int) -> None:
+        """Send something at the end, so that other scenarios find things as they were."""
+        self._open.callback(lambda: self.do(request, version))
+
     def settle(self) -> None:
         """Until the broker has taken up every change made before: changes come in order, so a new topic that is seen is proof."""
         self._settled += 1

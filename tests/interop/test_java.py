@@ -141,6 +141,27 @@ def test_consumer_groups(server: Server, unique: Unique) -> None:
     assert group not in tool(server, "kafka-consumer-groups", "--list").split()
 
 
+def test_the_consumer_protocol(server: Server, unique: Unique) -> None:
+    """Java's consumer of the consumer protocol (KIP-848), by name and by a pattern that the broker resolves."""
+    topic, group = create(server, unique("topic"), "--partitions", "2"), unique("group")
+    tool(server, "kafka-console-producer", "--topic", topic, text="a\nb\nc\n")
+    reading = ("--command-property", "group.protocol=consumer", "--from-beginning", "--timeout-ms", "20000", "--group", group)
+    found = tool(server, "kafka-console-consumer", "--topic", topic, "--max-messages", "3", *reading)
+    assert sorted(found.split()) == ["a", "b", "c"]
+    listed = tool(server, "kafka-consumer-groups", "--list", "--type", "consumer")
+    assert group in listed.split()
+    described = tool(server, "kafka-consumer-groups", "--describe", "--group", group)
+    assert sum(int(line.split()[3]) for line in described.splitlines() if topic in line) == 3
+    tool(server, "kafka-console-producer", "--topic", topic, text="d\n")
+    found = tool(server, "kafka-console-consumer", "--include", f"{topic[:-1]}.*", "--max-messages", "1", *reading)
+    assert found.split() == ["d"]
+    settings = ("--entity-type", "groups", "--entity-name", group)
+    tool(server, "kafka-configs", *settings, "--alter", "--add-config", "consumer.session.timeout.ms=50000")
+    assert "consumer.session.timeout.ms=50000" in tool(server, "kafka-configs", *settings, "--describe")
+    tool(server, "kafka-consumer-groups", "--delete", "--group", group)
+    assert group not in tool(server, "kafka-consumer-groups", "--list").split()
+
+
 def test_delete_records_and_get_offsets(server: Server, unique: Unique, tmp_path: Path) -> None:
     topic = create(server, unique("topic"))
     tool(server, "kafka-console-producer", "--topic", topic, text="a\nb\nc\nd\n")

@@ -21,6 +21,7 @@ from barnabas.config import definitions
 from barnabas.config.broker_attributes import BrokerAttributes
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.definition import ConfigKey, Effect, Value
+from barnabas.config.groups import check_groups
 from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
 from barnabas.config.logins import check_logins
 from barnabas.config.topic import TopicConfig, check_together
@@ -108,10 +109,7 @@ class BrokerConfig(BrokerAttributes):
             raise ConfigError("listeners", ",".join(self.listeners), "at least one listener for clients")
         if self.given.get("broker.id", "").strip() != self.given.get("node.id", "").strip():
             raise ConfigError("broker.id", self.given["broker.id"], f"the same as node.id ({self.node_id})")
-        for low, high in (("group.min.session.timeout.ms", "group.max.session.timeout.ms"),):
-            minimum, maximum = getattr(self, low.replace(".", "_")), getattr(self, high.replace(".", "_"))
-            if minimum > maximum:
-                raise ConfigError(low, str(minimum), f"at most {high} ({maximum})")
+        check_groups(lambda name: int(getattr(self, name.replace(".", "_"))))
         if self.log_cleaner_dedupe_buffer_size // max(self.log_cleaner_threads, 1) <= LEAST_DEDUPE_BYTES:
             size = str(self.log_cleaner_dedupe_buffer_size)
             raise ConfigError("log.cleaner.dedupe.buffer.size", size, "more than 1 MB for each of log.cleaner.threads")

@@ -1,13 +1,15 @@
 """What every type of group has in common, for whoever stores offsets and lists groups.
 
-The classic protocol is one type; the consumer protocol (KIP-848) and share groups (KIP-932) will be others in the same table.
+The classic protocol is one type, the consumer protocol (KIP-848) another; share groups (KIP-932) would be a third in the same table.
 Nothing outside a type's own package looks further than this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from barnabas.coordination.numbered import Record
 from barnabas.coordination.records import OffsetCommitValue
@@ -18,6 +20,32 @@ class GroupType(StrEnum):
     """The names that ListGroups uses."""
 
     CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+class CommittedPartition(NamedTuple):
+    """Of which an offset is to be committed."""
+
+    topic_id: UUID
+    partition: int
+
+
+class Committer(NamedTuple):
+    """Who commits offsets of which partitions, by its own account.
+
+    `generation` may be a member epoch. `api_version` is of OffsetCommit, None for a commit in a transaction.
+    """
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    api_version: int | None
+    partitions: Iterable[CommittedPartition] = ()
+
+    @property
+    def is_nobody(self) -> bool:
+        """A consumer that only stores offsets, an administrator, or a producer that has said nothing of a member."""
+        return self.generation < 0 and not self.member_id and self.instance_id is None
 
 
 class Group(Protocol):
@@ -47,10 +75,12 @@ class Group(Protocol):
         """No members, and nobody on the way in: it may go by itself."""
         ...
 
-    def check_offset_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool = False
-    ) -> None:
-        """Refuse a commit that does not come from the present generation."""
+    def check_offset_commit(self, commit: Committer) -> None:
+        """Refuse a commit that does not come from the present generation, or member epoch."""
+        ...
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Refuse a member that has to learn of another epoch first."""
         ...
 
     def check_offset_delete(self) -> None: ...
@@ -66,3 +96,6 @@ class Group(Protocol):
         ...
 
     def describe(self) -> DescribedGroup: ...
+    def clients(self) -> set[tuple[str, str]]:
+        """Client ids and hosts of the members."""
+        ...

@@ -11,12 +11,15 @@ from contextlib import suppress
 from functools import partial
 
 from barnabas.clock import Clock
+from barnabas.coordination.consumer.seams import Topics
 from barnabas.coordination.led import Led, Phase, shielded
 from barnabas.coordination.outcome import Caller, GroupConfig
 from barnabas.coordination.seams import CoordinatorLog, EndMarker
 from barnabas.coordination.shard import GroupShard
 from barnabas.coordination.shards import Shards
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages import consumer_group_describe
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -34,13 +37,19 @@ class GroupCoordinator:
 
     Args:
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
+        topics: what consumer groups see of the metadata; without it they see no topics.
     """
 
     def __init__(
-        self, log_: CoordinatorLog, config: GroupConfig, clock: Clock, prepare: Callable[[], Awaitable[None]] | None = None
+        self,
+        log_: CoordinatorLog,
+        config: GroupConfig,
+        clock: Clock,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+        topics: Topics | None = None,
     ) -> None:
         self._shards: Shards[GroupShard] = Shards(
-            "group", log_, clock, lambda _, now: GroupShard(config, now), config.offsets_commit_timeout_ms, prepare
+            "group", log_, clock, lambda _, now: GroupShard(config, now, topics), config.offsets_commit_timeout_ms, prepare
         )
         self._gone: dict[int, set[str]] = {}  # topics that were deleted while a partition was loading
 
@@ -106,6 +115,13 @@ class GroupCoordinator:
         response: LeaveGroupResponse = await self._shards.write(request.group_id, lambda shard, now: shard.leave(request, now))
         return response
 
+    async def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerGroupHeartbeatResponse:
+        await self._shards.prepare()
+        response: ConsumerGroupHeartbeatResponse = await self._shards.write(
+            request.group_id, lambda shard, now: shard.consumer_heartbeat(request, caller, now)
+        )
+        return response
+
     # -- offsets --------------------------------------------------------------------------------------------------------
 
     async def commit_offsets(self, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
@@ -164,6 +180,13 @@ class GroupCoordinator:
 
     async def describe(self, group_id: str) -> DescribedGroup:
         return await self._shards.read(group_id, lambda shard: shard.describe(group_id))
+
+    async def describe_consumers(self, group_id: str) -> consumer_group_describe.DescribedGroup:
+        return await self._shards.read(group_id, lambda shard: shard.describe_consumers(group_id))
+
+    async def clients_of(self, group_id: str) -> set[tuple[str, str]]:
+        """Client ids and hosts of a group's members, whatever its type."""
+        return await self._shards.read(group_id, lambda shard: shard.clients_of(group_id))
 
     async def list_groups(self) -> list[ListedGroup]:
         """Every group that is coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known yet."""

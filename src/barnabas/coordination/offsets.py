@@ -12,10 +12,10 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID
 
-from barnabas.coordination.group import Group
+from barnabas.coordination.group import CommittedPartition, Committer, Group
 from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, GroupConfig, Now, Outcome, Producer
 from barnabas.coordination.pending_offsets import PendingOffsets
@@ -251,19 +251,34 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if group is not None:
-        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
+        partitions = (CommittedPartition(t.topic_id, p.partition_index) for t in request.topics for p in t.partitions)
+        epoch = request.generation_id_or_member_epoch
+        group.check_offset_commit(Committer(request.member_id, request.group_instance_id, epoch, api_version, partitions))
     elif request.generation_id_or_member_epoch >= 0:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= 9 else ErrorCode.ILLEGAL_GENERATION)
 
 
-def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:
-    """As `check_commit`; a producer that says nothing of a member and a generation has been fenced by its transaction instead."""
+def check_transactional_commit(
+    group: Group | None, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None]
+) -> None:
+    """As `check_commit`; a producer that says nothing of a member and a generation has been fenced by its transaction instead. One whose
+    member epoch is old has an answer to ILLEGAL_GENERATION only."""
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if not request.member_id and request.generation_id < 0 and request.group_instance_id is None:
         return
     if group is not None:
-        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id, is_transactional=True)
+        partitions = (
+            CommittedPartition(topic_id(t.name) or ZERO_UUID, p.partition_index) for t in request.topics for p in t.partitions
+        )
+        try:
+            group.check_offset_commit(
+                Committer(request.member_id, request.group_instance_id, request.generation_id, None, partitions)
+            )
+        except KafkaError as error:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
+            raise
     elif request.generation_id >= 0:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 

@@ -9,6 +9,7 @@ The core only keeps it and gives it back.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -36,6 +37,9 @@ class Caller(NamedTuple):
     client_id: str
     client_host: str
     fresh_id: str = ""  # a new random name, used if this request makes a member
+    may_describe: Callable[[Collection[str]], Collection[str]] | None = (
+        None  # of names of topics, those it may know of; None: all
+    )
 
 
 class Reply(NamedTuple):
@@ -90,6 +94,14 @@ class GroupConfig(Protocol):
     def group_max_session_timeout_ms(self) -> int: ...
     @property
     def group_max_size(self) -> int: ...
+    @property
+    def group_consumer_assignors(self) -> tuple[str, ...]: ...
+    @property
+    def group_consumer_max_size(self) -> int: ...
+    @property
+    def group_consumer_migration_policy(self) -> str: ...
+    @property
+    def group_coordinator_rebalance_protocols(self) -> tuple[str, ...]: ...
     @property
     def offset_metadata_max_bytes(self) -> int: ...
     @property

@@ -18,6 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.protocol import ClassicProtocol
 from barnabas.coordination.classic.rebalance import TimerKey
+from barnabas.coordination.consumer.classic_members import ClassicMembers
+from barnabas.coordination.consumer.group import ConsumerGroup
+from barnabas.coordination.consumer.migration import Downgraded, Upgraded
+from barnabas.coordination.consumer.protocol import ConsumerProtocol
+from barnabas.coordination.consumer.records import read_consumer_key
+from barnabas.coordination.consumer.seams import NoTopics, Topics
+from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey
 from barnabas.coordination.group import Group
 from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin
 from barnabas.coordination.offsets import Offsets, check_commit, check_transactional_commit
@@ -25,6 +32,8 @@ from barnabas.coordination.outcome import NO_PRODUCER, Caller, GroupConfig, Now,
 from barnabas.coordination.records import OffsetCommitKey, RecordType, read_group_value, read_key, read_offset_value
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages import consumer_group_describe
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest
@@ -41,13 +50,21 @@ PART_BYTES = 16 << 10  # of the keys of a batch of tombstones; more only where a
 
 
 class GroupShard:
-    """The coordinator of the groups of one partition."""
+    """The coordinator of the groups of one partition.
 
-    def __init__(self, config: GroupConfig, now: Now) -> None:
+    Args:
+        topics: what consumer groups see of the metadata.
+    """
+
+    def __init__(self, config: GroupConfig, now: Now, topics: Topics | None = None) -> None:
         self._config = config
+        self._topics = NoTopics() if topics is None else topics
         self._groups: dict[str, Group] = {}
         self._timers: Timers[TimerKey] = Timers()
         self._classic = ClassicProtocol(config, self._groups, self._timers)
+        self._consumer_timers: Timers[ConsumerTimerKey] = Timers()
+        self._consumers = ConsumerProtocol(config, self._groups, self._consumer_timers, self._topics)
+        self._classic_members = ClassicMembers(self._consumers)
         self._offsets = Offsets(config, self._groups)
         self._cleanup_at_ms = now.steady_ms + config.offsets_retention_check_interval_ms
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
@@ -70,20 +87,49 @@ class GroupShard:
     # -- membership -----------------------------------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            refusal = self._classic.refusal_of(request)
+            if refusal is None:
+                return self._told(self._classic_members.join(group, request, caller, token, now), now)
         return self._told(self._classic.join(request, caller, token, now), now)
 
     def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.sync(group, request, token, now)
         return self._told(self._classic.sync(request, token), now)
 
     def heartbeat(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.heartbeat(group, request, now)
         return self._classic.heartbeat(request, now)
 
     def leave(self, request: LeaveGroupRequest, now: Now) -> Outcome:
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._told(self._classic_members.leave(group, request, now), now)
         return self._told(self._classic.leave(request, now), now)
+
+    def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> Outcome:
+        return self._told(self._consumers.heartbeat(request, caller, now), now)
 
     def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
         """The records of the outcome that named `event` are committed, or were refused."""
-        return self._told(self._classic.receive_written(event, error, now), now)
+        match event:
+            case Changed():
+                out = self._consumers.receive_changed(event, error, now)
+            case Upgraded(group):
+                out = self._classic.receive_upgraded(group, error, now)
+            case Downgraded(group_id) if error is None:
+                out = self._classic.receive_downgraded(group_id, now)
+            case Downgraded(_, key):
+                self._consumers.receive_refused(key, now)
+                out = Outcome()
+            case _:
+                out = self._classic.receive_written(event, error, now)
+        return self._told(out, now)
 
     # -- offsets --------------------------------------------------------------------------------------------------------
 
@@ -97,12 +143,15 @@ class GroupShard:
     def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Outcome:
         """Offsets that are committed when the transaction is."""
         group = self._groups.get(request.group_id)
-        check_transactional_commit(group, request)
+        check_transactional_commit(group, request, self._topics.topic_id)
         if isinstance(group, ClassicGroup) and request.member_id:
             self._classic.hear_from(group, request.member_id, now)
         return self._offsets.commit_in_transaction(request, now)
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
+        group = self._groups.get(request.group_id)
+        if group is not None:
+            group.check_offset_fetch(request.member_id, request.member_epoch)
         return self._offsets.fetch(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Outcome:
@@ -126,6 +175,13 @@ class GroupShard:
     def describe(self, group_id: str) -> DescribedGroup:
         return self._known(group_id).describe()
 
+    def describe_consumers(self, group_id: str) -> consumer_group_describe.DescribedGroup:
+        return self._consumers.describe(group_id)
+
+    def clients_of(self, group_id: str) -> set[tuple[str, str]]:
+        """Client ids and hosts of a group's members."""
+        return self._known(group_id).clients()
+
     def _known(self, group_id: str) -> Group:
         group = self._groups.get(group_id)
         if group is None:
@@ -136,10 +192,13 @@ class GroupShard:
 
     def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
         """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
+        value = record[1]
+        if (of_consumers := read_consumer_key(record[0])) is not None:
+            self._consumers.replay(*of_consumers, value)
+            return
         key = read_key(record[0])
         if key is None:
             return
-        value = record[1]
         if isinstance(key, OffsetCommitKey):
             if value is not None and key.group not in self._groups:
                 self._groups[key.group] = ClassicGroup(key.group)
@@ -159,7 +218,8 @@ class GroupShard:
 
     def receive_loaded(self, now: Now) -> list[Outcome]:
         """Everything in the log has been replayed."""
-        return [self._told(outcome, now) for outcome in self._classic.receive_loaded(now)]
+        outcomes = [*self._consumers.receive_loaded(now), *self._classic.receive_loaded(now)]
+        return [self._told(outcome, now) for outcome in outcomes]
 
     def unload(self, now: Now) -> Outcome:
         """The shard is no longer here: whoever waits is sent away."""
@@ -169,16 +229,19 @@ class GroupShard:
 
     def next_deadline_ms(self) -> int:
         """On the steady clock, no later than when `expire` has something to do."""
-        deadline = self._timers.next_deadline_ms()
-        return self._cleanup_at_ms if deadline is None else min(deadline, self._cleanup_at_ms)
+        deadlines = (self._timers.next_deadline_ms(), self._consumer_timers.next_deadline_ms(), self._cleanup_at_ms)
+        return min(deadline for deadline in deadlines if deadline is not None)
 
-    def expire(self, now: Now) -> list[Outcome]:
-        """What follows from the time that has passed."""
-        outcomes = [self._told(self._classic.expire(key, now), now) for key in self._timers.due(now.steady_ms)]
+    def expire(self, now: Now) -> Iterator[Outcome]:
+        """What follows from the time that has passed. A consumer group changes when an outcome is carried out, so the next one is asked for
+        after that."""
+        for key in self._timers.due(now.steady_ms):
+            yield self._told(self._classic.expire(key, now), now)
+        for consumer_key in self._consumer_timers.due(now.steady_ms):
+            yield self._told(self._consumers.expire(consumer_key, now), now)
         if now.steady_ms >= self._cleanup_at_ms:
             self._cleanup_at_ms = now.steady_ms + self._config.offsets_retention_check_interval_ms
-            outcomes += _in_parts(self._clean_up(now))
-        return outcomes
+            yield from _in_parts(self._clean_up(now))
 
     def _clean_up(self, now: Now) -> list[Record]:
         """A group's own records come after those of its offsets."""
@@ -196,7 +259,7 @@ class GroupShard:
         """Raise InvariantViolated, with the story, if the state contradicts itself."""
         try:
             for group in self._groups.values():
-                if isinstance(group, ClassicGroup):
+                if isinstance(group, ClassicGroup | ConsumerGroup):
                     group.validate()
             homeless = [g for g in self._offsets.group_ids() if g not in self._groups]
             if homeless:

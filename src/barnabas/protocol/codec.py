@@ -9,7 +9,8 @@ Rules
      `limits.MAX_TAGGED_FIELDS`. What a peer asks (`decode_request`) has all its arrays together held against
      `limits.MAX_REQUEST_ELEMENTS`; they are counted only where the bytes would do for more.
   2. Unknown tagged fields are skipped (KIP-482).
-  3. Whatever is wrong with the bytes is a `MalformedMessage`; no other exception leaves a reader.
+  3. A struct that may be null and is tagged has a mark of its own, 0 or 1, and is written when it is null too: so Kafka does.
+  4. Whatever is wrong with the bytes is a `MalformedMessage`; no other exception leaves a reader.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FIXED = {"bool": ("?", 1), "int8": ("b", 1), "int16": ("h", 2), "int32": ("i", 4
 _readers: dict[tuple[type[Message], int], Reader[Any]] = {}
 _counting_readers: dict[tuple[type[Message], int], tuple[Reader[Any], _Elements]] = {}
 _writers: dict[tuple[type[Message], int], Writer[Any]] = {}
-NULLABLE_STRUCT = -1  # the byte that stands for an absent struct
+NULLABLE_STRUCT, NULLABLE_TAGGED_STRUCT = 0xFF, 0  # the byte that stands for an absent struct
 
 
 class _Elements:
@@ -235,6 +236,10 @@ def _fields_in(cls: type[Message], version: int) -> tuple[list[FieldSpec], list[
     return [f for f in fields if f[7] is None], [f for f in fields if f[7] is not None]
 
 
+def _absent(field: FieldSpec) -> int:
+    return NULLABLE_STRUCT if field[7] is None else NULLABLE_TAGGED_STRUCT
+
+
 class _Source:
     """The text of one function `run` and the names it uses."""
 
@@ -326,7 +331,7 @@ class _ReaderSource(_Source):
     def read_struct(self, field: FieldSpec, target: str) -> None:
         reader = self.bind("item", _item_reader(field[8], self.version, self.check))
         if self.nullable(field):
-            self.add("marker = v[p]", "p += 1", "if marker == 255:", f"    {target} = None", "else:")
+            self.add("marker = v[p]", "p += 1", f"if marker == {_absent(field)}:", f"    {target} = None", "else:")
             self.add(f"    {target}, p = {reader}(v, p)")
         else:
             self.add(f"{target}, p = {reader}(v, p)")
@@ -392,7 +397,7 @@ class _WriterSource(_Source):
         if not self.nullable(field):
             self.add(f"    null({name!r})")
         elif wire_type == "struct" and not is_array:
-            self.add(f"    out.append({NULLABLE_STRUCT & 0xFF})")
+            self.add(f"    out.append({_absent(field)})")
         elif self.flexible:
             self.add("    out.append(0)")
         else:
@@ -445,6 +450,8 @@ class _WriterSource(_Source):
             source.text()
             exec("\n".join(["def run(m, out):", *source.lines[:-1], "    return None"]), source.names)
             writer = self.bind("tag", source.names["run"])
-            self.add(f"if m.{field[0]} != {defaults}.{field[0]}:", "    o = bytearray()", f"    {writer}(m, o)")
+            always = field[1] == "struct" and not field[2] and self.nullable(field)
+            condition = "True" if always else f"m.{field[0]} != {defaults}.{field[0]}"
+            self.add(f"if {condition}:", "    o = bytearray()", f"    {writer}(m, o)")
             self.add(f"    t.append(({field[7]}, o))")
         self.add("tags(out, t)")

@@ -24,6 +24,7 @@ from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.group_topics import BrokerTopics
 from barnabas.server.leaders import current_leader
 from barnabas.server.logs.faults import report_later
 from barnabas.server.transactions.ids import IdsAtHand
@@ -49,7 +50,7 @@ class Coordinators:
         self._loading: asyncio.Task[None] | None = None
         config, clock = broker.config, broker.clock
         offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
-        self.groups = GroupCoordinator(offsets, config, clock, lambda: self._prepare(OFFSETS_TOPIC))
+        self.groups = GroupCoordinator(offsets, config, clock, lambda: self._prepare(OFFSETS_TOPIC), BrokerTopics(broker))
         self.markers = MarkerSender(broker)
         self.transactions = TransactionCoordinator(
             PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),

@@ -146,6 +146,12 @@ def _groups(place: Place) -> Asked:
         yield word, 3, make("Heartbeat", **member, generation_id=1)
         yield word, 2, make("LeaveGroup", **member)
         yield word, 4, make("LeaveGroup", group_id=group, members=[{"member_id": "nobody"}])
+        names = {"nothing": None, "mine": ["mine"], "both": ["mine", "other"], "missing": ["missing", "absent"]}
+        for case, topics in names.items():
+            named = None if topics is None else [place.name(each) for each in topics]
+            asked = {**member, "member_epoch": 1, "subscribed_topic_names": named, "topic_partitions": None}
+            yield f"{word} with {case}", 1, make("ConsumerGroupHeartbeat", **asked)
+    yield "", 1, make("ConsumerGroupDescribe", group_ids=groups, include_authorized_operations=True)
     yield "", 5, make("DescribeGroups", groups=groups, include_authorized_operations=True)
     yield "", 4, make("ListGroups")
 

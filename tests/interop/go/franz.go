@@ -20,6 +20,7 @@ var franzScenarios = []scenario{
 	{"megabytes", franzMegabytes},
 	{"by-time", franzByTime},
 	{"rebalance", franzRebalance},
+	{"consumer-protocol", franzConsumerProtocol},
 	{"admin", franzAdmin},
 }
 
@@ -99,6 +100,40 @@ func franzCodec(codec kgo.CompressionCodec) func(bootstrap, topic string) error 
 
 func franzNotIdempotent(bootstrap, topic string) error {
 	return franzRoundTrip(bootstrap, topic, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()))
+}
+
+// franzConsumerProtocol reads in a group that the broker balances (KIP-848); another member has its share of it.
+func franzConsumerProtocol(bootstrap, topic string) error {
+	ctx, cancel := franzContext()
+	defer cancel()
+	options := []kgo.Opt{kgo.ConsumeTopics(topic), kgo.ConsumerGroup(topic), kgo.ServerSideBalancer()}
+	first, err := franzTopic(ctx, bootstrap, topic, 2, options...)
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	second, err := franzTopic(ctx, bootstrap, topic, 0, options...)
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	for partition := int32(0); partition < 2; partition++ {
+		record := &kgo.Record{Topic: topic, Partition: partition, Value: []byte("v")}
+		if err := first.ProduceSync(ctx, record).FirstErr(); err != nil {
+			return err
+		}
+	}
+	if _, err := franzRead(ctx, first, 1); err != nil {
+		return err
+	}
+	groups, err := kadm.NewClient(first).ListGroupsByType(ctx, []string{"consumer"})
+	if err != nil {
+		return err
+	}
+	if _, found := groups[topic]; !found {
+		return fmt.Errorf("the group is not of the consumer protocol: %v", groups)
+	}
+	return first.CommitUncommittedOffsets(ctx)
 }
 
 func franzMegabytes(bootstrap, topic string) error {

@@ -26,7 +26,7 @@ KEYS = (
     ConfigKey("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, at_least(524_288), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "Write buffer that the coordinator keeps for reuse."),
     ConfigKey("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
-              one_of("consumer", "classic", "share", "streams"), MEDIUM, READ_ONLY, NO_EFFECT,
+              one_of("consumer", "classic", "share", "streams"), MEDIUM, READ_ONLY, HONOURED,
               "Group protocols that are served."),
     ConfigKey("group.coordinator.threads", INT, 4, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
               "Threads of the group coordinator; here the event loop does."),

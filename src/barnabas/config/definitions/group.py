@@ -7,6 +7,7 @@ from barnabas.config.definition import ConfigKey, at_least, one_of
 from barnabas.config.definitions.words import (
     BOOLEAN,
     CLUSTER_WIDE,
+    HONOURED,
     INT,
     MEDIUM,
     NO_EFFECT,
@@ -15,11 +16,11 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("consumer.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Shortest time between two assignments."),
-    ConfigKey("consumer.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Heartbeat interval told to members."),
-    ConfigKey("consumer.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Session timeout of the group's members."),
     ConfigKey("share.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "Shortest time between two assignments."),

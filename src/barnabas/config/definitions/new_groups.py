@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, OneOf, at_least, between
+from barnabas.config.definition import ConfigKey, OneOf, at_least, between, one_of
 from barnabas.config.definitions.words import (
     CLUSTER_WIDE,
     HIGH,
+    HONOURED,
     INT,
     LIST,
     MAX_INT,
@@ -16,32 +17,35 @@ from barnabas.config.definitions.words import (
     STRING,
 )
 
+ASSIGNORS = ("uniform", "range")
+KAFKAS_ASSIGNORS = tuple(f"org.apache.kafka.coordinator.group.assignor.{name}Assignor" for name in ("Uniform", "Range"))
+
 # fmt: off
 KEYS = (
-    ConfigKey("group.consumer.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("group.consumer.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Shortest time between two assignments of a group."),
-    ConfigKey("group.consumer.assignors", LIST, ("uniform", "range"), None, MEDIUM, READ_ONLY, NO_EFFECT,
-              "Assignors on the server's side, the default one first."),
-    ConfigKey("group.consumer.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.assignors", LIST, ASSIGNORS, one_of(*ASSIGNORS, *KAFKAS_ASSIGNORS), MEDIUM, READ_ONLY,
+              HONOURED, "Assignors on the server's side, the default one first."),
+    ConfigKey("group.consumer.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Heartbeat interval told to members."),
-    ConfigKey("group.consumer.max.assignment.interval.ms", INT, 15_000, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.max.assignment.interval.ms", INT, 15_000, at_least(0), MEDIUM, READ_ONLY, HONOURED,
               "Upper bound of a group's own assignment interval."),
-    ConfigKey("group.consumer.max.heartbeat.interval.ms", INT, 15_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.max.heartbeat.interval.ms", INT, 15_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Upper bound of a group's own heartbeat interval."),
-    ConfigKey("group.consumer.max.session.timeout.ms", INT, 60_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.max.session.timeout.ms", INT, 60_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Upper bound of a group's own session timeout."),
-    ConfigKey("group.consumer.max.size", INT, MAX_INT, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.max.size", INT, MAX_INT, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Members of a consumer group at most."),
     ConfigKey("group.consumer.migration.policy", STRING, "bidirectional", OneOf(("DISABLED",
-              "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"), any_case=True), MEDIUM, READ_ONLY, NO_EFFECT,
+              "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"), any_case=True), MEDIUM, READ_ONLY, HONOURED,
               "Whether groups may change between the classic and the consumer protocol."),
-    ConfigKey("group.consumer.min.assignment.interval.ms", INT, 0, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.min.assignment.interval.ms", INT, 0, at_least(0), MEDIUM, READ_ONLY, HONOURED,
               "Lower bound of a group's own assignment interval."),
-    ConfigKey("group.consumer.min.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.min.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Lower bound of a group's own heartbeat interval."),
-    ConfigKey("group.consumer.min.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.min.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Lower bound of a group's own session timeout."),
-    ConfigKey("group.consumer.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.consumer.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Session timeout in groups of the consumer protocol."),
     ConfigKey("group.share.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "Shortest time between two assignments of a share group."),

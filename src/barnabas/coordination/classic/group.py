@@ -25,7 +25,7 @@ from enum import StrEnum
 
 from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from barnabas.coordination.group import GroupType
+from barnabas.coordination.group import Committer, GroupType
 from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import Token
 from barnabas.coordination.records import NO_TIMESTAMP, GroupMetadataValue, OffsetCommitValue, group_record
@@ -105,6 +105,12 @@ class ClassicGroup:
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     @property
+    def is_assigning(self) -> bool:
+        """Whether the leader has sent an assignment that nobody has been told yet, for it is not committed."""
+        leader = self.members.get(self.leader or "")
+        return self.state is GroupState.COMPLETING_REBALANCE and leader is not None and leader.sync_token is not None
+
+    @property
     def all_joined(self) -> bool:
         return self.waiting_joins == len(self.members) and not self.pending_joins
 
@@ -132,23 +138,23 @@ class ClassicGroup:
         if member_id not in self.members:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    def check_offset_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool = False
-    ) -> None:
+    def check_offset_commit(self, commit: Committer) -> None:
         """Refuse a commit of who is not in this generation. A transaction may commit while the generation's leader still assigns: its
         producer has no answer to REBALANCE_IN_PROGRESS."""
         if self.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if generation < 0 and self.is_empty:
+        if commit.generation < 0 and self.is_empty:
             return  # a consumer that only stores offsets, or an administrator
-        if generation >= 0 or member_id or instance_id is not None:
-            self.check_member(member_id, instance_id)
-            if generation != self.generation:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        else:
+        if commit.is_nobody:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
+        self.check_member(commit.member_id, commit.instance_id)
+        if commit.generation != self.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if self.state is GroupState.COMPLETING_REBALANCE and commit.api_version is not None:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Whoever may describe a classic group may know its offsets."""
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and not self.uses_consumer_protocol:
@@ -330,6 +336,10 @@ class ClassicGroup:
                 for m in self.members.values()
             ],
         )
+
+    def clients(self) -> set[tuple[str, str]]:
+        """Client ids and hosts of the members."""
+        return {(m.client_id, m.client_host) for m in self.members.values()}
 
     def validate(self) -> None:
         """Raise InvariantViolated if the parts disagree."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalance, join_error, join_response
-from barnabas.coordination.group import Group
+from barnabas.coordination.group import Group, GroupType
 from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written, response_error_of
 from barnabas.coordination.records import is_too_long
 from barnabas.errors import ErrorCode, KafkaError
@@ -33,7 +33,10 @@ SKIP_ASSIGNMENT_FROM_VERSION = 9  # KIP-814
 
 @dataclass(slots=True, frozen=True)
 class GroupCreated(Written):
+    """A group was made; it may have taken the place of an empty one of another type."""
+
     group: ClassicGroup
+    former: Group | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,13 +64,14 @@ class Joining:
     def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
         """Handle a request that `token` waits for; the answer may come much later."""
         out = Outcome()
-        refusal = self._check(request)
+        refusal = self.check(request)
         if refusal is not None:
             out.reply(token, join_error(refusal, request.member_id))
             return out
         group = self._groups.get(request.group_id)
-        created = group is None
-        if group is None:
+        former = group if group is not None and group.group_type is not GroupType.CLASSIC and group.is_empty else None
+        created = group is None or former is not None
+        if group is None or former is not None:
             if request.member_id:
                 out.reply(token, join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
                 return out
@@ -77,12 +81,14 @@ class Joining:
             return out
         self._join_group(_Join(group, request, caller, token, dict(_protocols_of(request))), now, out)
         if created:
+            out.records += [] if former is None else former.tombstones()
             out.records.append(group.to_first_record())
             out.replays = False
-            out.written = GroupCreated(group)
+            out.written = GroupCreated(group, former)
         return out
 
-    def _check(self, request: JoinGroupRequest) -> ErrorCode | None:
+    def check(self, request: JoinGroupRequest) -> ErrorCode | None:
+        """What is wrong with a request whatever the group."""
         if not request.group_id or is_too_long(request.group_id):
             return ErrorCode.INVALID_GROUP_ID
         names = [request.group_instance_id or "", request.protocol_type, *(p.name for p in request.protocols)]

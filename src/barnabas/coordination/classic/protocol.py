@@ -44,6 +44,10 @@ class ClassicProtocol:
     def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
         return self._joining.join(request, caller, token, now)
 
+    def refusal_of(self, request: JoinGroupRequest) -> ErrorCode | None:
+        """Why a JoinGroup makes no sense, whatever the group."""
+        return self._joining.check(request)
+
     # -- SyncGroup ------------------------------------------------------------------------------------------------------
 
     def sync(self, request: SyncGroupRequest, token: Token) -> Outcome:
@@ -177,12 +181,34 @@ class ClassicProtocol:
                 self._joining.receive_replaced(event, error, now, out)
             case GroupCreated() if error is not None:
                 self._forget(event.group, response_error_of(error), out)
+                if event.former is not None:
+                    self._groups.setdefault(event.group.group_id, event.former)
         return out
+
+    def receive_downgraded(self, group_id: str, now: Now) -> Outcome:
+        """A group of consumers has become a classic one: its members share anew."""
+        out = Outcome()
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
+            for member in group.members.values():
+                self._rebalance.hear_from(group, member, now)
+            self._rebalance.prepare(group, "it was one of consumers", now, out)
+        return out
+
+    def receive_upgraded(self, group: ClassicGroup, error: ErrorCode | None, now: Now) -> Outcome:
+        """A classic group has become one of consumers, or could not. Who waited in it has been sent away in either case."""
+        for member in group.members.values():
+            group.set_join_token(member, None)
+            member.sync_token = None
+            if error is not None:
+                self._rebalance.hear_from(group, member, now)
+        return Outcome()
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
         """Take a group as the log has it."""
         if value is None:
-            self._groups.pop(group_id, None)
+            if isinstance(self._groups.get(group_id), ClassicGroup):
+                del self._groups[group_id]  # else a group of another type has taken its place, and its tombstone came late
         else:
             self._groups[group_id] = ClassicGroup.from_value(group_id, value)
 

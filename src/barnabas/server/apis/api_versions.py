@@ -31,7 +31,10 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
-TRANSACTIONS, TRANSACTIONS_LEVEL = "transaction.version", 2  # the feature by which clients know transactions version 2 (KIP-890)
+FEATURES = {  # and their levels, which are the highest there are
+    "group.version": 1,  # clients know by it that the consumer protocol is served (KIP-848)
+    "transaction.version": 2,  # and transactions version 2 (KIP-890)
+}
 ANNOUNCED: dict[int, tuple[int, int]] = {
     ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])
 }  # where that is not the range of the messages
@@ -62,12 +65,12 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and client_software(request) is None:
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     keys = [_entry(key) for key in sorted(broker.served_apis)]
-    supported = [SupportedFeatureKey(name=TRANSACTIONS, min_version=0, max_version=TRANSACTIONS_LEVEL)]
+    supported = [SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items()]
     return ApiVersionsResponse(
         api_keys=keys,
         supported_features=supported if context.api_version >= FIRST_VERSION_WITH_LEVEL_0 else [],
         finalized_features=[
-            FinalizedFeatureKey(name=TRANSACTIONS, min_version_level=TRANSACTIONS_LEVEL, max_version_level=TRANSACTIONS_LEVEL)
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
         ],
         finalized_features_epoch=0,
     )

@@ -26,7 +26,7 @@ from barnabas.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from barnabas.server.apis.api_versions import TRANSACTIONS, TRANSACTIONS_LEVEL
+from barnabas.server.apis.api_versions import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -191,8 +191,7 @@ def handle_update_features(broker: Broker, context: RequestContext, request: Upd
 
 def _is_at_level(update: FeatureUpdateKey) -> bool:
     """Whether the feature has the level that is asked for."""
-    is_there = (update.feature, update.max_version_level) == (TRANSACTIONS, TRANSACTIONS_LEVEL)
-    return is_there and update.upgrade_type in UPGRADE_TYPES
+    return FEATURES.get(update.feature) == update.max_version_level and update.upgrade_type in UPGRADE_TYPES
 
 
 async def handle_allocate_producer_ids(

@@ -150,8 +150,7 @@ BATCHED_LEAVE_FROM_VERSION = 3
 async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
     if context.api_version < REBALANCE_TIMEOUT_FROM_VERSION:
         request.rebalance_timeout_ms = request.session_timeout_ms
-    host = context.client_host if context.client_host.startswith("/") else f"/{context.client_host}"  # as Java writes addresses
-    caller = Caller(context.api_version, context.client_id or "", host, str(broker.new_id()))
+    caller = Caller(context.api_version, context.client_id or "", java_address(context.client_host), str(broker.new_id()))
     try:
         response = await broker.groups.join(request, caller)
     except (KafkaError, InvariantViolated) as error:
@@ -159,6 +158,11 @@ async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRe
     if response.protocol_name is None and context.api_version < NULLABLE_PROTOCOL_FROM_VERSION:
         response.protocol_name = ""
     return response
+
+
+def java_address(host: str) -> str:
+    """As Java writes addresses."""
+    return host if host.startswith("/") else f"/{host}"
 
 
 async def sync_group(broker: GroupBroker, context: Context, request: SyncGroupRequest) -> SyncGroupResponse:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.server.authorization import cluster, configs, describing, groups, offset_fetch, topics, transactions
+from barnabas.server.authorization import (
+    cluster,
+    configs,
+    consumer_groups,
+    describing,
+    groups,
+    offset_fetch,
+    topics,
+    transactions,
+)
 from barnabas.server.authorization.asking import Answer, Asked, Guard
 
 if TYPE_CHECKING:
@@ -34,7 +43,7 @@ OPEN = frozenset(
 )
 
 GUARDS: dict[int, Guard] = {}
-for _family in (cluster, configs, describing, groups, offset_fetch, topics, transactions):
+for _family in (cluster, configs, consumer_groups, describing, groups, offset_fetch, topics, transactions):
     GUARDS.update(_family.GUARDS)
 
 

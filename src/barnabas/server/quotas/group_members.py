@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from barnabas import limits
 from barnabas.errors import BarnabasError
-from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERVAL_MS = 2_000
 NO_GROUPS: tuple[str, ...] = ()
+Clients = set[tuple[str, str]]  # ids and hosts
 logger = logging.getLogger(__name__)
 
 
@@ -47,11 +49,9 @@ class GroupMembers:
         if None in names:
             groups.update(await self._all_groups())
         found: dict[tuple[str, str], list[str]] = {}
-        for group in await self._describe(sorted(groups)[: limits.MAX_QUOTA_GROUPS]):
-            for member in group.members:
-                key = (member.client_id, member.client_host.removeprefix("/"))
-                if group.group_id not in found.setdefault(key, []):
-                    found[key].append(group.group_id)
+        for group_id, clients in (await self._clients_of(sorted(groups)[: limits.MAX_QUOTA_GROUPS])).items():
+            for client_id, host in clients:
+                found.setdefault((client_id, host.removeprefix("/")), []).append(group_id)
         self._groups = {key: tuple(of_client) for key, of_client in found.items()}
 
     async def close(self) -> None:
@@ -74,26 +74,35 @@ class GroupMembers:
                 found.update(group.group_id for group in answer.groups)
         return found
 
-    async def _describe(self, groups: Iterable[str]) -> list[DescribedGroup]:
-        described: list[DescribedGroup] = []
+    async def _clients_of(self, groups: Iterable[str]) -> dict[str, Clients]:
+        """Client ids and hosts of the members of groups."""
+        found: dict[str, Clients] = {}
         elsewhere: dict[int, list[str]] = {}
         for group_id in groups:
             leader = self._broker.coordinators.leader_of_group(group_id)
             if leader == self._broker.config.broker_id:
                 try:
-                    described.append(await self._broker.groups.describe(group_id))
+                    found[group_id] = await self._broker.groups.clients_of(group_id)
                 except BarnabasError as error:  # there is no such group now
                     logger.debug("event=group-not-described group=%r error=%r", group_id, str(error))
             elif leader is not None:
                 elsewhere.setdefault(leader, []).append(group_id)
         for broker_id, of_leader in elsewhere.items():
             try:
-                answer = await self._to_peers().send(broker_id, DescribeGroupsRequest(groups=of_leader))
+                found.update(await self._clients_at(broker_id, of_leader))
             except ClientError as error:
                 logger.debug("event=groups-not-described broker=%d error=%r", broker_id, str(error))
-            else:
-                described += [group for group in answer.groups if not group.error_code]
-        return described
+        return found
+
+    async def _clients_at(self, broker_id: int, groups: list[str]) -> dict[str, Clients]:
+        """As another broker tells of its groups: of both types, for what they are is not known before."""
+        classic = await self._to_peers().send(broker_id, DescribeGroupsRequest(groups=groups))
+        found = {group.group_id: group.members for group in classic.groups if not group.error_code and group.members}
+        others = [group_id for group_id in groups if group_id not in found]
+        if others:
+            consumers = await self._to_peers().send(broker_id, ConsumerGroupDescribeRequest(group_ids=others))
+            found.update({group.group_id: group.members for group in consumers.groups if not group.error_code})
+        return {group_id: {(m.client_id, m.client_host) for m in members} for group_id, members in found.items()}
 
     def _others(self) -> list[int]:
         return [broker_id for broker_id in self._broker.metadata.brokers if broker_id != self._broker.config.broker_id]

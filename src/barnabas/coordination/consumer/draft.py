@@ -1,0 +1,239 @@
+"""One change of a consumer group in the making: what the group will be, and the records that make it so.
+
+The group itself stays as it is until the records are in the log and replayed, so a write that is refused has changed nothing.
+
+Rules
+  1. Steps come in this order: members, topics, epoch, target, reconciliation; each sees what those before it have changed.
+  2. What the group remembers beside its records (`checked`, `resolved_from`) is set only where this draft finds nothing to write about it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from barnabas.coordination.consumer.assignors import ASSIGNORS, MemberSpec
+from barnabas.coordination.consumer.group import (
+    NO_ASSIGNMENT,
+    ConsumerGroup,
+    expression_record,
+    gone_records,
+    group_epoch_record,
+    member_target_record,
+    target_record,
+)
+from barnabas.coordination.consumer.member import JOINING_EPOCH, Assignment, ConsumerMember, MemberState
+from barnabas.coordination.consumer.reconciliation import Reported, Target, reconcile
+from barnabas.coordination.consumer.records import RegularExpressionValue
+from barnabas.coordination.consumer.seams import MayDescribe, Topics, may_describe_all
+from barnabas.coordination.numbered import Record
+from barnabas.coordination.outcome import Now
+from barnabas.errors import ErrorCode, KafkaError
+
+RESOLVED_AGAIN_AFTER_MS = 600_000  # Kafka's; rights may have changed, of which nobody tells
+
+
+class Draft:
+    """What a group will be.
+
+    Args:
+        may_describe: which topics the member that asks may know of, for regular expressions.
+    """
+
+    def __init__(self, group: ConsumerGroup, topics: Topics, now: Now, may_describe: MayDescribe = may_describe_all) -> None:
+        self.group = group
+        self.records: list[Record] = []
+        self.epoch = group.epoch
+        self.assignment_epoch = group.assignment_epoch
+        self.subscription_changed = False
+        self._topics = topics
+        self._now = now
+        self._may_describe = may_describe
+        self._changed: dict[str, ConsumerMember | None] = {}
+        self._expressions: Mapping[str, frozenset[str]] = group.expressions
+        self._target: Mapping[str, Assignment] = group.target
+        self._has_news = False
+
+    # -- members --------------------------------------------------------------------------------------------------------
+
+    def members(self) -> Mapping[str, ConsumerMember]:
+        if not self._changed:
+            return self.group.members
+        merged = {**self.group.members, **self._changed}
+        return {member_id: member for member_id, member in merged.items() if member is not None}
+
+    def update(self, before: ConsumerMember, after: ConsumerMember) -> None:
+        """A member has come, or says something else of itself."""
+        if after is before and after.member_id in self.members():
+            return
+        self.records.append(after.to_member_record(self.group.group_id))
+        self._changed[after.member_id] = after
+        changes = before.topics != after.topics
+        if before.regex != after.regex:
+            changes = True
+            self._leave_expression(before)
+            if after.regex and after.regex not in self._expressions:
+                self._set_expression(after.regex, self._resolve(after.regex))
+        self.subscription_changed = changes
+        self._has_news = self._has_news or changes
+
+    def replace_static(self, former: ConsumerMember, member_id: str, epoch: int = JOINING_EPOCH) -> ConsumerMember:
+        """Give a static member another id; all else stays, what it is to have too."""
+        member = replace(former, member_id=member_id, epoch=epoch, previous_epoch=JOINING_EPOCH, state=MemberState.STABLE)
+        target = self._target.get(former.member_id, NO_ASSIGNMENT)
+        group_id = self.group.group_id
+        self.records += gone_records(group_id, former.member_id)
+        self.records.append(member.to_member_record(group_id))
+        self.records.append(member_target_record(group_id, member_id, target))
+        self.records.append(member.to_current_record(group_id))
+        self._target = {m: t for m, t in self._target.items() if m != former.member_id} | {member_id: target}
+        self._changed[former.member_id] = None
+        self._changed[member_id] = member
+        return member
+
+    def remove(self, members: Iterable[ConsumerMember]) -> None:
+        """Members are out; what they had is free. The others hear of it in another epoch."""
+        for member in members:
+            self.records += gone_records(self.group.group_id, member.member_id)
+            self._changed[member.member_id] = None
+            self._leave_expression(member)
+            self._target = {m: t for m, t in self._target.items() if m != member.member_id}
+        self._has_news = True
+
+    # -- topics ---------------------------------------------------------------------------------------------------------
+
+    def _resolve(self, regex: str) -> frozenset[str]:
+        return self._matching(regex, self._topics.names)
+
+    def _matching(self, regex: str, names: Iterable[str]) -> frozenset[str]:
+        try:
+            matches = self._topics.matcher(regex)
+        except KafkaError as error:
+            reason = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error.message}."
+            raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, reason) from error
+        return frozenset(self._may_describe([name for name in names if matches(name)]))
+
+    def _leave_expression(self, member: ConsumerMember) -> None:
+        """The last subscriber of an expression takes it along."""
+        regex = member.regex
+        if regex in self._expressions and not any(
+            m.regex == regex for member_id, m in self.members().items() if member_id != member.member_id
+        ):
+            self.records.append(expression_record(self.group.group_id, regex, None))
+            self._expressions = {r: names for r, names in self._expressions.items() if r != regex}
+
+    def _set_expression(self, regex: str, names: frozenset[str]) -> None:
+        value = RegularExpressionValue(topics=sorted(names), version=0, timestamp_ms=self._now.wall_ms)
+        self.records.append(expression_record(self.group.group_id, regex, value))
+        if not self.group.expressions:
+            self.group.resolved_from, self.group.resolved_at_ms = self._topics.names, self._now.steady_ms
+        self._expressions = {**self._expressions, regex: names}
+
+    def refresh(self) -> None:
+        """Topics may have come, gone or grown."""
+        if self._expressions:
+            self._refresh_expressions()
+
+    def _refresh_expressions(self) -> None:
+        """What is matched are the names that have come since; all of them after a load, and once in a while."""
+        group, names, now_ms = self.group, self._topics.names, self._now.steady_ms
+        known = group.resolved_from
+        is_whole = known is None or now_ms - group.resolved_at_ms >= RESOLVED_AGAIN_AFTER_MS
+        if known is names and not is_whole:
+            return
+        fresh = names if is_whole or known is None else names - known
+        found = False
+        for regex, former in list(self._expressions.items()):
+            kept = frozenset() if is_whole else former & names
+            resolved = kept | self._matching(regex, fresh)
+            if resolved != former:
+                self._set_expression(regex, resolved)
+                self._has_news = found = True
+        if not found:
+            group.resolved_from = names
+            if is_whole:
+                group.resolved_at_ms = now_ms
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names that a member subscribes to, in either way."""
+        return member.topics | self._expressions.get(member.regex, frozenset()) if member.regex else member.topics
+
+    def _ids_of(self, names: Iterable[str]) -> frozenset[UUID]:
+        return frozenset(found for name in names if (found := self._topics.topic_id(name)) is not None)
+
+    # -- epoch and target -----------------------------------------------------------------------------------------------
+
+    def settle_epoch(self) -> None:
+        """Begin another epoch if members, subscriptions or their topics have changed."""
+        group, state = self.group, self._topics.state
+        if not self._has_news and state is group.checked:
+            return
+        names = frozenset[str]().union(*(self.topics_of(member) for member in self.members().values()))
+        found = group.hash_of(names, self._topics)
+        if found == group.metadata_hash and not self._has_news:
+            group.checked = state
+            return
+        self.epoch += 1
+        self.records.append(group_epoch_record(group.group_id, self.epoch, found))
+
+    def assign(self, assignors: Sequence[str], interval_ms: int) -> int | None:
+        """Make the target assignment of this epoch, or say when it may be made: not too soon after the last."""
+        if self.epoch <= self.assignment_epoch:
+            return None
+        passed_ms = self._now.wall_ms - self.group.assigned_at_ms
+        if 0 <= passed_ms < interval_ms:
+            return self._now.steady_ms + interval_ms - passed_ms
+        members = self.members()
+        ids: dict[frozenset[str], frozenset[UUID]] = {}
+        specs = {}
+        for member_id, member in members.items():
+            names = self.topics_of(member)
+            if names not in ids:
+                ids[names] = self._ids_of(names)
+            specs[member_id] = MemberSpec(ids[names], self._target.get(member_id, NO_ASSIGNMENT), member.instance_id)
+        counts = {
+            t: self._topics.partition_count(self._topics.topic_name(t) or "") for t in frozenset[UUID]().union(*ids.values())
+        }
+        self.set_target(ASSIGNORS[preferred_assignor(members.values(), assignors)](specs, counts), self.epoch)
+        return None
+
+    def set_target(self, target: Mapping[str, Assignment], epoch: int) -> None:
+        group_id = self.group.group_id
+        for member_id, assignment in target.items():
+            if self._target.get(member_id) != assignment:
+                self.records.append(member_target_record(group_id, member_id, assignment))
+        self.records.append(target_record(group_id, epoch, self._now.wall_ms))
+        self._target, self.assignment_epoch = target, epoch
+
+    # -- reconciliation -------------------------------------------------------------------------------------------------
+
+    def reconcile(self, member: ConsumerMember, reported: Reported | None) -> ConsumerMember:
+        """Take the member one step on."""
+        if not self.subscription_changed and member.is_reconciled_to(self.assignment_epoch):
+            return member
+        after = reconcile(
+            member,
+            Target(self.assignment_epoch, self._target.get(member.member_id, NO_ASSIGNMENT)),
+            subscribed=self._ids_of(self.topics_of(member)),
+            is_free=self._is_free,
+            reported=reported,
+            subscription_changed=self.subscription_changed,
+        )
+        if after is not member:
+            self.records.append(after.to_current_record(self.group.group_id))
+            self._changed[after.member_id] = after
+        return after
+
+    def _is_free(self, topic_id: UUID, partition: int) -> bool:
+        owner = self.group.owner_of(topic_id, partition)
+        if owner is not None and owner not in self._changed:
+            return False
+        return not any(m is not None and m.owns(topic_id, partition) for m in self._changed.values())
+
+
+def preferred_assignor(members: Iterable[ConsumerMember], assignors: Sequence[str]) -> str:
+    """The one that most members name, the default one where none does; on a tie the one that is configured first."""
+    votes = Counter(member.server_assignor for member in members if member.server_assignor in assignors)
+    return max(assignors, key=lambda name: (votes[name], -assignors.index(name)))

@@ -1,0 +1,175 @@
+"""From a classic group to one of consumers while its members go on, and back.
+
+Rules
+  1. A classic group of consumers becomes one of the consumer protocol when a member joins by that. Its members stay classic, with what they
+     have and in the epoch of their generation; who waits for the others is sent to join again.
+  2. A group goes back when only classic members are left in it: with the group epoch as its generation, and a rebalance.
+  3. Both are records like others: the tombstones of the one and what makes the other, in one batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.classic.member import ClassicMember
+from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas.coordination.consumer.embedded import by_id, read_assignment, read_subscription, write_assignment
+from barnabas.coordination.consumer.group import ConsumerGroup, group_epoch_record, member_target_record, target_record
+from barnabas.coordination.consumer.member import ClassicSide, ConsumerMember
+from barnabas.coordination.consumer.records import GroupValue, TargetValue
+from barnabas.coordination.consumer.seams import Topics
+from barnabas.coordination.consumer.timing import ConsumerTimerKey
+from barnabas.coordination.numbered import Record
+from barnabas.coordination.outcome import Now, Outcome, Written
+from barnabas.coordination.records import GroupMetadataValue, MemberMetadata, group_record
+from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
+
+
+class Policy(StrEnum):
+    """The words of `group.consumer.migration.policy`."""
+
+    DISABLED = "DISABLED"
+    UPGRADE = "UPGRADE"
+    DOWNGRADE = "DOWNGRADE"
+    BIDIRECTIONAL = "BIDIRECTIONAL"
+
+    @property
+    def may_upgrade(self) -> bool:
+        return self in (Policy.UPGRADE, Policy.BIDIRECTIONAL)
+
+    @property
+    def may_downgrade(self) -> bool:
+        return self in (Policy.DOWNGRADE, Policy.BIDIRECTIONAL)
+
+
+@dataclass(slots=True, frozen=True)
+class Upgraded(Written):
+    """A classic group was to become one of consumers."""
+
+    group: ClassicGroup
+
+
+@dataclass(slots=True, frozen=True)
+class Downgraded(Written):
+    """A group of consumers was to become a classic one; because of a deadline, if there is a key."""
+
+    group_id: str
+    key: ConsumerTimerKey | None = None
+
+
+def check_upgrade(group: ClassicGroup, policy: Policy, max_size: int) -> None:
+    """Raises KafkaError where a classic group has to stay one, in the words of Kafka."""
+    if group.is_assigning:  # who has what would be known to the members before it is known here
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    reason = None
+    if not policy.may_upgrade:
+        reason = "online upgrade is disabled."
+    elif not group.uses_consumer_protocol:
+        reason = "the group does not use the consumer embedded protocol."
+    elif len(group.members) > max_size:
+        reason = "the group size exceeds the consumer group maximum size."
+    if reason is not None:
+        raise _cannot_upgrade(group.group_id, reason)
+
+
+def _cannot_upgrade(group_id: str, reason: str) -> KafkaError:
+    text = f"Cannot upgrade classic group {group_id} to consumer group because {reason}"
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+
+
+def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
+    """The group of consumers that a classic group becomes; not in the log yet."""
+    found = ConsumerGroup(group.group_id)
+    epoch = group.generation
+    found.replay_group(GroupValue(epoch=epoch))
+    found.replay_target(TargetValue(assignment_epoch=epoch))
+    try:
+        for member in group.members.values():
+            made = _member_of(member, group.protocol, epoch, found, topics)
+            found.replay_member(made, made.member_id)
+            found.target[made.member_id] = {t: frozenset(partitions) for t, partitions in made.assigned.items()}
+    except MalformedMessage as error:
+        raise _cannot_upgrade(group.group_id, "the embedded consumer protocol is malformed.") from error
+    return found
+
+
+def _member_of(member: ClassicMember, protocol: str | None, epoch: int, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
+    subscription = read_subscription(member.protocols.get(protocol or "") or next(iter(member.protocols.values())))
+    assignment = read_assignment(member.assignment)
+    if assignment.user_data:
+        reason = "an unsupported custom assignor is in use."
+        raise _cannot_upgrade(group.group_id, reason)
+    assigned = {}
+    for topic_id, partitions in by_id(((p.topic, p.partitions) for p in assignment.assigned_partitions), topics).items():
+        alone = [
+            p for p in sorted(partitions) if group.owner_of(topic_id, p) is None
+        ]  # a leader may have assigned a partition twice
+        if alone:
+            assigned[topic_id] = dict.fromkeys(alone, epoch)
+    return ConsumerMember(
+        member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topics=frozenset(subscription.topics),
+        classic=ClassicSide(member.session_timeout_ms, tuple(member.protocols.items())),
+        epoch=epoch,
+        previous_epoch=epoch,
+        assigned=assigned,
+    )
+
+
+def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
+    """All that makes a group what it is."""
+    group_id = group.group_id
+    return [
+        *(member.to_member_record(group_id) for member in group.members.values()),
+        group_epoch_record(group_id, group.epoch, group.metadata_hash),
+        *(member_target_record(group_id, member_id, target) for member_id, target in group.target.items()),
+        target_record(group_id, group.assignment_epoch, now.wall_ms),
+        *(member.to_current_record(group_id) for member in group.members.values()),
+    ]
+
+
+def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> Outcome | None:
+    """What makes a classic group of one of consumers without those that leave; None where not all others are classic, or have no protocol
+    in common."""
+    stay = [m for m in group.members.values() if m.member_id not in leaving]
+    members = [(m, m.classic) for m in stay if m.classic is not None]
+    if not members or len(members) < len(stay):
+        return None
+    speakers = Counter(name for _, classic in members for name, _ in classic.protocols)
+    protocol = next((name for name, _ in members[0][1].protocols if speakers[name] == len(members)), None)
+    if protocol is None:
+        return None
+    value = GroupMetadataValue(
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        generation=group.epoch,
+        protocol=protocol,
+        leader=members[0][0].member_id,
+        current_state_timestamp_ms=now.wall_ms,
+        members=[_metadata_of(member, classic, protocol, topics) for member, classic in members],
+    )
+    note = f"group {group.group_id} has classic members only, and becomes a classic group at generation {group.epoch}"
+    records = [*group.tombstones(), group_record(group.group_id, value)]
+    return Outcome(records=records, notes=[note], written=Downgraded(group.group_id))
+
+
+def _metadata_of(member: ConsumerMember, classic: ClassicSide, protocol: str, topics: Topics) -> MemberMetadata:
+    subscription = dict(classic.protocols)[protocol]
+    return MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=classic.session_timeout_ms,
+        subscription=subscription,
+        assignment=write_assignment(member.assigned, topics, subscription),
+    )

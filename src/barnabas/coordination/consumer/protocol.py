@@ -1,0 +1,348 @@
+"""The consumer protocol of one shard: heartbeats of members, their deadlines, and what the log says of their groups.
+
+Rules
+  1. A heartbeat writes what it changes and answers when that is committed; one that changes nothing writes nothing.
+  2. Who is not heard from for the session timeout is out, and so is who does not give up in time what he was told to.
+  3. A member whose epoch is not the group's idea of it is fenced, and joins again without partitions; only the answer to its last
+     heartbeat may have been lost.
+  4. What a member is held to ends with the record that it is gone, and not before; a deadline that finds nothing to do does nothing, and
+     one whose records the log refused comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, MutableMapping
+
+from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.classic.rebalance import join_error
+from barnabas.coordination.consumer.assignors import assignor_names
+from barnabas.coordination.consumer.draft import Draft, preferred_assignor
+from barnabas.coordination.consumer.group import ConsumerGroup
+from barnabas.coordination.consumer.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+    ConsumerMember,
+    MemberState,
+    Owned,
+)
+from barnabas.coordination.consumer.migration import Downgraded, Policy, Upgraded, check_upgrade, downgraded, records_of, upgraded
+from barnabas.coordination.consumer.reconciliation import Reported
+from barnabas.coordination.consumer.records import (
+    ConsumerRecordType,
+    CurrentValue,
+    GroupValue,
+    Key,
+    MemberKey,
+    MemberTargetValue,
+    MemberValue,
+    RegularExpressionKey,
+    RegularExpressionValue,
+    TargetValue,
+    read_consumer_value,
+)
+from barnabas.coordination.consumer.request import check_request, declared, is_full, reported
+from barnabas.coordination.consumer.seams import Topics, may_describe_all
+from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey, Deadline
+from barnabas.coordination.consumer.validity import check_epoch, check_released, check_static
+from barnabas.coordination.group import Group, GroupType
+from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome
+from barnabas.coordination.timers import Timers
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.message import Buffer
+from barnabas.protocol.messages import consumer_group_describe as described
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    Assignment as ToldAssignment,
+)
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ResponseTopicPartitions,
+)
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+WRITTEN_AGAIN_AFTER_MS = 1_000  # what a deadline wanted written and the log refused
+REASONS = {
+    Deadline.SESSION: "its session ran out",
+    Deadline.REVOCATION: "it did not give up its partitions in time",
+    Deadline.JOIN: "it did not join again in time",
+    Deadline.SYNC: "it did not ask for its assignment in time",
+}
+
+
+class ConsumerProtocol:
+    """Drives the consumer groups in `groups`; those of other types are left alone."""
+
+    def __init__(
+        self, config: GroupConfig, groups: MutableMapping[str, Group], timers: Timers[ConsumerTimerKey], topics: Topics
+    ) -> None:
+        self._config = config
+        self._groups = groups
+        self.timers = timers
+        self.topics = topics
+        self._assignors = assignor_names(config.group_consumer_assignors)
+
+    # -- heartbeats -----------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> Outcome:
+        """A member joins, lives or leaves."""
+        if GroupType.CONSUMER not in self._config.group_coordinator_rebalance_protocols:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        check_request(request, caller.api_version, self._assignors)
+        if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
+            return self._leave(request, now)
+        out = Outcome()
+        group = self._group_of(request, now, out)
+        draft = Draft(group, self.topics, now, caller.may_describe or may_describe_all)
+        before = self._member_of(draft, request, request.member_id or caller.fresh_id, out)
+        member = declared(before, request, caller)
+        draft.update(before, member)
+        settings = self.topics.settings_of(request.group_id)
+        member = self.carry_on(draft, member, reported(request), settings.assignment_interval_ms, now)
+        self.timers.schedule(
+            ConsumerTimerKey(Deadline.SESSION, group.group_id, member.member_id), now.steady_ms + settings.session_timeout_ms
+        )
+        out.records += draft.records
+        if draft.epoch > group.epoch:
+            out.notes.append(f"group {group.group_id} has epoch {draft.epoch} by a heartbeat of {member.member_id}")
+        out.response = ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            assignment=_told(member.assigned) if is_full(request) or before.assigned != member.assigned else None,
+        )
+        return out
+
+    def _group_of(self, request: ConsumerGroupHeartbeatRequest, now: Now, out: Outcome) -> ConsumerGroup:
+        """The group of a request; one that is not in the table yet where a member begins it, or comes to classic members."""
+        found = self._groups.get(request.group_id)
+        if isinstance(found, ConsumerGroup):
+            return found
+        if request.member_epoch != JOINING_EPOCH:
+            raise self._no_group(request.group_id, "Consumer group")
+        if found is None or found.is_empty:
+            out.records += [] if found is None else found.tombstones()
+            out.notes.append(f"group {request.group_id} is made, of the consumer protocol")
+            return ConsumerGroup(request.group_id)
+        if not isinstance(found, ClassicGroup):
+            raise self._no_group(request.group_id)
+        return self._upgrade(found, now, out)
+
+    def _upgrade(self, classic: ClassicGroup, now: Now, out: Outcome) -> ConsumerGroup:
+        """Have classic members go on in a group of consumers; who waits for the others is to join again."""
+        check_upgrade(classic, self._policy, self._config.group_consumer_max_size)
+        group = upgraded(classic, self.topics)
+        out.records += [*classic.tombstones(), *records_of(group, now)]
+        out.notes.append(f"group {group.group_id} becomes one of consumers at generation {group.epoch}")
+        out.written = Upgraded(classic)
+        for member in classic.members.values():
+            if member.join_token is not None:
+                out.reply(member.join_token, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+            if member.sync_token is not None:
+                out.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+            key = ConsumerTimerKey(Deadline.SESSION, group.group_id, member.member_id)
+            self.timers.schedule(key, now.steady_ms + member.session_timeout_ms)
+        return group
+
+    @property
+    def _policy(self) -> Policy:
+        return Policy(self._config.group_consumer_migration_policy.upper())
+
+    def _no_group(self, group_id: str, what: str = "Group") -> KafkaError:
+        other = group_id in self._groups
+        reason = f"Group {group_id} is not a consumer group." if other else f"{what} {group_id} not found."
+        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, reason)
+
+    def _member_of(self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, out: Outcome) -> ConsumerMember:
+        """Who sends this, checked; a new member where one joins."""
+        group, instance_id, joins = draft.group, request.instance_id, request.member_epoch == JOINING_EPOCH
+        static = None if instance_id is None else group.static_member(instance_id)
+        if instance_id is not None and not joins:
+            static = check_static(group, static, member_id, instance_id)
+        elif static is not None:
+            check_released(static, member_id, instance_id)
+            if static.member_id != member_id:
+                out.notes.append(f"group {group.group_id}: {member_id} replaces {static.member_id}")
+                return draft.replace_static(static, member_id)
+        member = group.members.get(member_id)
+        if member is None:
+            if not joins:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+            self.check_room(group)
+            return ConsumerMember(member_id)
+        if not joins:  # who joins under an id that is a member's owns nothing, and has what the member has
+            check_epoch(member, request.member_epoch, reported(request))
+        return member
+
+    def check_room(self, group: ConsumerGroup) -> None:
+        """Refuse one more member than a group may have."""
+        most = self._config.group_consumer_max_size
+        if len(group.members) >= most:
+            reason = f"The consumer group has reached its maximum capacity of {most} members."
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, reason)
+
+    def carry_on(
+        self, draft: Draft, member: ConsumerMember, owned: Reported | None, interval_ms: int, now: Now
+    ) -> ConsumerMember:
+        """From a member that has been heard to where it is to be next."""
+        group_id = draft.group.group_id
+        draft.refresh()
+        draft.settle_epoch()
+        later_ms = draft.assign(self._assignors, interval_ms)
+        if later_ms is not None:
+            self.timers.schedule(ConsumerTimerKey(Deadline.ASSIGNMENT, group_id), later_ms)
+        after = draft.reconcile(member, owned)
+        if after is not member and after.state is MemberState.UNREVOKED_PARTITIONS:
+            draft.group.revoking[after.member_id] = after.epoch
+            self._expect_revocation(group_id, after, now)
+        return after
+
+    def _expect_revocation(self, group_id: str, member: ConsumerMember, now: Now) -> None:
+        key = ConsumerTimerKey(Deadline.REVOCATION, group_id, member.member_id)
+        self.timers.schedule(key, now.steady_ms + max(member.rebalance_timeout_ms, 0))
+
+    # -- leaving --------------------------------------------------------------------------------------------------------
+
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, now: Now) -> Outcome:
+        group = self._groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise self._no_group(request.group_id)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            known = group.static_member(request.instance_id)
+            member = check_static(group, known, request.member_id, request.instance_id)
+        if request.member_epoch == LEAVING_STATIC_EPOCH:
+            gone = member.moved(member.state, LEAVING_STATIC_EPOCH, member.assigned, {})
+            out = Outcome(records=[gone.to_current_record(group.group_id)])
+            out.notes.append(f"group {group.group_id}: static member {member.member_id} is away")
+        else:
+            out = self.dismiss(group, [member], "it left", now)
+        out.response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+        return out
+
+    def dismiss(self, group: ConsumerGroup, members: list[ConsumerMember], reason: str, now: Now) -> Outcome:
+        """Take members out; whoever is heard from next brings about the next assignment."""
+        going = {member.member_id for member in members}
+        if (out := self._downgrade(group, going, now)) is not None:
+            return out
+        draft = Draft(group, self.topics, now)
+        draft.remove(members)
+        draft.settle_epoch()
+        note = f"group {group.group_id} lost {sorted(going)}: {reason}"
+        return Outcome(records=draft.records, notes=[note], written=Changed(group.group_id))
+
+    # -- time and the log -----------------------------------------------------------------------------------------------
+
+    def expire(self, key: ConsumerTimerKey, now: Now) -> Outcome:
+        """The deadline of `key` has come."""
+        group = self._groups.get(key.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return Outcome()
+        out = self._assign_late(group, now) if key.kind is Deadline.ASSIGNMENT else self._expire_member(group, key, now)
+        if out.records:
+            out.written = (Downgraded if isinstance(out.written, Downgraded) else Changed)(key.group_id, key)
+        return out
+
+    def _assign_late(self, group: ConsumerGroup, now: Now) -> Outcome:
+        if group.is_empty:
+            return Outcome()
+        draft = Draft(group, self.topics, now)
+        draft.assign(self._assignors, 0)
+        return Outcome(records=draft.records)
+
+    def _expire_member(self, group: ConsumerGroup, key: ConsumerTimerKey, now: Now) -> Outcome:
+        member = group.members.get(key.member_id)
+        if member is None:
+            return Outcome()
+        if key.kind is not Deadline.REVOCATION:
+            return self.dismiss(group, [member], REASONS[key.kind], now)
+        revokes = member.state is MemberState.UNREVOKED_PARTITIONS and group.revoking.get(key.member_id) == member.epoch
+        return self.dismiss(group, [member], REASONS[key.kind], now) if revokes else Outcome()
+
+    def receive_changed(self, event: Changed, error: ErrorCode | None, now: Now) -> Outcome:
+        """The members have changed, or could not because of `error`."""
+        if error is not None:
+            self.receive_refused(event.key, now)
+            return Outcome()
+        group = self._groups.get(event.group_id)
+        return (self._downgrade(group, (), now) if isinstance(group, ConsumerGroup) else None) or Outcome()
+
+    def receive_refused(self, key: ConsumerTimerKey | None, now: Now) -> None:
+        """The log did not take what followed from a deadline, if it was one."""
+        if key is not None:
+            self.timers.schedule(key, now.steady_ms + WRITTEN_AGAIN_AFTER_MS)
+
+    def _downgrade(self, group: ConsumerGroup, leaving: Collection[str], now: Now) -> Outcome | None:
+        """Make a classic group of one in which only classic members are left, if that is wanted."""
+        fits = len(group.members) - len(leaving) <= self._config.group_max_size
+        return downgraded(group, leaving, self.topics, now) if fits and self._policy.may_downgrade else None
+
+    def receive_loaded(self, now: Now) -> list[Outcome]:
+        """The log has been read: the members found there have their sessions to show that they live."""
+        for group in self._groups.values():
+            if not isinstance(group, ConsumerGroup):
+                continue
+            session_timeout_ms = self.topics.settings_of(group.group_id).session_timeout_ms
+            for member in group.members.values():
+                key = ConsumerTimerKey(Deadline.SESSION, group.group_id, member.member_id)
+                timeout_ms = session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+                self.timers.schedule(key, now.steady_ms + timeout_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS:
+                    group.revoking[member.member_id] = member.epoch
+                    self._expect_revocation(group.group_id, member, now)
+        outcomes = [self._downgrade(group, (), now) for group in self._groups.values() if isinstance(group, ConsumerGroup)]
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def replay(self, kind: ConsumerRecordType, key: Key, data: Buffer | None) -> None:
+        """Take one record; raises MalformedMessage if it cannot be read."""
+        known = self._groups.get(key.group)
+        group = known if isinstance(known, ConsumerGroup) else None
+        if kind is ConsumerRecordType.PARTITION_METADATA or (group is None and data is None):
+            return
+        if group is None:
+            group = ConsumerGroup(key.group)
+        self._replay_into(group, kind, key, data)
+        if kind is ConsumerRecordType.GROUP and data is None:
+            self._groups.pop(key.group, None)
+        elif known is not group:
+            self._groups[key.group] = group
+
+    def _replay_into(self, group: ConsumerGroup, kind: ConsumerRecordType, key: Key, data: Buffer | None) -> None:
+        match kind, key:
+            case ConsumerRecordType.GROUP, _ if data is not None:
+                group.replay_group(read_consumer_value(GroupValue, data))
+            case ConsumerRecordType.TARGET, _:
+                group.replay_target(None if data is None else read_consumer_value(TargetValue, data))
+            case ConsumerRecordType.MEMBER, MemberKey():
+                former = group.members.get(key.member) or ConsumerMember(key.member)
+                told = None if data is None else former.with_member_value(read_consumer_value(MemberValue, data))
+                group.replay_member(told, key.member)
+                if told is None:
+                    for deadline in Deadline:
+                        self.timers.cancel(ConsumerTimerKey(deadline, group.group_id, key.member))
+            case ConsumerRecordType.CURRENT, MemberKey():
+                member = group.members.get(key.member)
+                if member is not None or data is not None:
+                    value = None if data is None else read_consumer_value(CurrentValue, data)
+                    group.replay_member((member or ConsumerMember(key.member)).with_current_value(value), key.member)
+            case ConsumerRecordType.MEMBER_TARGET, MemberKey():
+                target = None if data is None else read_consumer_value(MemberTargetValue, data)
+                group.replay_member_target(key.member, target)
+            case ConsumerRecordType.REGULAR_EXPRESSION, RegularExpressionKey():
+                expression = None if data is None else read_consumer_value(RegularExpressionValue, data)
+                group.replay_expression(key.regular_expression, expression)
+
+    # -- for people -----------------------------------------------------------------------------------------------------
+
+    def describe(self, group_id: str) -> described.DescribedGroup:
+        """Raises KafkaError(GROUP_ID_NOT_FOUND)."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise self._no_group(group_id)
+        return group.describe_consumers(preferred_assignor(group.members.values(), self._assignors), self.topics)
+
+
+def _told(owned: Owned) -> ToldAssignment:
+    parts = [ResponseTopicPartitions(topic_id=t, partitions=sorted(partitions)) for t, partitions in owned.items()]
+    return ToldAssignment(topic_partitions=parts)

@@ -1,0 +1,40 @@
+"""ConsumerProtocolAssignment. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class TopicPartition(Message):
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
+        self.topic: str = topic
+        self.partitions: Sequence[int] = partitions
+
+
+class ConsumerProtocolAssignment(Message):
+    __slots__ = (
+        "assigned_partitions",
+        "user_data",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("assigned_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartition),
+        ("user_data", "bytes", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, assigned_partitions: Sequence[TopicPartition] = (), user_data: bytes | None = None) -> None:
+        self.assigned_partitions: Sequence[TopicPartition] = assigned_partitions
+        self.user_data: bytes | None = user_data

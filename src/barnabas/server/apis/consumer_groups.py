@@ -1,0 +1,83 @@
+"""The APIs of the consumer protocol (KIP-848): ConsumerGroupHeartbeat, ConsumerGroupDescribe. Thin; the coordinator decides."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.coordination.group import GroupType
+from barnabas.coordination.outcome import Caller
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.security.acls import Operation
+from barnabas.server.apis.groups import Handler, error_of, java_address
+from barnabas.server.apis.operations import ALL_ON_GROUP
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+
+async def consumer_group_heartbeat(
+    broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
+    """ConsumerGroupHeartbeat (api 68)."""
+
+    def may_describe(names: Collection[str]) -> Collection[str]:
+        """What a regular expression finds is shown to who may describe it; nobody is asked about the rest in the audit log."""
+        if broker.authorizer is None:
+            return names
+        access = broker.authorizer.of_request(context).silent
+        return [name for name in names if access.allows_topic(Operation.DESCRIBE, name)]
+
+    caller = Caller(
+        context.api_version, context.client_id or "", java_address(context.client_host), _text(broker.new_id()), may_describe
+    )
+    try:
+        return await broker.groups.consumer_heartbeat(request, caller)
+    except (KafkaError, InvariantViolated) as error:
+        return ConsumerGroupHeartbeatResponse(error_code=error_of(error), error_message=_message(error))
+
+
+async def consumer_group_describe(
+    broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    """ConsumerGroupDescribe (api 69)."""
+    return ConsumerGroupDescribeResponse(groups=[await _described(broker, group_id, request) for group_id in request.group_ids])
+
+
+async def _described(broker: Broker, group_id: str, request: ConsumerGroupDescribeRequest) -> DescribedGroup:
+    if GroupType.CONSUMER not in broker.config.group_coordinator_rebalance_protocols:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+    try:
+        group = await broker.groups.describe_consumers(group_id)
+    except (KafkaError, InvariantViolated) as error:
+        return DescribedGroup(group_id=group_id, error_code=error_of(error), error_message=_message(error))
+    if request.include_authorized_operations:
+        group.authorized_operations = ALL_ON_GROUP
+    return group
+
+
+def _text(random_id: UUID) -> str:
+    """As Kafka writes ids that it makes."""
+    return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
+
+
+def _message(error: KafkaError | InvariantViolated) -> str | None:
+    return error.message if isinstance(error, KafkaError) else None
+
+
+HANDLERS: dict[int, Handler] = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
+}

@@ -1,0 +1,93 @@
+"""What consumer groups see of this broker: its topics as the metadata has them, and the settings of a group.
+
+Rules
+  1. The names of topics are one object for as long as no topic comes or goes, so that groups know cheaply that they need not look again.
+  2. A group's own settings count within the bounds that the brokers set now, whatever they were when it was given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.config import definitions
+from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.protocol.values import ResourceType
+from barnabas.server.patterns import matcher
+
+if TYPE_CHECKING:
+    from barnabas.cluster.metadata.image import Topic
+    from barnabas.server.broker import Broker
+
+
+class BrokerTopics:
+    """`Topics` over the metadata of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._named: Mapping[str, Topic] = {}
+        self._names: frozenset[str] = frozenset()
+
+    @property
+    def state(self) -> object:
+        return self._broker.metadata.topics
+
+    @property
+    def names(self) -> frozenset[str]:
+        topics = self._broker.metadata.topics
+        if topics is not self._named:
+            self._named = topics
+            if self._names != topics.keys():
+                self._names = frozenset(topics)
+        return self._names
+
+    def topic_id(self, name: str) -> UUID | None:
+        return self._broker.metadata.topic_id(name)
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self._broker.metadata.topic_name(topic_id)
+
+    def partition_count(self, name: str) -> int:
+        return self._broker.metadata.partition_count(name)
+
+    def matcher(self, pattern: str) -> Callable[[str], bool]:
+        return matcher(pattern)
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        config, own = self._broker.config, self._broker.metadata.config(ResourceType.GROUP, group_id)
+        if not own:
+            return GroupSettings(
+                config.group_consumer_session_timeout_ms,
+                config.group_consumer_heartbeat_interval_ms,
+                config.group_consumer_assignment_interval_ms,
+            )
+        return GroupSettings(
+            _within(
+                own,
+                "consumer.session.timeout.ms",
+                config.group_consumer_session_timeout_ms,
+                (config.group_consumer_min_session_timeout_ms, config.group_consumer_max_session_timeout_ms),
+            ),
+            _within(
+                own,
+                "consumer.heartbeat.interval.ms",
+                config.group_consumer_heartbeat_interval_ms,
+                (config.group_consumer_min_heartbeat_interval_ms, config.group_consumer_max_heartbeat_interval_ms),
+            ),
+            _within(
+                own,
+                "consumer.assignment.interval.ms",
+                config.group_consumer_assignment_interval_ms,
+                (config.group_consumer_min_assignment_interval_ms, config.group_consumer_max_assignment_interval_ms),
+            ),
+        )
+
+
+def _within(own: Mapping[str, str], name: str, otherwise: int, bounds: tuple[int, int]) -> int:
+    """A group's own setting, brought within bounds; else the brokers'."""
+    text = own.get(name)
+    if text is None:
+        return otherwise
+    value = definitions.GROUP[name].read(text)
+    return min(max(value, bounds[0]), bounds[1]) if isinstance(value, int) else otherwise
