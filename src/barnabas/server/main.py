@@ -52,7 +52,8 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     ask_for_short_turns()
-    faulthandler.register(signal.SIGQUIT)  # `kill -QUIT` shows what every thread does, as of a JVM
+    if sys.__stderr__ is not None:
+        faulthandler.register(signal.SIGQUIT, sys.__stderr__)  # `kill -QUIT` shows what every thread does, as of a JVM
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
