@@ -22,8 +22,10 @@ from tests.coordination.driver import GROUP, Driver
 VERSION = b"\x00\x01"
 
 
-def assignment(topic: str, partitions: list[int]) -> bytes:
-    message = ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic=topic, partitions=partitions)])
+def assignment(topic: str, partitions: list[int], user_data: bytes | None = None) -> bytes:
+    message = ConsumerProtocolAssignment(
+        assigned_partitions=[TopicPartition(topic=topic, partitions=partitions)], user_data=user_data
+    )
     return VERSION + bytes(encode(message, 1))
 
 
@@ -40,11 +42,12 @@ class Old:
     owned: set[int] = field(default_factory=set)
     session_timeout_ms: int = 10_000
     rebalance_timeout_ms: int = 60_000
+    assignor: str = "range"
 
     def metadata(self) -> dict[str, bytes]:
         owned = [Owned(topic="t", partitions=sorted(self.owned))] if self.owned else []
         message = ConsumerProtocolSubscription(topics=["t"], owned_partitions=owned)
-        return {"range": VERSION + bytes(encode(message, 1))}
+        return {self.assignor: VERSION + bytes(encode(message, 1))}
 
     def join(self) -> ErrorCode:
         """Ask to be in; where the group waits for others there is no answer yet, which is NONE."""
@@ -194,6 +197,20 @@ def test_what_cannot_be_translated_stays_classic() -> None:
     driver.send_join("old", driver.joined("old").member_id, protocols={"range": b"?"})
     driver.settle()
     assert Client(driver, "m").error() is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(("assignor", "is_known"), [("cooperative-sticky", True), ("range", True), ("of-my-own", False)])
+def test_data_beside_an_assignment_counts_where_an_assignor_may_read_it(assignor: str, is_known: bool) -> None:
+    driver = consumer_driver(t=4)
+    old = Old(driver, "old", assignor=assignor)
+    assert old.join() is ErrorCode.NONE
+    assert old.sync({old.member_id: assignment("t", [0, 1, 2, 3], b"what the member has sent")}) is ErrorCode.NONE
+    new = Client(driver, "m")
+    if is_known:
+        new.beat()
+        both_at_rest(old, new)
+    else:
+        assert new.error() is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_an_upgrade_that_is_refused_has_not_been() -> None:

@@ -28,6 +28,10 @@ from barnabas.coordination.outcome import Now, Outcome, Written
 from barnabas.coordination.records import GroupMetadataValue, MemberMetadata, group_record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
+# Assignors of clients that leave nothing in an assignment which anybody reads. librdkafka repeats there what the member has sent, and
+# Kafka takes that for a custom assignor's.
+BUILT_IN = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+
 
 class Policy(StrEnum):
     """The words of `group.consumer.migration.policy`."""
@@ -100,7 +104,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
 def _member_of(member: ClassicMember, protocol: str | None, epoch: int, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
     subscription = read_subscription(member.protocols.get(protocol or "") or next(iter(member.protocols.values())))
     assignment = read_assignment(member.assignment)
-    if assignment.user_data:
+    if assignment.user_data and not BUILT_IN.issuperset([protocol] if protocol else member.protocols):
         reason = "an unsupported custom assignor is in use."
         raise _cannot_upgrade(group.group_id, reason)
     assigned = {}
