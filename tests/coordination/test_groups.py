@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -157,6 +158,33 @@ async def test_a_lost_commit_makes_the_shard_read_again(world: World) -> None:
         await lost
     await turns()
     assert await world.fetch() == 5
+
+
+async def test_a_topic_that_is_deleted_while_a_shard_is_read_again_is_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_read, read_all = asyncio.Event(), world.log.read_all
+
+    async def read_later(partition: int) -> AsyncGenerator[list[LogEntry], None]:
+        await may_read.wait()
+        async with aclosing(read_all(partition)) as parts:
+            async for part in parts:
+                yield part
+
+    await world.commit(5)
+    monkeypatch.setattr(world.log, "read_all", read_later)
+    world.log.hold = True
+    lost = asyncio.ensure_future(world.commit(6))
+    await turns()
+    world.log.lose_held(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await lost
+    assert world.groups.partition_of(GROUP) not in world.groups.shards
+    await world.groups.delete_topics(["t"])
+    may_read.set()
+    await turns()
+    assert world.groups.partition_of(GROUP) in world.groups.shards
+    assert await world.fetch() == -1
 
 
 @pytest.mark.parametrize("hold", [False, True])

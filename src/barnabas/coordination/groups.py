@@ -49,19 +49,21 @@ class GroupCoordinator:
         topics: Topics | None = None,
     ) -> None:
         self._shards: Shards[GroupShard] = Shards(
-            "group", log_, clock, lambda _, now: GroupShard(config, now, topics), config.offsets_commit_timeout_ms, prepare
+            "group",
+            log_,
+            clock,
+            lambda _, now: GroupShard(config, now, topics),
+            config.offsets_commit_timeout_ms,
+            prepare,
+            loaded=self._make_up,
         )
-        self._gone: dict[int, set[str]] = {}  # topics that were deleted while a partition was loading
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its groups from then on."""
         await self._shards.load(partition, ready)
-        if partition in self._gone and partition in self.shards:
-            await self._forget_topics(self._gone.pop(partition), [led for led in self._shards if led.partition == partition])
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`: whoever waits here is sent there."""
-        self._gone.pop(partition, None)
         self._shards.unload(partition)
 
     async def prepare(self) -> None:
@@ -158,20 +160,25 @@ class GroupCoordinator:
         """Topics were deleted: forget the offsets that were committed for them, as far as the shards' logs take that. What is loading does
         so as soon as it is loaded."""
         gone = set(names)
-        for led in self._shards:
-            if led.phase is Phase.LOADING:
-                self._gone.setdefault(led.partition, set()).update(gone)
-        await self._forget_topics(gone, [led for led in self._shards if led.phase is Phase.ACTIVE])
-
-    async def _forget_topics(self, gone: Set[str], leds: Iterable[Led[GroupShard]]) -> None:
         commits = []
-        for led in leds:
-            outcomes = self._shards.ask(led, partial(led.shard.delete_topics, gone))
-            commits += [self._shards.carry_out_quietly(led, outcome) for outcome in outcomes]
+        for led in list(self._shards):
+            if led.phase is Phase.LOADING:
+                led.missed_deletions |= gone
+            else:
+                commits += self._forget_topics(led, gone)
         for commit in commits:
             if commit is not None:
                 with suppress(KafkaError):  # logged; the shard reads its log again
                     await shielded(commit)
+
+    def _forget_topics(self, led: Led[GroupShard], gone: Set[str]) -> list[asyncio.Future[None] | None]:
+        outcomes = self._shards.ask(led, partial(led.shard.delete_topics, gone))
+        return [self._shards.carry_out_quietly(led, outcome) for outcome in outcomes]
+
+    def _make_up(self, led: Led[GroupShard]) -> None:
+        """Do what was missed while a shard was loading."""
+        if led.missed_deletions:
+            self._forget_topics(led, led.missed_deletions)
 
     # -- groups ---------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class Led(Generic[S]):
     shard: S
     phase: Phase = Phase.LOADING
     uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
+    missed_deletions: set[str] = field(default_factory=set)  # of topics, while it was loading
 
 
 async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:

@@ -48,6 +48,7 @@ class Shards(Generic[S]):
         timeout_ms: how long one request waits for a commit.
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
         changed: told of a shard after each outcome that was carried out.
+        loaded: told of a shard that has been read, before it serves.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Shards(Generic[S]):
         timeout_ms: int,
         prepare: Callable[[], Awaitable[None]] | None = None,
         changed: Callable[[Led[S]], None] | None = None,
+        loaded: Callable[[Led[S]], None] | None = None,
     ) -> None:
         self._kind = kind
         self._log = log_
@@ -67,6 +69,7 @@ class Shards(Generic[S]):
         self._timeout_ms = timeout_ms
         self._prepare = prepare
         self._changed = changed
+        self._loaded = loaded
         self._preparing: asyncio.Task[None] | None = None
         self._led: dict[int, Led[S]] = {}
         self._reading = asyncio.Lock()
@@ -101,6 +104,8 @@ class Shards(Generic[S]):
         led.phase = Phase.ACTIVE
         for outcome in led.shard.receive_loaded(self.now()):
             self.carry_out_quietly(led, outcome)
+        if self._loaded is not None:
+            self._loaded(led)
         self.arm(led)
 
     def unload(self, partition: int) -> None:
