@@ -58,6 +58,17 @@ def test_flushes_leave_two_snapshots_in_a_segment_and_those_of_rolls_stay(tmp_pa
     log.close()
 
 
+def test_the_last_snapshot_but_one_stays_from_the_first_flush_on(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    found = []
+    for _ in range(3):
+        produce(log, 3)
+        log.flush()
+        found.append(snapshots(tmp_path))
+    assert found == [[3], [3, 6], [6, 9]]
+    log.abandon()
+
+
 def test_a_flush_at_which_a_segment_then_begins_leaves_its_snapshot(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     produce(log, 3)

@@ -253,11 +253,10 @@ class Flusher:
             self.files.unlink(plan.unnamed_snapshot)
             return
         self.files.rename(plan.unnamed_snapshot, self.folder / file_name(plan.end, SNAPSHOT_SUFFIX))
-        *superseded, last = self.snapshots or (plan.end,)
-        for offset in superseded:
+        for offset in self.snapshots[:-1]:
             if offset not in segments.bases:  # there a roll has left its own
                 self.files.unlink(self.folder / file_name(offset, SNAPSHOT_SUFFIX))
-        self.snapshots = last, plan.end
+        self.snapshots = (*self.snapshots[-1:], plan.end)
 
     def fail(self, error: LogDirFailed) -> None:
         """The disk does not work: nothing becomes durable any more."""
