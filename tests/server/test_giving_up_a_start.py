@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +12,39 @@ import pytest
 
 from barnabas.config.broker import BrokerConfig
 from barnabas.server import main
-from barnabas.server.broker import Broker
+from barnabas.server.broker import Broker, Opened
 from barnabas.signals import ending_signals
 from tests.server.in_process import running
 
-AFTER_TURNS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89)  # of the loop
+WHEN: dict[str, Callable[[Broker], object]] = {  # a start has come so far
+    "at once": lambda broker: True,
+    "with its logs": lambda broker: Opened.LOGS in broker._opened,
+    "with the page of metrics": lambda broker: broker.http is not None,
+    "with addresses": lambda broker: broker.endpoints,
+    "registered": lambda broker: broker._registered,
+    "with coordinators": lambda broker: Opened.COORDINATORS in broker._opened,
+    "ready": lambda broker: broker.ready,
+}
+MOST_TURNS = 1_000_000  # of the loop; a start has some hundred
 
 
-async def test_a_start_that_is_given_up_at_any_point_leaves_all_to_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", WHEN)
+async def test_a_start_that_is_given_up_leaves_all_to_the_next(tmp_path: Path, when: str) -> None:
     async with running([tmp_path]) as client:
         await client.create(3)
         for index in range(3):
             assert await client.produce(b"%d" % index, index) == 0
-    properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
-    for turns in AFTER_TURNS:
-        config, _ = BrokerConfig.from_properties(properties)
-        broker = Broker(config, asyncio.get_running_loop())
-        starting, stopping = asyncio.create_task(main._start(broker, None, stop := asyncio.Event())), stop
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        stopping.set()
-        await starting
-        await broker.stop()
+    config, _ = BrokerConfig.from_properties({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)})
+    broker, stopping = Broker(config, asyncio.get_running_loop()), asyncio.Event()
+    starting = asyncio.create_task(main._start(broker, ("127.0.0.1", 0), stopping))
+    for _ in range(MOST_TURNS):
+        await asyncio.sleep(0)
+        if WHEN[when](broker):
+            break
+    assert WHEN[when](broker)
+    stopping.set()
+    assert await starting == broker.ready
+    await broker.stop()
     async with running([tmp_path]) as client:
         assert [await client.fetch(index) for index in range(3)] == [(0, [b"%d" % index]) for index in range(3)]
 

@@ -240,6 +240,8 @@ class Broker:
         if config.zookeeper_connect:
             cluster_id = (await joining.open_member(self, cluster_id)).image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
+        open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.held)
+        self.held.on_more = open_files.check
         self.logs = LogManager(
             directories,
             files=files,
@@ -248,7 +250,7 @@ class Broker:
             cluster_id=cluster_id,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
-            open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.held),
+            open_files=open_files,
             boot_id=None if self.member is None else self.surroundings.boot_id(),
             first_has_metadata=self.member is None,
         )

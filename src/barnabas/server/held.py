@@ -9,6 +9,7 @@ Regions are held on the loop; let go of they are anywhere, for threads read them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from barnabas.storage.files import Files
@@ -62,6 +63,7 @@ class HeldFiles:
 
     def __init__(self, files: Files, most: int) -> None:
         self.files = files
+        self.on_more: Callable[[], None] = lambda: None  # told when one more is held
         self._most = most
         self._held: WeakValueDictionary[Trust, _HeldFile] = WeakValueDictionary()
 
@@ -81,4 +83,5 @@ class HeldFiles:
         file = self._held.get(region.trust)
         if file is None:
             file = self._held[region.trust] = _HeldFile(_Descriptor(self.files, self.files.dup(region.fileno)))
+            self.on_more()
         return HeldRegion(file, region.position, region.size)

@@ -32,8 +32,10 @@ class HttpEndpoint:
 
     async def start(self, host: str, port: int) -> None:
         """Raises OSError where the address cannot be had."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=limits.MAX_HTTP_HEAD_BYTES)
+        # It serves once it is known here, to be closed: a start may be given up at each of its steps.
+        self._server = await asyncio.start_server(self._serve, host, port, limit=limits.MAX_HTTP_HEAD_BYTES, start_serving=False)
         self.address = self._server.sockets[0].getsockname()[:2]
+        await self._server.start_serving()
 
     async def close(self) -> None:
         if self._server is not None:
@@ -50,9 +52,10 @@ class HttpEndpoint:
         try:
             async with asyncio.timeout(limits.HTTP_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, text = await self._answer(head)
-                pieces = [text] if isinstance(text, bytes) else text
-                content = "text/plain; version=0.0.4; charset=utf-8"
+            status, text = await self._answer(head)  # where much goes on this may take long, and must not be in vain
+            pieces = [text] if isinstance(text, bytes) else text
+            content = "text/plain; version=0.0.4; charset=utf-8"
+            async with asyncio.timeout(limits.HTTP_TIMEOUT_S):
                 writer.write(
                     f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {content}\r\n"
                     f"Content-Length: {sum(map(len, pieces))}\r\nConnection: close\r\n\r\n".encode()

@@ -69,6 +69,10 @@ class OpenFiles:
 
     def opened(self, segment: OpenSegment) -> None:
         self._segments[segment] = None
+        self.check()
+
+    def check(self) -> None:
+        """See to it that no more stay open than may: others may have opened some, or somebody else holds more."""
         if len(self._segments) > self._most and not self._is_trimming:
             self._is_trimming = True
             self._later(self.trim)
