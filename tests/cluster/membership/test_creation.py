@@ -41,6 +41,7 @@ async def test_nobody_waits_for_long_and_each_topic_is_asked_for_once(monkeypatc
     assert list(map(codes, told)) == [{"a": LATER, "b": LATER}, {"b": LATER, "c": LATER}, {}]
     assert codes(await creations.want(["a"])) == {"a": LATER}
     assert controller.asked == [["a", "b"], ["c"]]
+    assert [creations.is_under_way(name) for name in "abcd"] == [True, True, True, False]
     controller.answer.set_result(None)
     assert codes(await creations.want(["a", "c"])) == {"a": None, "c": None}
     await until(lambda: not creations._under_way)

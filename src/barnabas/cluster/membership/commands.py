@@ -114,6 +114,10 @@ class Commands:
         wanted = tuple(names)
         return await self._run(lambda: self._core.auto_create(wanted))
 
+    def is_being_made(self, name: str) -> bool:
+        """Whether a missing topic has been asked for already: who asks for it again asks for nothing more."""
+        return False
+
     async def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
         """Delete topics, each given by its name (and the zero id) or by its id (and None)."""
         try:

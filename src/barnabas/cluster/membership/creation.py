@@ -51,6 +51,9 @@ class Creations:
         told = {name: task.result()[name] for name, task in tasks.items() if task.done() and not task.cancelled()}
         return {name: told.get(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)) for name in wanted}
 
+    def is_under_way(self, name: str) -> bool:
+        return name in self._under_way
+
     async def close(self) -> None:
         """Nothing of this object runs afterwards."""
         tasks = set(self._under_way.values())

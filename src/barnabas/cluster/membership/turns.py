@@ -41,6 +41,9 @@ class Turns(FollowedStore):
     async def _run(self, command: Command[R]) -> R:
         return await self._do(command, as_controller=True)
 
+    def is_being_made(self, name: str) -> bool:
+        return self._creations.is_under_way(name)
+
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """As for a broker alone, but nobody waits long: what is not there by then may be when it is asked for again."""
         if self._closed:

@@ -78,7 +78,8 @@ async def _create_and_respond(
     broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
 ) -> MetadataResponse:
     quota = mutation_quota(broker, context)
-    refused = {} if quota is None else quota.refuse_new(missing)
+    begun = [name for name in missing if not broker.controller.is_being_made(name)]  # the others have been paid for
+    refused = {} if quota is None else quota.refuse_new(begun)
     failed = await broker.controller.auto_create([name for name in missing if name not in refused])
     failed.update(refused)
     return _respond(broker, context, request, _look_up_all(broker, topics, request, failed))
