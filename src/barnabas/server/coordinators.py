@@ -215,8 +215,10 @@ class Coordinators:
             self._broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
         except KafkaError as error:
             logger.info("event=coordinator-not-loaded topic=%s partition=%d error=%r", topic, index, str(error))
-            if term is not None and self._terms.get((topic, index)) == term:
-                del self._terms[topic, index]
+        else:
+            return
+        if term is not None and self._terms.get((topic, index)) == term:
+            del self._terms[topic, index]  # it is read when this broker is told of its role the next time
 
     async def _all_committed(self, topic: str, index: int) -> None:
         partition = self._broker.partitions.require(topic, index)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -389,6 +391,30 @@ async def test_groups_are_where_their_partition_is_led_and_move_with_it(tmp_path
             lambda: all(len(s.isr) == 3 for s in cluster.controller.metadata.topics["__consumer_offsets"].partitions)
         )
         assert await fetched(cluster, second) == 42
+
+
+async def test_what_the_disk_did_not_let_be_read_is_read_at_the_next_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, count=1, offsets_topic_replication_factor="1", offsets_topic_num_partitions="1") as cluster:
+        broker = cluster.brokers[1]
+        coordinators, loads = broker.coordinators, list[asyncio.Future[None]]()
+        await broker.groups.prepare()
+        await cluster.until(lambda: broker.groups.shards)
+        topic = broker.metadata.topics["__consumer_offsets"]
+        term = replace(topic.partitions[0], leader_epoch=topic.partitions[0].leader_epoch + 1)
+        change = ChangeReplica("__consumer_offsets", 0, topic.topic_id, term)
+        monkeypatch.setattr(coordinators, "_later", lambda work: loads.append(asyncio.ensure_future(work)))
+        with monkeypatch.context() as patch:
+            patch.setattr(coordinators, "_all_committed", AsyncMock(side_effect=OSError(errno.EIO, "the disk")))
+            coordinators.resign([change])
+            coordinators.follow([change])
+            await asyncio.gather(*loads)
+        assert not broker.groups.shards
+        assert broker.metrics.read_errors == 1
+        coordinators.follow([change])  # as when the in-sync set changes
+        await asyncio.gather(*loads)
+        assert broker.groups.shards
 
 
 async def test_a_term_that_ends_while_it_is_loaded_does_not_end_the_next_one(
