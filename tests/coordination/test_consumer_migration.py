@@ -290,6 +290,33 @@ def test_a_classic_static_member_is_upgraded_in_its_place() -> None:
     assert isinstance(driver.shard.groups[GROUP], ClassicGroup), "all that is left is classic"
 
 
+def test_a_classic_static_member_that_restarts_is_taken_to_its_target() -> None:
+    driver = consumer_driver(t=4)
+    new = Client(driver, "m")
+    new.beat()
+    old = Old(driver, "old", instance_id="i")
+    assert old.join() is ErrorCode.NONE
+    assert old.sync() is ErrorCode.NONE
+    assert old.owned == set(), "the other has all yet"
+    again = Old(driver, "again", instance_id="i")
+    assert again.join() is ErrorCode.NONE
+    assert again.sync() is ErrorCode.NONE
+    both_at_rest(again, new)
+
+
+def test_a_classic_static_member_that_restarts_at_its_target_stays_there() -> None:
+    driver = consumer_driver(t=4)
+    old, new = classic(driver, instance_id="i"), Client(driver, "m")
+    new.beat()
+    both_at_rest(old, new)
+    had, generation = old.owned, old.generation
+    again = Old(driver, "again", instance_id="i")
+    assert again.join() is ErrorCode.NONE
+    assert again.sync() is ErrorCode.NONE
+    assert (again.owned, again.generation) == (had, generation)
+    assert again.heartbeat() is ErrorCode.NONE
+
+
 def test_members_of_both_kinds_leave_by_the_classic_request() -> None:
     driver = consumer_driver(t=4)
     old, new, static = classic(driver), Client(driver, "m"), Client(driver, "s", instance_id="i")

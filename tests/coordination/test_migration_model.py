@@ -20,7 +20,7 @@ from tests.coordination.driver import GROUP, Driver
 from tests.coordination.test_consumer_migration import Old, assignment
 
 PARTITIONS = 4
-NEW, OLD = st.sampled_from(["n1", "n2"]), st.sampled_from(["o1", "o2"])
+NEW, OLD = st.sampled_from(["n1", "n2"]), st.sampled_from(["o1", "o2", "static"])
 GONE = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
 
 
@@ -45,7 +45,9 @@ class Classic(Old):
     def ask_to_join(self) -> None:
         self.owned = set()
         self.waits_for = "join"
-        self.driver.send_join(self.token, self.member_id, protocols=self.metadata(), session_timeout_ms=10_000)
+        self.driver.send_join(
+            self.token, self.member_id, instance_id=self.instance_id, protocols=self.metadata(), session_timeout_ms=10_000
+        )
         self.driver.settle()
         self.take_answer()
 
@@ -75,7 +77,7 @@ class Classic(Old):
         ids = [m.member_id for m in joined.members]
         shares = {m: assignment("t", [p for p in range(PARTITIONS) if p % len(ids) == i]) for i, m in enumerate(ids)}
         self.waits_for = "sync"
-        self.driver.send_sync(self.token, self.member_id, self.generation, shares)
+        self.driver.send_sync(self.token, self.member_id, self.generation, shares, instance_id=self.instance_id)
         self.take_answer()
 
 
@@ -90,7 +92,18 @@ class MigrationMachine(RuleBasedStateMachine):
     @rule(name=OLD)
     def old_goes_on(self, name: str) -> None:
         self.lives += name not in self.old
-        self.old.setdefault(name, Classic(self.driver, f"{name}-{self.lives}")).step()
+        self.old.setdefault(name, self.begun(name)).step()
+
+    def begun(self, name: str) -> Classic:
+        return Classic(self.driver, f"{name}-{self.lives}", name if name == "static" else None)
+
+    @rule()
+    @precondition(lambda self: "static" in self.old)
+    def the_static_one_restarts(self) -> None:
+        """It has nothing, and does not know who it was."""
+        self.lives += 1
+        self.old["static"] = self.begun("static")
+        self.old["static"].step()
 
     @rule(name=NEW, full=st.booleans())
     def new_goes_on(self, name: str, full: bool) -> None:
@@ -182,6 +195,19 @@ class MigrationMachine(RuleBasedStateMachine):
         if isinstance(group, ConsumerGroup):
             owned += [p for client in self.new.values() for _, p in client.partitions]
             assert len(owned) == len(set(owned))
+
+    @invariant()
+    def who_is_where_the_target_is_has_what_it_says(self) -> None:
+        """All members subscribe to the same topic, and it stays."""
+        group = self.driver.shard.groups.get(GROUP)
+        if not isinstance(group, ConsumerGroup):
+            return
+        for member in group.members.values():
+            if member.is_reconciled_to(group.assignment_epoch):
+                has = {t: frozenset(partitions) for t, partitions in member.assigned.items()}
+                target = group.target.get(member.member_id, {})
+                assert has == {t: partitions for t, partitions in target.items() if partitions}
+                assert not member.pending_revocation
 
 
 MigrationMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

@@ -106,7 +106,7 @@ class ClassicMembers:
                 return check_static(group, static, request.member_id, instance_id)
             return group.members.get(request.member_id) or ConsumerMember(request.member_id)
         if static is not None:
-            return draft.replace_static(static, caller.fresh_id, group.assignment_epoch)
+            return draft.replace_static(static, caller.fresh_id)
         return ConsumerMember(caller.fresh_id)
 
     # -- SyncGroup and Heartbeat ----------------------------------------------------------------------------------------

@@ -79,9 +79,10 @@ class Draft:
         self.subscription_changed = changes
         self._has_news = self._has_news or changes
 
-    def replace_static(self, former: ConsumerMember, member_id: str, epoch: int = JOINING_EPOCH) -> ConsumerMember:
-        """Give a static member another id; all else stays, what it is to have too."""
-        member = replace(former, member_id=member_id, epoch=epoch, previous_epoch=JOINING_EPOCH, state=MemberState.STABLE)
+    def replace_static(self, former: ConsumerMember, member_id: str) -> ConsumerMember:
+        """Give a static member another id; all else stays, what it is to have too. It begins before every epoch, so that it is taken to
+        its target however far its former self had come."""
+        member = replace(former, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH, state=MemberState.STABLE)
         target = self._target.get(former.member_id, NO_ASSIGNMENT)
         group_id = self.group.group_id
         self.records += gone_records(group_id, former.member_id)

@@ -300,6 +300,9 @@ class ConsumerGroup:
             "no member is ahead of the target": all(m.epoch <= self.assignment_epoch for m in self.members.values()),
             "who is behind is known": self._unreconciled
             == {m.member_id for m in self.members.values() if not m.is_reconciled_to(self.assignment_epoch)},
+            "who is where the target is gives nothing up": not any(
+                m.pending_revocation for m in self.members.values() if m.is_reconciled_to(self.assignment_epoch)
+            ),
             "every expression has a subscriber": all(self.subscribers_of(regex) for regex in self.expressions),
         }
         broken = [rule for rule, holds in checks.items() if not holds]
