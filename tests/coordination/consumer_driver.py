@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from barnabas.coordination.consumer.group import ConsumerGroup
-from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.coordination.consumer.seams import GroupSettings, MayDescribe
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -79,6 +79,7 @@ class Client:
     owned: dict[UUID, frozenset[int]] = field(default_factory=dict)
     clings: bool = False  # to partitions that it is to give up
     told: ConsumerGroupHeartbeatResponse | None = None
+    may_describe: MayDescribe | None = None  # None where all is known to everybody
 
     def request(self, epoch: int | None = None, **changes: Any) -> ConsumerGroupHeartbeatRequest:
         """A full request."""
@@ -99,7 +100,8 @@ class Client:
     def send(self, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ConsumerGroupHeartbeatResponse:
         """Have the shard answer, and take over what it says."""
         driver = self.driver
-        outcome = driver.shard.consumer_heartbeat(request, caller(version, f"made-{self.member_id}"), driver.clock.now())
+        sender = caller(version, f"made-{self.member_id}")._replace(may_describe=self.may_describe)
+        outcome = driver.shard.consumer_heartbeat(request, sender, driver.clock.now())
         refused = bool(outcome.records) and driver.refusal is not None
         answer = driver.carry_out(outcome)
         if refused:

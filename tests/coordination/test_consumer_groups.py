@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.consumer.draft import RESOLVED_AGAIN_AFTER_MS
 from barnabas.coordination.consumer.member import MemberState
 from barnabas.coordination.consumer.seams import GroupSettings
 from barnabas.errors import ErrorCode, KafkaError
@@ -407,6 +409,31 @@ def test_an_expression_that_is_none_is_refused() -> None:
     assert code is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert (message or "").startswith("SubscribedTopicRegex `(` is not a valid regular expression: ")
     assert GROUP not in driver.shard.groups
+
+
+def test_members_with_different_rights_leave_each_other_s_expressions_alone() -> None:
+    driver = consumer_driver(**{"v-1": 2, "v-2": 2})
+
+    def only_the_first(names: Collection[str]) -> Collection[str]:
+        return [name for name in names if name == "v-1"]
+
+    one = Client(driver, "a", topics=None, regex="v-.*")
+    other = Client(driver, "b", topics=None, regex="v-.*", may_describe=only_the_first)
+    settle(one)
+    settle(one, other)
+    settle(other, one)
+    assert one.partitions | other.partitions == all_of("v-1", 2) | all_of("v-2", 2)
+    one.driver = other.driver = driver = driver.restarted()
+    epoch = consumer_group(driver).epoch
+    settle(other, one)
+    settle(one, other)
+    assert one.partitions | other.partitions == all_of("v-1", 2)
+    assert consumer_group(driver).epoch == epoch + 1
+    driver.clock.advance(RESOLVED_AGAIN_AFTER_MS)
+    settle(one, other)
+    settle(other, one)
+    assert one.partitions | other.partitions == all_of("v-1", 2) | all_of("v-2", 2)
+    assert consumer_group(driver).epoch == epoch + 2
 
 
 def test_both_ways_of_subscribing_together() -> None:

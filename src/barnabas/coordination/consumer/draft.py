@@ -4,7 +4,8 @@ The group itself stays as it is until the records are in the log and replayed, s
 
 Rules
   1. Steps come in this order: members, topics, epoch, target, reconciliation; each sees what those before it have changed.
-  2. What the group remembers beside its records (`checked`, `resolved_from`) is set only where this draft finds nothing to write about it.
+  2. What the group remembers beside its records (`checked`, `resolved_from`) is set only where this draft finds nothing to write about it;
+     but a whole resolution of the regular expressions has been, whatever becomes of its records.
 """
 
 from __future__ import annotations
@@ -145,6 +146,10 @@ class Draft:
         if known is names and not is_whole:
             return
         fresh = names if is_whole or known is None else names - known
+        if (
+            is_whole
+        ):  # noted before it is written: members with other rights would each undo what the other found, with every heartbeat
+            group.resolved_from, group.resolved_at_ms = names, now_ms
         found = False
         for regex, former in list(self._expressions.items()):
             kept = frozenset() if is_whole else former & names
@@ -154,8 +159,6 @@ class Draft:
                 self._has_news = found = True
         if not found:
             group.resolved_from = names
-            if is_whole:
-                group.resolved_at_ms = now_ms
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """The names that a member subscribes to, in either way."""
