@@ -317,6 +317,18 @@ def test_a_classic_static_member_that_restarts_at_its_target_stays_there() -> No
     assert again.heartbeat() is ErrorCode.NONE
 
 
+def test_what_an_expression_matches_is_not_resolved_for_a_classic_member() -> None:
+    driver = consumer_driver(**{"t": 4, "v-1": 1})
+    new = Client(driver, "m", topics=None, regex="v-.*", may_describe=lambda names: [name for name in names if name == "v-1"])
+    new.beat()
+    driver.topics.set("v-2", 1)
+    old = Old(driver, "old")
+    assert old.join() is ErrorCode.NONE
+    new.beat()
+    assert consumer_group(driver).expressions == {"v-.*": frozenset({"v-1"})}
+    assert new.partitions == {("v-1", 0)}
+
+
 def test_members_of_both_kinds_leave_by_the_classic_request() -> None:
     driver = consumer_driver(t=4)
     old, new, static = classic(driver), Client(driver, "m"), Client(driver, "s", instance_id="i")

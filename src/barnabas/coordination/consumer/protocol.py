@@ -97,6 +97,7 @@ class ConsumerProtocol:
         before = self._member_of(draft, request, request.member_id or caller.fresh_id, out)
         member = declared(before, request, caller)
         draft.update(before, member)
+        draft.refresh()  # here only: a request of the classic protocol does not tell which topics its sender may know of
         settings = self.topics.settings_of(request.group_id)
         member = self.carry_on(draft, member, reported(request), settings.assignment_interval_ms, now)
         self.timers.schedule(
@@ -186,7 +187,6 @@ class ConsumerProtocol:
     ) -> ConsumerMember:
         """From a member that has been heard to where it is to be next."""
         group_id = draft.group.group_id
-        draft.refresh()
         draft.settle_epoch()
         later_ms = draft.assign(self._assignors, interval_ms)
         if later_ms is not None:
