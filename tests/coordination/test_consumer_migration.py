@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.group import ConsumerGroup
+from barnabas.coordination.consumer.member import ClassicSide
+from barnabas.coordination.outcome import Outcome
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
@@ -18,6 +20,7 @@ from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from tests.coordination.consumer_driver import LEAVE_STATIC, Client, consumer_driver, consumer_group, settle
 from tests.coordination.driver import GROUP, Driver
+from tests.coordination.support import subscription
 
 VERSION = b"\x00\x01"
 
@@ -197,6 +200,40 @@ def test_what_cannot_be_translated_stays_classic() -> None:
     driver.send_join("old", driver.joined("old").member_id, protocols={"range": b"?"})
     driver.settle()
     assert Client(driver, "m").error() is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_every_subscription_of_a_classic_member_has_to_be_readable() -> None:
+    driver = consumer_driver(t=4)
+    old, new = classic(driver, assignor="roundrobin"), Client(driver, "m")
+    new.beat()
+    both_at_rest(old, new)
+    driver.send_join("x", "x", protocols={"range": subscription(["t"]), "roundrobin": b"?"})
+    assert driver.join_error("x") is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert set(consumer_group(driver).members) == {old.member_id, "m"}
+
+
+def test_a_classic_group_with_an_unreadable_subscription_stays_one() -> None:
+    driver = consumer_driver(t=4)
+    member_id = driver.new_id("old", protocols=["range"])
+    driver.send_join("old", member_id, protocols={"range": subscription(["t"]), "roundrobin": b"?"})
+    driver.settle()
+    assert Client(driver, "m").error() is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_subscription_of_another_broker_s_log_that_cannot_be_read_breaks_no_deadline() -> None:
+    driver = consumer_driver(t=4)
+    old, new = classic(driver, session_timeout_ms=60_000), Client(driver, "m")
+    new.beat()
+    both_at_rest(old, new)
+    member = consumer_group(driver).members[old.member_id]
+    broken = replace(member, classic=ClassicSide(60_000, (("range", b"?"),)))
+    driver.carry_out(Outcome(records=[broken.to_member_record(GROUP)]))
+    new.leave()
+    driver.advance(30_000)
+    assert set(consumer_group(driver).members) == {old.member_id}, "it cannot become a classic group"
+    restarted = driver.restarted()
+    restarted.advance(61_000)
+    assert consumer_group(restarted).is_empty
 
 
 @pytest.mark.parametrize(("assignor", "is_known"), [("cooperative-sticky", True), ("range", True), ("of-my-own", False)])

@@ -63,7 +63,7 @@ class ClassicMembers:
         if not request.member_id and instance_id is None and caller.api_version >= KNOWN_ID_FROM_VERSION:
             return join_error(ErrorCode.MEMBER_ID_REQUIRED, caller.fresh_id)
         try:
-            subscription = read_subscription(protocols[0][1])
+            subscription, *_ = [read_subscription(data) for _, data in protocols]  # a downgrade may choose any of them
         except MalformedMessage as error:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from error
         draft = Draft(group, self._topics, now)

@@ -102,7 +102,10 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
 
 
 def _member_of(member: ClassicMember, protocol: str | None, epoch: int, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
-    subscription = read_subscription(member.protocols.get(protocol or "") or next(iter(member.protocols.values())))
+    subscriptions = {
+        name: read_subscription(data) for name, data in member.protocols.items()
+    }  # the way back may choose any of them
+    subscription = subscriptions.get(protocol or "") or next(iter(subscriptions.values()))
     assignment = read_assignment(member.assignment)
     if assignment.user_data and not BUILT_IN.issuperset([protocol] if protocol else member.protocols):
         reason = "an unsupported custom assignor is in use."
@@ -142,8 +145,8 @@ def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
 
 
 def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> Outcome | None:
-    """What makes a classic group of one of consumers without those that leave; None where not all others are classic, or have no protocol
-    in common."""
+    """What makes a classic group of one of consumers without those that leave; None where not all others are classic, have no protocol
+    in common, or have sent something that cannot be read, which a group of another broker's may hold."""
     stay = [m for m in group.members.values() if m.member_id not in leaving]
     members = [(m, m.classic) for m in stay if m.classic is not None]
     if not members or len(members) < len(stay):
@@ -152,13 +155,17 @@ def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, n
     protocol = next((name for name, _ in members[0][1].protocols if speakers[name] == len(members)), None)
     if protocol is None:
         return None
+    try:
+        metadata = [_metadata_of(member, classic, protocol, topics) for member, classic in members]
+    except MalformedMessage:
+        return None
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         generation=group.epoch,
         protocol=protocol,
         leader=members[0][0].member_id,
         current_state_timestamp_ms=now.wall_ms,
-        members=[_metadata_of(member, classic, protocol, topics) for member, classic in members],
+        members=metadata,
     )
     note = f"group {group.group_id} has classic members only, and becomes a classic group at generation {group.epoch}"
     records = [*group.tombstones(), group_record(group.group_id, value)]
