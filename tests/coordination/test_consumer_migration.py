@@ -277,6 +277,26 @@ def test_who_waits_for_others_is_sent_to_join_again(refusal: ErrorCode | None) -
     assert late.member_id in (consumer_group(driver).members if refusal is None else driver.group().members)
 
 
+def test_what_cooperative_members_go_on_reading_is_theirs_in_an_unfinished_rebalance() -> None:
+    driver = consumer_driver(t=4)
+    old, second = classic(driver), Old(driver, "second")
+    second.join()
+    assert old.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    old.join()
+    assert driver.group().state_name == "CompletingRebalance"
+    Old(driver, "third").join()
+    assert driver.group().state_name == "PreparingRebalance"
+    new = Client(driver, "m")
+    new.beat()
+    assert old.owned == {0, 1, 2, 3}
+    assert new.partitions == set()
+    for _ in range(4):
+        old.go_on()
+        new.beat()
+        assert not old.owned & numbers(new)
+    assert new.partitions
+
+
 def test_classic_members_are_held_to_their_timeouts() -> None:
     for case in ("session", "join", "sync"):
         driver = consumer_driver(t=4)

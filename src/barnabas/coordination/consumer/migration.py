@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.coordination.consumer.embedded import by_id, read_assignment, read_subscription, write_assignment
@@ -92,8 +92,9 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     found.replay_group(GroupValue(epoch=epoch))
     found.replay_target(TargetValue(assignment_epoch=epoch))
     try:
-        for member in group.members.values():
-            made = _member_of(member, group.protocol, epoch, found, topics)
+        # What was assigned comes before what is only said.
+        for member in sorted(group.members.values(), key=lambda m: not m.assignment):
+            made = _member_of(member, group, found, topics)
             found.replay_member(made, made.member_id)
             found.target[made.member_id] = {t: frozenset(partitions) for t, partitions in made.assigned.items()}
     except MalformedMessage as error:
@@ -101,17 +102,21 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     return found
 
 
-def _member_of(member: ClassicMember, protocol: str | None, epoch: int, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
-    subscriptions = {
-        name: read_subscription(data) for name, data in member.protocols.items()
-    }  # the way back may choose any of them
+def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
+    protocol, epoch = classic.protocol, classic.generation
+    # All are read, for the way back may choose any of them.
+    subscriptions = {name: read_subscription(data) for name, data in member.protocols.items()}
     subscription = subscriptions.get(protocol or "") or next(iter(subscriptions.values()))
     assignment = read_assignment(member.assignment)
     if assignment.user_data and not BUILT_IN.issuperset([protocol] if protocol else member.protocols):
         reason = "an unsupported custom assignor is in use."
         raise _cannot_upgrade(group.group_id, reason)
+    has = [(p.topic, p.partitions) for p in assignment.assigned_partitions]
+    if not member.assignment and not classic.is_in(GroupState.STABLE):
+        # A rebalance that begins before the last one is complete forgets assignments, while cooperative members go on reading.
+        has = [(p.topic, p.partitions) for p in subscription.owned_partitions]
     assigned = {}
-    for topic_id, partitions in by_id(((p.topic, p.partitions) for p in assignment.assigned_partitions), topics).items():
+    for topic_id, partitions in by_id(has, topics).items():
         alone = [
             p for p in sorted(partitions) if group.owner_of(topic_id, p) is None
         ]  # a leader may have assigned a partition twice
