@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.draft import RESOLVED_AGAIN_AFTER_MS
+from barnabas.coordination.consumer.group import expression_record
 from barnabas.coordination.consumer.member import MemberState
+from barnabas.coordination.consumer.records import RegularExpressionValue
 from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.coordination.outcome import Outcome
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.limits import MAX_SUBSCRIPTION_CHARACTERS
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -434,6 +438,32 @@ def test_members_with_different_rights_leave_each_other_s_expressions_alone() ->
     settle(other, one)
     assert one.partitions | other.partitions == all_of("v-1", 2) | all_of("v-2", 2)
     assert consumer_group(driver).epoch == epoch + 2
+
+
+def test_an_expression_that_was_never_resolved_is() -> None:
+    driver = consumer_driver(**{"v-1": 2})
+    client = Client(driver, "a", topics=None, regex="v-.*")
+    settle(client)
+    driver.carry_out(Outcome(records=[expression_record(GROUP, "v-.*", None)]))
+    driver.topics.set("v-2", 1)
+    client.driver = driver = driver.restarted()
+    client.nudge()
+    assert client.partitions == all_of("v-1", 2) | {("v-2", 0)}
+
+
+def test_an_expression_of_another_broker_s_that_is_none_here_keeps_nobody_from_going_on() -> None:
+    driver = consumer_driver(t=2)
+    client = Client(driver, "a", topics=None, regex="t")
+    settle(client)
+    strange = replace(consumer_group(driver).members["a"], member_id="b", regex="(")
+    resolved = RegularExpressionValue(topics=["t"], version=0, timestamp_ms=0)
+    driver.carry_out(Outcome(records=[strange.to_member_record(GROUP), expression_record(GROUP, "(", resolved)]))
+    client.driver = driver = driver.restarted()
+    driver.topics.set("u", 2)
+    client.regex = "t|u"
+    client.beat()
+    client.beat()
+    assert client.partitions == all_of("u", 2), "the other has what its record says"
 
 
 def test_both_ways_of_subscribing_together() -> None:

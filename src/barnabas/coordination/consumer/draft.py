@@ -134,12 +134,8 @@ class Draft:
         self._expressions = {**self._expressions, regex: names}
 
     def refresh(self) -> None:
-        """Topics may have come, gone or grown."""
-        if self._expressions:
-            self._refresh_expressions()
-
-    def _refresh_expressions(self) -> None:
-        """What is matched are the names that have come since; all of them after a load, and once in a while."""
+        """Topics may have come, gone or grown. What is matched are the names that have come since; all of them after a load, and once in
+        a while, and for an expression that was never resolved: Kafka writes those down some time after their members."""
         group, names, now_ms = self.group, self._topics.names, self._now.steady_ms
         known = group.resolved_from
         is_whole = known is None or now_ms - group.resolved_at_ms >= RESOLVED_AGAIN_AFTER_MS
@@ -151,9 +147,14 @@ class Draft:
         ):  # noted before it is written: members with other rights would each undo what the other found, with every heartbeat
             group.resolved_from, group.resolved_at_ms = names, now_ms
         found = False
-        for regex, former in list(self._expressions.items()):
-            kept = frozenset() if is_whole else former & names
-            resolved = kept | self._matching(regex, fresh)
+        for regex in dict.fromkeys(member.regex for member in self.members().values() if member.regex):
+            former = self._expressions.get(regex)
+            try:
+                resolved = self._matching(regex, fresh if former is not None else names)
+            except KafkaError:
+                continue  # its member was told where it subscribed; another broker may have taken it, and the others go on
+            if former is not None and not is_whole:
+                resolved |= former & names
             if resolved != former:
                 self._set_expression(regex, resolved)
                 self._has_news = found = True
