@@ -49,6 +49,7 @@ MAX_DECIDED_SESSIONS = 10_000  # principals on hosts for which decisions are rem
 MAX_SUBSCRIPTION_CHARACTERS = (
     500_000  # of the names that a member of a consumer group subscribes to; they share a record of 1 MB at most
 )
+MAX_GROUP_EXPRESSIONS = 200  # different ones in a consumer group; each is matched with all names of topics, 1.5 us a name
 MAX_ACLS = 100_000  # access control lists of a cluster, those of roles included
 MAX_ACLS_PER_REQUEST = 10_000  # made by one request; Kafka's own bound
 MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from barnabas import limits
 from barnabas.coordination.classic.group import ClassicGroup
-from barnabas.coordination.consumer.draft import RESOLVED_AGAIN_AFTER_MS
+from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, RESOLVED_AGAIN_AFTER_MS
 from barnabas.coordination.consumer.group import expression_record
 from barnabas.coordination.consumer.member import MemberState
 from barnabas.coordination.consumer.records import RegularExpressionValue
@@ -464,6 +465,55 @@ def test_an_expression_of_another_broker_s_that_is_none_here_keeps_nobody_from_g
     client.beat()
     client.beat()
     assert client.partitions == all_of("u", 2), "the other has what its record says"
+
+
+def test_topics_that_came_before_a_load_are_matched_though_the_log_refuses_at_first() -> None:
+    driver = consumer_driver(**{"v-1": 1})
+    client = Client(driver, "a", topics=None, regex="v-.*")
+    settle(client)
+    driver.topics.set("v-2", 1)
+    client.driver = driver = driver.restarted()
+    driver.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert client.error() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driver.refusal = None
+    client.nudge()
+    assert client.partitions == {("v-1", 0), ("v-2", 0)}
+
+
+def test_expressions_are_resolved_again_a_few_with_each_heartbeat() -> None:
+    driver = consumer_driver(**{f"topic-{i}": 1 for i in range(MATCHED_AT_ONCE // 2)})
+    clients = [Client(driver, name, topics=None, regex=f"{name}.*") for name in "abcdef"]
+    settle(*clients)
+    compiled: list[str] = []
+    matcher = driver.topics.matcher
+
+    def counting(pattern: str) -> Callable[[str], bool]:
+        compiled.append(pattern)
+        found: Callable[[str], bool] = matcher(pattern)
+        return found
+
+    driver.topics.matcher = counting
+    driver.clock.advance(RESOLVED_AGAIN_AFTER_MS)
+    for done, client in enumerate(clients, start=1):
+        client.nudge()
+        assert len(compiled) == min(2 * done, len(clients))
+    assert sorted(compiled) == sorted(client.regex or "" for client in clients)
+    driver.topics.set("another", 1)
+    clients[0].nudge()
+    assert len(compiled) == 2 * len(clients), "one name is soon matched with all"
+
+
+def test_a_group_has_room_for_so_many_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_GROUP_EXPRESSIONS", 2)
+    driver = consumer_driver(t=1)
+    settle(
+        *(Client(driver, name, topics=None, regex=f"{name}|t") for name in "ab"), Client(driver, "c", topics=None, regex="b|t")
+    )
+    client = Client(driver, "d", topics=None, regex="d|t")
+    message = "The group has 2 different SubscribedTopicRegex, which is the most that one may have."
+    assert refusal(client.request(), client) == (ErrorCode.INVALID_REQUEST, message)
+    client.regex = "a|t"
+    client.beat()
 
 
 def test_both_ways_of_subscribing_together() -> None:

@@ -5,7 +5,7 @@ The group itself stays as it is until the records are in the log and replayed, s
 Rules
   1. Steps come in this order: members, topics, epoch, target, reconciliation; each sees what those before it have changed.
   2. What the group remembers beside its records (`checked`, `resolved_from`) is set only where this draft finds nothing to write about it;
-     but a whole resolution of the regular expressions has been, whatever becomes of its records.
+     but when a regular expression was resolved whole is noted, whatever becomes of its record.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from barnabas import limits
 from barnabas.coordination.consumer.assignors import ASSIGNORS, MemberSpec
 from barnabas.coordination.consumer.group import (
     NO_ASSIGNMENT,
     ConsumerGroup,
+    Resolved,
     expression_record,
     gone_records,
     group_epoch_record,
@@ -34,6 +36,8 @@ from barnabas.coordination.outcome import Now
 from barnabas.errors import ErrorCode, KafkaError
 
 RESOLVED_AGAIN_AFTER_MS = 600_000  # Kafka's; rights may have changed, of which nobody tells
+MATCHED_AT_ONCE = 5_000  # names with expressions by one heartbeat, or one expression with all: some milliseconds of the loop
+COMPILED_LIKE = 50  # names that are matched while one expression is compiled
 
 
 class Draft:
@@ -76,7 +80,7 @@ class Draft:
             changes = True
             self._leave_expression(before)
             if after.regex and after.regex not in self._expressions:
-                self._set_expression(after.regex, self._resolve(after.regex))
+                self._begin_expression(after.regex)
         self.subscription_changed = changes
         self._has_news = self._has_news or changes
 
@@ -106,8 +110,12 @@ class Draft:
 
     # -- topics ---------------------------------------------------------------------------------------------------------
 
-    def _resolve(self, regex: str) -> frozenset[str]:
-        return self._matching(regex, self._topics.names)
+    def _begin_expression(self, regex: str) -> None:
+        if len(self._expressions) >= limits.MAX_GROUP_EXPRESSIONS:
+            reason = f"The group has {limits.MAX_GROUP_EXPRESSIONS} different SubscribedTopicRegex, which is the most that one may have."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+        self._set_expression(regex, self._matching(regex, self._topics.names))
+        self.group.resolved[regex] = Resolved(self._topics.names, self._now.steady_ms)
 
     def _matching(self, regex: str, names: Iterable[str]) -> frozenset[str]:
         try:
@@ -129,37 +137,57 @@ class Draft:
     def _set_expression(self, regex: str, names: frozenset[str]) -> None:
         value = RegularExpressionValue(topics=sorted(names), version=0, timestamp_ms=self._now.wall_ms)
         self.records.append(expression_record(self.group.group_id, regex, value))
-        if not self.group.expressions:
-            self.group.resolved_from, self.group.resolved_at_ms = self._topics.names, self._now.steady_ms
         self._expressions = {**self._expressions, regex: names}
 
     def refresh(self) -> None:
-        """Topics may have come, gone or grown. What is matched are the names that have come since; all of them after a load, and once in
-        a while, and for an expression that was never resolved: Kafka writes those down some time after their members."""
+        """Topics may have come, gone or grown. What is matched are the names that have come since; all of them after a load, once in a
+        while, and for an expression that was never resolved: Kafka writes those down some time after their members."""
         group, names, now_ms = self.group, self._topics.names, self._now.steady_ms
-        known = group.resolved_from
-        is_whole = known is None or now_ms - group.resolved_at_ms >= RESOLVED_AGAIN_AFTER_MS
-        if known is names and not is_whole:
+        if group.resolved_from is names and now_ms < group.resolved_until_ms:
             return
-        fresh = names if is_whole or known is None else names - known
-        if (
-            is_whole
-        ):  # noted before it is written: members with other rights would each undo what the other found, with every heartbeat
-            group.resolved_from, group.resolved_at_ms = names, now_ms
-        found = False
-        for regex in dict.fromkeys(member.regex for member in self.members().values() if member.regex):
-            former = self._expressions.get(regex)
-            try:
-                resolved = self._matching(regex, fresh if former is not None else names)
-            except KafkaError:
-                continue  # its member was told where it subscribed; another broker may have taken it, and the others go on
-            if former is not None and not is_whole:
-                resolved |= former & names
-            if resolved != former:
-                self._set_expression(regex, resolved)
-                self._has_news = found = True
+        regexes = dict.fromkeys(member.regex for member in self.members().values() if member.regex)
+        group.resolved = {regex: known for regex, known in group.resolved.items() if regex in regexes}
+        since, fresh = names, frozenset[str]()
+        left, found = MATCHED_AT_ONCE, False
+        for regex in regexes:
+            known = group.resolved.get(regex)
+            if regex not in self._expressions or known is None or now_ms - known.at_ms >= RESOLVED_AGAIN_AFTER_MS:
+                known = None
+            elif known.names is names:
+                continue
+            elif known.names is not since:
+                since, fresh = known.names, names - known.names
+            if left <= 0:
+                return  # the next heartbeat goes on from here
+            left -= COMPILED_LIKE + len(names if known is None else fresh)
+            found = self._resolve_again(regex, known, fresh) or found
         if not found:
             group.resolved_from = names
+            group.resolved_until_ms = (
+                min((known.at_ms for known in group.resolved.values()), default=now_ms) + RESOLVED_AGAIN_AFTER_MS
+            )
+
+    def _resolve_again(self, regex: str, known: Resolved | None, fresh: frozenset[str]) -> bool:
+        """Match an expression with all names, or with those that are fresh since it is `known`; whether it has other topics then.
+
+        What is found may not get into the log, so the next heartbeat looks for it again; but not for what had been matched before, and not
+        whole: members with different rights would undo what the other has found, each with every heartbeat.
+        """
+        group, names, former = self.group, self._topics.names, self._expressions.get(regex)
+        whole_at_ms = self._now.steady_ms if known is None else known.at_ms
+        group.resolved[regex] = Resolved(names, whole_at_ms)
+        try:
+            resolved = self._matching(regex, names if known is None else fresh)
+        except KafkaError:
+            return False  # its member was told where it subscribed; another broker may have taken it, and the others go on
+        if known is not None:
+            resolved |= names.intersection(former or ())
+        if resolved == former:
+            return False
+        group.resolved[regex] = Resolved(known.names if known is not None else former or frozenset(), whole_at_ms)
+        self._set_expression(regex, resolved)
+        self._has_news = True
+        return True
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """The names that a member subscribes to, in either way."""

@@ -12,7 +12,7 @@ Owns the data; it changes by `replay` of records only, so it is what the log say
 Rules
   1. A partition is owned by one member at most (`owner_of`).
   2. An instance id belongs to one member at a time.
-  3. What is not in a record (`checked`, `resolved_from`, `revoking`, `to_join`) may be lost or wrong at no cost but work done again.
+  3. What is not in a record (`checked`, `resolved`, `revoking`, `to_join`) may be lost or wrong at no cost but work done again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from hashlib import blake2b
+from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordination.consumer.member import Assignment, ConsumerMember
@@ -58,6 +59,13 @@ class ConsumerGroupState(StrEnum):
     STABLE = "Stable"
 
 
+class Resolved(NamedTuple):
+    """What a regular expression need not be matched with again, and when it was with all names, by the steady clock."""
+
+    names: frozenset[str]
+    at_ms: int
+
+
 class ConsumerGroup:
     """One group as its records say it is."""
 
@@ -78,8 +86,9 @@ class ConsumerGroup:
         self._subscribers: Counter[str] = Counter()  # name or, with a 0 byte before it, regular expression -> members
         self._unreconciled: set[str] = set()  # members that are not where the target assignment is
         self.checked: object = None  # the state of the topics that is known to agree with `metadata_hash`
-        self.resolved_from: frozenset[str] | None = None  # the names that `expressions` were resolved from
-        self.resolved_at_ms = 0  # on the steady clock
+        self.resolved: dict[str, Resolved] = {}  # regular expression -> how far
+        self.resolved_from: frozenset[str] | None = None  # the names that all `expressions` are known to be resolved from
+        self.resolved_until_ms = 0  # when one of them is to be resolved whole again, by the steady clock
         self.to_join: set[str] = set()  # classic members that were told to join again
         self.revoking: dict[str, int] = {}  # member that has to give up partitions -> the epoch in which it was told to
 
