@@ -14,13 +14,14 @@ from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.seams import LogEntry
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.coordination.support import Config, ManualClock, MemoryLog, caller
+from tests.coordination.support import Config, ManualClock, MemoryLog, caller, subscription
 
 PARTITIONS = 4
 GROUP = "g"
@@ -56,14 +57,14 @@ class World:
         response = await self.groups.fetch_offsets(OffsetFetchRequestGroup(group_id=group_id, topics=topics))
         return int(response.topics[0].partitions[0].committed_offset)
 
-    async def join(self, fresh_id: str, instance_id: str | None = None) -> JoinGroupResponse:
+    async def join(self, fresh_id: str, instance_id: str | None = None, metadata: bytes = b"") -> JoinGroupResponse:
         request = JoinGroupRequest(
             group_id=GROUP,
             group_instance_id=instance_id,
             session_timeout_ms=10_000,
             rebalance_timeout_ms=10_000,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
         )
         return await self.groups.join(request, caller(3, fresh_id))
 
@@ -473,3 +474,28 @@ async def test_groups_are_listed_and_deleted(world: World) -> None:
     assert [(g.group_id, g.group_state, g.group_type) for g in await world.groups.list_groups()] == [(GROUP, "Empty", "classic")]
     await world.groups.delete_group(GROUP)
     assert await world.groups.list_groups() == []
+
+
+async def test_what_a_classic_member_of_a_group_of_consumers_is_told_is_committed(world: World) -> None:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=GROUP, member_id="m", rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    await world.groups.consumer_heartbeat(request, caller(1))
+    old = await world.join("old", metadata=subscription(["t"]))
+    world.log.hold = True
+    leave = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id=old.member_id)])
+    leaving = asyncio.ensure_future(world.groups.leave(leave))
+    await turns()
+    heartbeat = HeartbeatRequest(group_id=GROUP, member_id=old.member_id, generation_id=old.generation_id)
+    beat = asyncio.ensure_future(world.groups.heartbeat(heartbeat))
+    sync_request = SyncGroupRequest(group_id=GROUP, member_id=old.member_id, generation_id=old.generation_id)
+    sync = asyncio.ensure_future(world.groups.sync(sync_request))
+    await turns()
+    assert not leaving.done()
+    assert not beat.done()
+    assert not sync.done()
+    world.log.commit_held()
+    with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
+        await beat
+    assert (await sync).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    await leaving

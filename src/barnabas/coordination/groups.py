@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from barnabas.clock import Clock
+from barnabas.coordination.consumer.group import ConsumerGroup
 from barnabas.coordination.consumer.seams import Topics
 from barnabas.coordination.led import Led, Phase, shielded
 from barnabas.coordination.outcome import Caller, GroupConfig
@@ -99,8 +100,11 @@ class GroupCoordinator:
         return await self._shards.post(request.group_id, token, lambda shard, now: shard.join(request, caller, token, now))
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        led = self._shards.led_for(request.group_id)
         token: asyncio.Future[SyncGroupResponse] = asyncio.get_running_loop().create_future()
-        return await self._shards.post(request.group_id, token, lambda shard, now: shard.sync(request, token, now))
+        response = await self._shards.post(request.group_id, token, lambda shard, now: shard.sync(request, token, now))
+        await self._settled(led, request.group_id)
+        return response
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         try:
@@ -109,9 +113,16 @@ class GroupCoordinator:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return HeartbeatResponse()  # clients have no answer to that code; the sessions begin when all is loaded
             raise
-        response = self._shards.ask(led, lambda: led.shard.heartbeat(request, self._shards.now()))
-        self._shards.arm(led)
-        return response
+        try:
+            return self._shards.ask(led, lambda: led.shard.heartbeat(request, self._shards.now()))
+        finally:
+            self._shards.arm(led)
+            await self._settled(led, request.group_id)
+
+    async def _settled(self, led: Led[GroupShard], group_id: str) -> None:
+        """In a group of consumers records hold members of the classic protocol too: what those are told rests on them, refusals as well."""
+        if isinstance(led.shard.groups.get(group_id), ConsumerGroup):
+            await self._shards.settled(led)
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
         response: LeaveGroupResponse = await self._shards.write(request.group_id, lambda shard, now: shard.leave(request, now))
