@@ -59,6 +59,18 @@ def test_heartbeats_do_not_make_the_heap_grow() -> None:
     assert len(timers._heap) == 1
 
 
+def test_who_comes_and_goes_does_not_make_the_heap_grow() -> None:
+    timers: Timers[str] = Timers()
+    timers.schedule("stays", 5)
+    for member in range(1_000):
+        timers.schedule(f"member-{member}", 2_000_000_000)
+        timers.cancel(f"member-{member}")
+        assert len(timers._heap) < 20
+        assert len(timers._entries) < 20
+    assert timers.next_deadline_ms() == 5
+    assert list(timers.due(2_000_000_000)) == ["stays"]
+
+
 def test_hashes_are_java_s() -> None:
     assert java_hash("") == 0
     assert java_hash("my-group") == -1_906_497_762

@@ -5,7 +5,9 @@ Rules
   2. Nothing is due before its deadline; what is due comes out in order of deadline.
 
 How: a heap of entries beside a table of the real deadlines. Moving a deadline later, which every heartbeat does, only writes the
-table; the heap's entry is found to be early when it comes up and is put back. So a heartbeat costs one store into a dict.
+table; the heap's entry is found to be early when it comes up and is put back. So a heartbeat costs one store into a dict. An entry
+whose key was cancelled stays as well; when most are such, which a peer can bring about with members that come and go and deadlines
+of days, the heap is made anew.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
+SPARE_ENTRIES = 8  # beyond two for each deadline
 
 
 class Timers(Generic[K]):
@@ -61,6 +64,12 @@ class Timers(Generic[K]):
             yield key
 
     def _push(self, key: K, deadline_ms: int) -> None:
+        if len(self._heap) > 2 * len(self._deadlines) + SPARE_ENTRIES:
+            self._entries = dict(self._deadlines)
+            self._heap = [(deadline, sequence, known) for sequence, (known, deadline) in enumerate(self._deadlines.items())]
+            heapq.heapify(self._heap)
+            self._sequence = len(self._heap)
+            return
         self._sequence += 1
         self._entries[key] = deadline_ms
         heapq.heappush(self._heap, (deadline_ms, self._sequence, key))
