@@ -21,10 +21,11 @@ settings.load_profile("barnabas")
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache" / "pycache"))
 
-# What a shell starts in the background ignores SIGINT, and so would every process that a test starts, to interrupt it later. A handler
-# is not handed on to them as that is: they begin with the system's, while the tests themselves go on as before.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, lambda _number, _frame: None)
+# What a shell starts in the background ignores SIGINT, and SIGHUP what nohup starts, and so would every process that a test starts, to
+# interrupt it later. A handler is not handed on to them as that is: they begin with the system's, while the tests themselves go on.
+for _each in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_each) is signal.SIG_IGN:
+        signal.signal(_each, lambda _number, _frame: None)
 
 
 DESCRIPTORS = Path("/proc/self/fd")
