@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
+Answer = TypeVar("Answer")
 WITHIN_S = 60.0
 LOOK_AGAIN_S = 0.01
 
@@ -27,3 +29,18 @@ async def until(condition: Callable[[], object], what: str = "it did not come ab
     while not condition():
         assert time.monotonic() < deadline, what
         await asyncio.sleep(LOOK_AGAIN_S)
+
+
+async def asked_until(
+    ask: Callable[[], Awaitable[Answer]],
+    suffices: Callable[[Answer], object],
+    what: str = "no answer sufficed",
+    *,
+    within_s: float = WITHIN_S,
+) -> Answer:
+    """The first answer of brokers in the test's own event loop that suffices."""
+    deadline = time.monotonic() + within_s
+    while not suffices(answer := await ask()):
+        assert time.monotonic() < deadline, f"{what}; the last one: {answer}"
+        await asyncio.sleep(LOOK_AGAIN_S)
+    return answer

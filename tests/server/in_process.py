@@ -29,6 +29,18 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.server.broker import Broker
@@ -59,9 +71,9 @@ class Client:
     async def ask(self, api: tuple[int, int], request: Any, answer: Any) -> Any:
         return await self.broker.loop.run_in_executor(self._thread, self.line.ask, api, request, answer)
 
-    async def create(self, partitions: int = 1, name: str = TOPIC, **configs: str) -> int:
+    async def create(self, partitions: int = 1, name: str = TOPIC, *, replication_factor: int = 1, **configs: str) -> int:
         settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=settings)
         answer = await self.ask((19, 7), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
         return int(answer.topics[0].error_code)
 
@@ -114,6 +126,20 @@ class Client:
         wanted = ListOffsetsTopic(name=TOPIC, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
         answer = await self.ask((2, 4), ListOffsetsRequest(replica_id=-1, topics=[wanted]), ListOffsetsResponse)
         return int(answer.topics[0].partitions[0].error_code)
+
+    async def commit_offset(self, group: str, offset: int, name: str = TOPIC) -> int:
+        """The error code of committing an offset of partition 0 as a group without members."""
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name=name, partitions=[partition])
+        request = OffsetCommitRequest(group_id=group, topics=[topic])
+        answer = await self.ask((8, 8), request, OffsetCommitResponse)
+        return int(answer.topics[0].partitions[0].error_code)
+
+    async def committed_offset(self, group: str, name: str = TOPIC) -> tuple[int, int]:
+        """Error code, and the offset of partition 0; -1 with an error."""
+        wanted = OffsetFetchRequestGroup(group_id=group, topics=[OffsetFetchRequestTopics(name=name, partition_indexes=[0])])
+        (found,) = (await self.ask((9, 8), OffsetFetchRequest(groups=[wanted]), OffsetFetchResponse)).groups
+        return (found.error_code, -1) if found.error_code else (0, found.topics[0].partitions[0].committed_offset)
 
     def close(self) -> None:
         self.line.socket.close()

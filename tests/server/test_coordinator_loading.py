@@ -14,45 +14,19 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from barnabas.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from barnabas.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-)
 from barnabas.server import coordinators
 from barnabas.server.coordinators import Coordinators
-from tests.server.in_process import TOPIC, Client, running
+from tests.server.in_process import TOPIC, running
 from tests.waiting import until
 
 GROUPS = [f"group-{number}" for number in range(12)]
-
-
-async def commit(client: Client, group: str, offset: int, name: str = TOPIC) -> int:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    topic = OffsetCommitRequestTopic(name=name, partitions=[partition])
-    request = OffsetCommitRequest(group_id=group, topics=[topic])
-    answer = await client.ask((8, 8), request, OffsetCommitResponse)
-    return int(answer.topics[0].partitions[0].error_code)
-
-
-async def committed(client: Client, group: str) -> tuple[int, int]:
-    asked = OffsetFetchRequestGroup(group_id=group, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])])
-    answer = (await client.ask((9, 8), OffsetFetchRequest(groups=[asked]), OffsetFetchResponse)).groups[0]
-    return (answer.error_code, -1) if answer.error_code else (0, answer.topics[0].partitions[0].committed_offset)
 
 
 async def test_records_come_and_go_while_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running([tmp_path], offsets_topic_num_partitions="5") as client:
         await client.create()
         for number, group in enumerate(GROUPS):
-            assert await commit(client, group, number) == 0
+            assert await client.commit_offset(group, number) == 0
     may_read = asyncio.Event()
 
     async def waits(*_: object) -> None:
@@ -62,21 +36,21 @@ async def test_records_come_and_go_while_groups_are_read(tmp_path: Path, monkeyp
     async with running([tmp_path], offsets_topic_num_partitions="5") as client:
         assert await client.produce(b"a") == 0
         assert (await client.fetch())[1] == [b"a"]
-        answers = [await committed(client, group) for group in GROUPS]
+        answers = [await client.committed_offset(group) for group in GROUPS]
         assert answers == [(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)] * len(GROUPS)
         may_read.set()
         await until(lambda: len(client.broker.groups.shards) == 5)
-        assert [await committed(client, group) for group in GROUPS] == [(0, number) for number in range(len(GROUPS))]
+        assert [await client.committed_offset(group) for group in GROUPS] == [(0, number) for number in range(len(GROUPS))]
 
 
 async def test_what_is_read_in_no_time_is_there_for_the_first_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "LOADED_FIRST_S", 60)  # a busy machine takes its time
     async with running([tmp_path], offsets_topic_num_partitions="50") as client:
         await client.create()
-        assert await commit(client, GROUPS[0], 7) == 0
+        assert await client.commit_offset(GROUPS[0], 7) == 0
     async with running([tmp_path], offsets_topic_num_partitions="50") as client:
         assert len(client.broker.groups.shards) == 50
-        assert await committed(client, GROUPS[0]) == (0, 7)
+        assert await client.committed_offset(GROUPS[0]) == (0, 7)
 
 
 async def test_a_broker_that_still_reads_stops(
@@ -84,7 +58,7 @@ async def test_a_broker_that_still_reads_stops(
 ) -> None:
     async with running([tmp_path]) as client:
         await client.create()
-        assert await commit(client, GROUPS[0], 7) == 0
+        assert await client.commit_offset(GROUPS[0], 7) == 0
 
     async def waits(*_: object) -> None:
         await asyncio.Event().wait()
@@ -92,10 +66,10 @@ async def test_a_broker_that_still_reads_stops(
     with monkeypatch.context() as patch:
         patch.setattr(Coordinators, "_all_committed", waits)
         async with running([tmp_path]) as client:
-            assert await committed(client, GROUPS[0]) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+            assert await client.committed_offset(GROUPS[0]) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
     async with running([tmp_path]) as client:
-        assert await committed(client, GROUPS[0]) == (0, 7)
+        assert await client.committed_offset(GROUPS[0]) == (0, 7)
 
 
 async def test_commands_do_not_wait_and_a_topic_deleted_meanwhile_leaves_no_offsets(
@@ -105,7 +79,7 @@ async def test_commands_do_not_wait_and_a_topic_deleted_meanwhile_leaves_no_offs
         await client.create()
         await client.create(name="other")
         for name in (TOPIC, "other"):
-            assert await commit(client, GROUPS[0], 7, name) == 0
+            assert await client.commit_offset(GROUPS[0], 7, name) == 0
     may_read = asyncio.Event()
 
     async def waits(*_: object) -> None:

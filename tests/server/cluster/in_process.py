@@ -10,6 +10,7 @@ from pathlib import Path
 
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ErrorCode
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
@@ -17,6 +18,12 @@ from barnabas.testing.failing_files import FailingFiles
 from tests.cluster.members import Inline
 from tests.server.in_process import Client
 from tests.waiting import until
+
+ELSEWHERE = {  # what a broker says that does not coordinate, or does not yet
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
 
 
 def make_executor(count: int, name: str) -> Executor:
@@ -108,3 +115,8 @@ async def running(folder: Path, directories: int = 1, /, *, count: int = 3, **se
     finally:
         for broker_id in list(cluster.brokers):
             await cluster.stop(broker_id)
+
+
+async def create(client: Client, name: str, partitions: int = 3, replication_factor: int = 3) -> int:
+    """The error code of making a topic."""
+    return await client.create(partitions, name, replication_factor=replication_factor)

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import logging
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 
@@ -18,10 +13,9 @@ from barnabas.cli.cluster import describe_cluster
 from barnabas.cli.connection import Connection
 from barnabas.cluster.membership import creation
 from barnabas.cluster.metadata.image import PartitionState
-from barnabas.cluster.planning.instructions import ChangeReplica
 from barnabas.cluster.planning.partitions import MoveRequest
 from barnabas.cluster.planning.topics import NewTopic
-from barnabas.errors import ErrorCode, KafkaError, LogDirFailed
+from barnabas.errors import ErrorCode, LogDirFailed
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect
 from barnabas.protocol.messages import incremental_alter_configs as alter_configs
@@ -32,7 +26,6 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -48,34 +41,15 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from barnabas.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-)
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-from barnabas.protocol.values import NO_LEADER
+from barnabas.protocol.values import NO_LEADER, ResourceType
 from barnabas.server.broker import Broker
 from barnabas.server.leaders import current_leader
 from barnabas.server.scraping import render
-from tests.server.cluster.in_process import Cluster, running
+from tests.server.cluster.in_process import Cluster, create, running
 from tests.server.in_process import Client
-
-TOPIC, BROKER, LOGGER = 2, 4, 8
-
-
-async def create(client: Client, name: str, partitions: int = 3, replication_factor: int = 3) -> int:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
-    answer = await client.ask((19, 7), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
-    return int(answer.topics[0].error_code)
+from tests.waiting import asked_until
 
 
 async def metadata(client: Client, name: str, *, make: bool = False) -> Any:
@@ -111,7 +85,7 @@ async def test_every_broker_takes_what_is_the_controllers(tmp_path: Path) -> Non
         assert grown.results[0].error_code == ErrorCode.NONE
 
         setting = alter_configs.AlterableConfig(name="retention.ms", config_operation=0, value="5")
-        resource = alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[setting])
+        resource = alter_configs.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name="t", configs=[setting])
         request = alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
         altered = await client.ask((44, 1), request, alter_configs.IncrementalAlterConfigsResponse)
         assert altered.responses[0].error_code == ErrorCode.NONE
@@ -190,66 +164,6 @@ async def test_a_controller_that_stands_still_is_waited_for_until_it_is_found_de
             await cluster.until(lambda: all("wanted" in broker.metadata.topics for broker in others))
 
 
-@pytest.mark.parametrize("kind", ["the controller", "another"])
-async def test_levels_of_loggers_are_altered_on_the_spot_and_the_rest_by_the_controller(tmp_path: Path, kind: str) -> None:
-    async with running(tmp_path, count=2) as cluster:
-        asked = cluster.controller.config.broker_id if kind == "the controller" else cluster.others[0]
-        client = cluster.clients[asked]
-        assert await create(client, "t", 1, 1) == ErrorCode.NONE
-        logger = logging.getLogger(f"{__name__}.{kind}")
-        wanted = [
-            (TOPIC, "t", "retention.ms", "5"),
-            (LOGGER, str(asked), logger.name, "ERROR"),
-            (LOGGER, "9", logger.name, "DEBUG"),
-            (TOPIC, "nobody's", "retention.ms", "5"),
-        ]
-        answer = await alter(client, wanted)
-        assert [(each.resource_type, each.resource_name, each.error_code) for each in answer] == [
-            (TOPIC, "t", ErrorCode.NONE),
-            (LOGGER, str(asked), ErrorCode.NONE),
-            (LOGGER, "9", ErrorCode.INVALID_REQUEST),
-            (TOPIC, "nobody's", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        ]
-        assert logger.level == logging.ERROR
-        await cluster.until(lambda: all(b.controller.topic_config("t").retention_ms == 5 for b in cluster.brokers.values()))
-
-
-async def test_numbers_of_threads_are_held_against_those_of_the_broker_that_is_named(tmp_path: Path) -> None:
-    async with running(tmp_path, count=1) as cluster:
-        await cluster.start(2, **{"num.io.threads": "40"})
-        first, named = cluster.clients[1], cluster.clients[2]
-        await cluster.until(lambda: len(cluster.brokers[1].metadata.brokers) == 2)
-
-        async def set_to(client: Client, threads: int) -> int:
-            (told,) = await alter(client, [(BROKER, "2", "num.io.threads", str(threads))])
-            return int(told.error_code)
-
-        assert [await set_to(named, threads) for threads in (81, 19, 80)] == [ErrorCode.INVALID_REQUEST] * 2 + [0]
-        await cluster.until(lambda: cluster.brokers[2].controller.config.num_io_threads == 80)
-        for client in (first, named):
-            assert [await set_to(client, threads) for threads in (161, 39, 80)] == [ErrorCode.INVALID_REQUEST] * 2 + [0]
-        (told,) = await alter(first, [(BROKER, "1", "num.io.threads", "17")])
-        assert told.error_code == ErrorCode.INVALID_REQUEST
-
-
-async def alter(
-    client: Client, wanted: Sequence[tuple[int, str, str, str]]
-) -> Sequence[alter_configs.AlterConfigsResourceResponse]:
-    """Each a kind of resource, its name, a key and its value."""
-    resources = [
-        alter_configs.AlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=[alter_configs.AlterableConfig(name=key, config_operation=0, value=value)],
-        )
-        for kind, name, key, value in wanted
-    ]
-    request = alter_configs.IncrementalAlterConfigsRequest(resources=resources)
-    answer = await client.ask((44, 1), request, alter_configs.IncrementalAlterConfigsResponse)
-    told: Sequence[alter_configs.AlterConfigsResourceResponse] = answer.responses
-    return told
-
-
 async def unregister(client: Client, broker_id: int) -> int:
     answer = await client.ask((64, 0), UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
     return int(answer.error_code)
@@ -269,6 +183,17 @@ async def test_a_broker_that_was_drained_and_stopped_is_unregistered_once(tmp_pa
         assert await unregister(client, drained) == ErrorCode.NONE
         assert await unregister(client, drained) == ErrorCode.BROKER_ID_NOT_REGISTERED
         assert [await unregister(client, replicating) for _ in range(2)] == [ErrorCode.NONE] * 2
+
+
+async def test_a_topic_that_comes_while_fetches_wait_does_not_wait_for_them(tmp_path: Path) -> None:
+    """A fetch here waits for longer than a test may take."""
+    async with running(tmp_path, count=2, replica_fetch_wait_max_ms="1000000", replica_lag_time_max_ms="2000000") as cluster:
+        client = cluster.clients[1]
+        for name in ("first", "second"):
+            assert await create(client, name, 2, 2) == ErrorCode.NONE
+        for partition, state in enumerate(cluster.controller.metadata.topics["second"].partitions):
+            produce = partial(cluster.clients[state.leader].produce, b"a", partition, name="second")
+            assert await asked_until(produce, lambda code: code != ErrorCode.NOT_LEADER_OR_FOLLOWER) == ErrorCode.NONE
 
 
 async def test_a_topic_is_made_by_asking_for_it(tmp_path: Path) -> None:
@@ -367,117 +292,6 @@ async def test_producer_ids_are_the_clusters(tmp_path: Path) -> None:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         answers = [await client.ask((22, 4), request, InitProducerIdResponse) for client in cluster.clients.values()]
         assert len({answer.producer_id for answer in answers}) == 3
-
-
-async def test_groups_are_where_their_partition_is_led_and_move_with_it(tmp_path: Path) -> None:
-    async with running(tmp_path) as cluster:
-        client = cluster.clients[cluster.others[0]]
-        assert await create(client, "t") == ErrorCode.NONE
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-        found = [(await each.ask((10, 4), request, FindCoordinatorResponse)).coordinators[0] for each in cluster.clients.values()]
-        (first,) = {answer.node_id for answer in found}
-        assert [answer.error_code for answer in found] == [ErrorCode.NONE] * 3
-        await until_committed(cluster, first)
-        other = next(broker_id for broker_id in cluster.brokers if broker_id != first)
-        assert await commit(cluster.clients[other], 7) == ErrorCode.NOT_COORDINATOR
-        await cluster.stop(first)
-        await cluster.until(lambda: len(cluster.controller.metadata.brokers) == 2)
-        client = next(iter(cluster.clients.values()))
-        second = (await client.ask((10, 4), request, FindCoordinatorResponse)).coordinators[0].node_id
-        assert second != first
-        assert await fetched(cluster, second) == 42
-        await cluster.start(first)
-        await cluster.until(
-            lambda: all(len(s.isr) == 3 for s in cluster.controller.metadata.topics["__consumer_offsets"].partitions)
-        )
-        assert await fetched(cluster, second) == 42
-
-
-async def test_what_the_disk_did_not_let_be_read_is_read_at_the_next_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with running(tmp_path, count=1, offsets_topic_replication_factor="1", offsets_topic_num_partitions="1") as cluster:
-        broker = cluster.brokers[1]
-        coordinators, loads = broker.coordinators, list[asyncio.Future[None]]()
-        await broker.groups.prepare()
-        await cluster.until(lambda: broker.groups.shards)
-        topic = broker.metadata.topics["__consumer_offsets"]
-        term = replace(topic.partitions[0], leader_epoch=topic.partitions[0].leader_epoch + 1)
-        change = ChangeReplica("__consumer_offsets", 0, topic.topic_id, term)
-        monkeypatch.setattr(coordinators, "_later", lambda work: loads.append(asyncio.ensure_future(work)))
-        with monkeypatch.context() as patch:
-            patch.setattr(coordinators, "_all_committed", AsyncMock(side_effect=OSError(errno.EIO, "the disk")))
-            coordinators.resign([change])
-            coordinators.follow([change])
-            await asyncio.gather(*loads)
-        assert not broker.groups.shards
-        assert broker.metrics.read_errors == 1
-        coordinators.follow([change])  # as when the in-sync set changes
-        await asyncio.gather(*loads)
-        assert broker.groups.shards
-
-
-async def test_a_term_that_ends_while_it_is_loaded_does_not_end_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with running(tmp_path, count=1, offsets_topic_replication_factor="1", offsets_topic_num_partitions="1") as cluster:
-        broker = cluster.brokers[1]
-        coordinators, committed = broker.coordinators, asyncio.Event()
-        loads: list[asyncio.Future[None]] = []
-        told: list[str] = []
-        await broker.groups.prepare()
-        await cluster.until(lambda: broker.groups.shards)
-        state = broker.metadata.topics["__consumer_offsets"].partitions[0]
-
-        async def all_committed(*_: object) -> None:
-            told.append("is to be loaded")
-            if len(told) == 1:
-                await committed.wait()
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-        def lead(epoch: int) -> None:
-            term = replace(state, leader_epoch=epoch)
-            change = ChangeReplica("__consumer_offsets", 0, broker.metadata.topics["__consumer_offsets"].topic_id, term)
-            coordinators.resign([change])
-            coordinators.follow([change])
-
-        monkeypatch.setattr(coordinators, "_all_committed", all_committed)
-        monkeypatch.setattr(coordinators, "_later", lambda work: loads.append(asyncio.ensure_future(work)))
-        lead(state.leader_epoch + 1)
-        await cluster.until(lambda: len(told) == 1)
-        lead(state.leader_epoch + 2)
-        await cluster.until(lambda: broker.groups.shards)
-        shard = broker.groups.shards[0]
-        committed.set()
-        await asyncio.gather(*loads)
-        lead(state.leader_epoch + 2)  # as when the in-sync set changes
-        assert broker.groups.shards == {0: shard}
-
-
-async def until_committed(cluster: Cluster, broker_id: int) -> None:
-    codes: list[int] = []
-    while not codes or codes[-1] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS or codes[-1] == ErrorCode.NOT_COORDINATOR:
-        codes.append(await commit(cluster.clients[broker_id], 42))
-        assert len(codes) < 1000
-    assert codes[-1] == ErrorCode.NONE
-
-
-async def commit(client: Client, offset: int) -> int:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
-    topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
-    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
-    answer = await client.ask((8, 8), request, OffsetCommitResponse)
-    return int(answer.topics[0].partitions[0].error_code)
-
-
-async def fetched(cluster: Cluster, broker_id: int) -> int:
-    group = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
-    while True:
-        answer = await cluster.clients[broker_id].ask((9, 8), OffsetFetchRequest(groups=[group]), OffsetFetchResponse)
-        (found,) = answer.groups
-        if found.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            assert found.error_code == ErrorCode.NONE
-            return int(found.topics[0].partitions[0].committed_offset)
 
 
 async def test_who_stops_hands_its_leaderships_over_first(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from barnabas.errors import ErrorCode
 from barnabas.testing.certificates import Certificates
-from tests.server.cluster.in_process import running
-from tests.server.cluster.test_cluster import create
+from tests.server.cluster.in_process import create, running
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ ODD_ONES = {
     "no end": batch_of(b"x")[:-4],
     "a large one": batch_of(b"x" * 90_000),
 }
-TOPICS = {
+TOPICS: dict[str, dict[str, Any]] = {
     "plain": {},
     "the broker's times": {"message_timestamp_type": "LogAppendTime"},
     "another codec": {"compression_type": "gzip"},

@@ -54,6 +54,21 @@ def test_without_a_session_everything_is_named_each_time() -> None:
     assert named(request(session)[1]) == {0: 0}
 
 
+def test_only_what_is_to_begin_a_session_does_not_wait() -> None:
+    session = LeaderSession()
+    session.ask(partition(0))
+    assert not session.may_wait
+    number, _ = request(session)
+    assert not session.may_wait
+    session.receive(number, 0)
+    assert session.may_wait, "else it would ask again and again where the leader has no place for a session"
+    number, _ = request(session)
+    session.receive(number, 77)
+    assert session.may_wait
+    session.restart()
+    assert not session.may_wait
+
+
 def test_an_answer_from_before_a_new_position_is_void() -> None:
     session, followed = LeaderSession(), partition(0)
     session.ask(followed)

@@ -158,8 +158,9 @@ class Fetcher:
         if own is not None:  # else the one that it had: none would be taken for any
             self._broker_epoch = own.epoch
         replica = ReplicaState(replica_id=config.broker_id, replica_epoch=self._broker_epoch)
+        may_wait = self._session.may_wait
         number, request = self._session.next_request(replica, partition_max_bytes=config.replica_fetch_max_bytes)
-        request.max_wait_ms = config.replica_fetch_wait_max_ms
+        request.max_wait_ms = config.replica_fetch_wait_max_ms if may_wait else 0
         request.min_bytes = config.replica_fetch_min_bytes
         request.max_bytes = config.replica_fetch_response_max_bytes
         answer = self._peers.send_at_once(self._leader_id, request)

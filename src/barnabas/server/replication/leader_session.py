@@ -7,7 +7,10 @@ Rules
      more; so nothing costs anything that has no news.
   2. An answer belongs to the positions told up to its request. What was told of a partition later makes the older answer void.
   3. Without a session (the leader has no place for one) every request names everything.
-  4. After an error of the session, `restart`: the next request begins another, and answers to earlier ones are void.
+  4. A request that is to begin a session does not wait at the leader for records: nothing could follow it until it is answered, so
+     partitions that come to be followed meanwhile would wait as well. Where the leader had no place for one, requests wait as they do in
+     a session.
+  5. After an error of the session, `restart`: the next request begins another, and answers to earlier ones are void.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class LeaderSession:
         self._epoch = 0
         self._number = 0
         self._void_up_to = 0
+        self._is_without = False  # the leader had no place for one
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -47,6 +51,11 @@ class LeaderSession:
     def is_open(self) -> bool:
         """Whether the leader keeps a session, so that a request may follow another before its answer came."""
         return self._session_id != 0
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the next request may wait at the leader until there is something to say."""
+        return self.is_open or self._is_without
 
     def ask(self, partition: FollowedPartition) -> None:
         """Fetch a partition, or fetch on at a new position."""
@@ -72,6 +81,7 @@ class LeaderSession:
 
     def restart(self) -> None:
         self._session_id = self._epoch = 0
+        self._is_without = False
         self._void_up_to = self._number
         self._told.clear()
         self._forgotten.clear()
@@ -118,8 +128,10 @@ class LeaderSession:
         """The answer to a request came, without an error of the session; False if it is void."""
         if number <= self._void_up_to:
             return False
-        if not self.is_open and session_id:
-            self._session_id, self._epoch = session_id, 1
+        if not self.is_open:
+            self._is_without = session_id == 0
+            if session_id:
+                self._session_id, self._epoch = session_id, 1
         return True
 
     def position_told(self, key: Key, number: int) -> Position | None:
