@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
 
+import pytest
+
+from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.group import ConsumerGroup
 from barnabas.coordination.consumer.seams import GroupSettings, MayDescribe
 from barnabas.errors import ErrorCode, KafkaError
@@ -21,6 +24,12 @@ from tests.coordination.support import NAMESPACE, caller
 
 Partition = tuple[str, int]
 JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2
+OUT = {  # a member that is refused so joins again
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+}
 
 
 @dataclass
@@ -134,6 +143,20 @@ class Client:
     def leave(self, epoch: int = LEAVE) -> None:
         self.send(ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=self.member_id, member_epoch=epoch,
                                                 instance_id=self.instance_id, topic_partitions=None))  # fmt: skip
+        self.lose()
+
+    def go_on(self, *, full: bool) -> ErrorCode:
+        """A heartbeat, and what a client does about its answer; NONE or what else it was refused with than being out."""
+        try:
+            self.beat() if full or self.epoch == JOIN else self.nudge()
+        except KafkaError as error:
+            if error.code not in OUT:
+                return error.code
+            self.lose()
+        return ErrorCode.NONE
+
+    def lose(self) -> None:
+        """It is out, and knows it."""
         self.epoch, self.owned = JOIN, {}
 
     def error(self, **changes: Any) -> ErrorCode:
@@ -155,9 +178,30 @@ def partitions_of(owned: dict[UUID, frozenset[int]]) -> list[RequestTopicPartiti
     return [RequestTopicPartitions(topic_id=t, partitions=sorted(p)) for t, p in owned.items()]
 
 
+def refusal(request: ConsumerGroupHeartbeatRequest, client: Client, version: int = 1) -> tuple[ErrorCode, str | None]:
+    with pytest.raises(KafkaError) as caught:
+        client.send(request, version)
+    return caught.value.code, caught.value.message
+
+
+def all_of(name: str, count: int) -> set[Partition]:
+    return {(name, p) for p in range(count)}
+
+
 def consumer_driver(**counts: int) -> Driver:
     """A driver whose broker has topics of these names and numbers of partitions."""
     return Driver(topics=TopicTable(counts))
+
+
+def let_pass(driver: Driver, passed_ms: int, clients: Iterable[Client]) -> frozenset[str]:
+    """Time in which clients without an answer give up their partitions as their sessions must be over; the members that are left."""
+    driver.advance(passed_ms)
+    group = driver.shard.groups.get(GROUP)
+    members = frozenset(group.members if isinstance(group, ClassicGroup | ConsumerGroup) else ())
+    for client in clients:
+        if client.member_id not in members:
+            client.lose()
+    return members
 
 
 def consumer_group(driver: Driver) -> ConsumerGroup:

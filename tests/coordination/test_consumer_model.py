@@ -14,18 +14,13 @@ from barnabas.coordination.consumer.member import ConsumerMember
 from barnabas.coordination.consumer.seams import GroupSettings
 from barnabas.coordination.shard import GroupShard
 from barnabas.errors import ErrorCode, KafkaError
-from tests.coordination.consumer_driver import JOIN, LEAVE, LEAVE_STATIC, Client, TopicTable, consumer_driver
+from tests.coordination.consumer_driver import JOIN, LEAVE, LEAVE_STATIC, Client, TopicTable, consumer_driver, let_pass
 from tests.coordination.driver import GROUP
 
 STATIC = {"s1": "i1", "s2": "i2"}
 CLIENTS = st.sampled_from(["a", "b", "c", *STATIC])
 TOPICS = st.sampled_from(["t", "u", "v-1", "v-2"])
-FENCING = {
-    ErrorCode.FENCED_MEMBER_EPOCH,
-    ErrorCode.UNKNOWN_MEMBER_ID,
-    ErrorCode.FENCED_INSTANCE_ID,
-    ErrorCode.GROUP_ID_NOT_FOUND,
-}
+MAY_FAIL = {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNRELEASED_INSTANCE_ID}
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
@@ -42,17 +37,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.driver.topics.settings = GroupSettings(assignment_interval_ms=interval_ms)
 
     def send(self, client: Client, *, full: bool) -> None:
-        """A heartbeat, and what a client does about its answer."""
-        try:
-            client.beat() if full or client.epoch == JOIN else client.nudge()
-        except KafkaError as error:
-            code = error.code
-        else:
-            return
-        if code in FENCING:
-            client.epoch, client.owned = JOIN, {}
-        else:
-            assert code in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNRELEASED_INSTANCE_ID}
+        assert client.go_on(full=full) in MAY_FAIL
 
     # -- clients --------------------------------------------------------------------------------------------------------
 
@@ -123,12 +108,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule(passed_ms=st.sampled_from([1, 500, 1_000, 30_000, 46_000, 61_000]))
     def time_passes(self, passed_ms: int) -> None:
         """Who is out by then owns nothing: a client gives up its partitions when its session must be over."""
-        self.driver.advance(passed_ms)
-        group = self.driver.shard.groups.get(GROUP)
-        members = group.members if isinstance(group, ConsumerGroup) else {}
-        for client in self.clients.values():
-            if client.member_id not in members:
-                client.epoch, client.owned = JOIN, {}
+        let_pass(self.driver, passed_ms, self.clients.values())
 
     @rule(code=st.sampled_from([None, None, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE]))
     def the_log_refuses(self, code: ErrorCode | None) -> None:

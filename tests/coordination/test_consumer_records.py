@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -200,14 +203,16 @@ def test_keys_of_other_groups_are_left_alone(number: int) -> None:
 @given(st.binary(max_size=64))
 def test_whatever_the_bytes_only_malformed_is_raised(data: bytes) -> None:
     for cls in VALUES.values():
-        try:
-            read_consumer_value(cls, data)
-        except MalformedMessage:
-            continue
+        assert type(_or_malformed(partial(read_consumer_value, cls, data))) in (cls, MalformedMessage)
+    assert type(_or_malformed(partial(read_consumer_key, data))) in (type(None), tuple, MalformedMessage)
+
+
+def _or_malformed(read: Callable[[], Any]) -> Any:
+    """What was read, or the refusal."""
     try:
-        read_consumer_key(data)
-    except MalformedMessage:
-        return
+        return read()
+    except MalformedMessage as error:
+        return error
 
 
 def test_values_begin_as_their_classes_say() -> None:

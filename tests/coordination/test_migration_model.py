@@ -15,13 +15,13 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
-from tests.coordination.consumer_driver import JOIN, Client, consumer_driver
+from tests.coordination.consumer_driver import JOIN, Client, consumer_driver, let_pass
 from tests.coordination.driver import GROUP, Driver
 from tests.coordination.test_consumer_migration import Old, assignment
 
 PARTITIONS = 4
 NEW, OLD = st.sampled_from(["n1", "n2"]), st.sampled_from(["o1", "o2", "static"])
-GONE = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
+MAY_FAIL = {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
 class Classic(Old):
@@ -109,16 +109,7 @@ class MigrationMachine(RuleBasedStateMachine):
     def new_goes_on(self, name: str, full: bool) -> None:
         self.lives += name not in self.new
         client = self.new.setdefault(name, Client(self.driver, f"{name}-{self.lives}"))
-        try:
-            client.beat() if full or client.epoch == JOIN else client.nudge()
-        except KafkaError as error:
-            code = error.code
-        else:
-            return
-        if code in GONE:
-            client.epoch, client.owned = JOIN, {}
-        else:
-            assert code in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+        assert client.go_on(full=full) in MAY_FAIL
 
     @rule(name=NEW)
     def new_leaves(self, name: str) -> None:
@@ -138,12 +129,7 @@ class MigrationMachine(RuleBasedStateMachine):
     @rule(passed_ms=st.sampled_from([1, 3_000, 61_000]))
     def time_passes(self, passed_ms: int) -> None:
         """Who is out by then has noticed, for its own clock has told it."""
-        self.driver.advance(passed_ms)
-        group = self.driver.shard.groups.get(GROUP)
-        members = group.members if isinstance(group, ClassicGroup | ConsumerGroup) else {}
-        for client in self.new.values():
-            if client.member_id not in members:
-                client.epoch, client.owned = JOIN, {}
+        members = let_pass(self.driver, passed_ms, self.new.values())
         for old in self.old.values():
             if old.member_id not in members:
                 old.owned = set()

@@ -180,6 +180,7 @@ def test_a_regular_expression_is_resolved_by_the_broker(broker: Broker, admin: A
         wait_until(lambda: member.owned == places(f"{name}-a", 1) | places(f"{name}-b", 2))
         admin.delete_topics([f"{name}-a"])[f"{name}-a"].result(WAIT_S)
         wait_until(lambda: member.owned == places(f"{name}-b", 2))
+        assert member.losses == 1, "the partition of the topic that is gone"
 
 
 def test_partitions_that_a_topic_gets_are_assigned(broker: Broker, admin: AdminClient, name: str) -> None:
@@ -188,6 +189,7 @@ def test_partitions_that_a_topic_gets_are_assigned(broker: Broker, admin: AdminC
         wait_until(lambda: set().union(*(m.owned for m in both)) == places(name, 1))
         admin.create_partitions([NewPartitions(name, 4)])[name].result(WAIT_S)
         wait_until(lambda: shared(both, places(name, 4)))
+        assert sorted(len(member.owned) for member in both) == [2, 2]
 
 
 def test_people_see_the_group(broker: Broker, admin: AdminClient, name: str) -> None:
