@@ -18,6 +18,7 @@ from barnabas.coordination.records import (
 )
 from barnabas.coordination.shard import GroupShard
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.testing.no_topics import NoTopics
 from bench.scale.memory import resident_bytes
 
 GROUPS, MEMBERS, OFFSETS = 2_000, 5, 50  # groups, members of each, partitions that each has committed
@@ -29,7 +30,7 @@ def measure_groups() -> dict[str, Any]:
     """Bytes in the log and in memory, seconds of loading and of a heartbeat."""
     records = [record for number in range(GROUPS) for record in _records_of(f"group-{number:05d}")]
     config, _ = BrokerConfig.from_properties({"log.dirs": "/nowhere"})
-    shard = GroupShard(config, NOW)
+    shard = GroupShard(config, NOW, NoTopics())
     before, began = resident_bytes(), time.process_time()
     for record in records:
         shard.replay(record)

@@ -46,9 +46,7 @@ MAX_REMEMBERED_NAME = 300  # characters of a name in such a decision; longer one
 MAX_STRING_BYTES = 32_767  # of a string in a message, as in those whose lengths have two bytes
 HELD_REGION_BYTES = 32 * 1024  # what a piece of a file counts that waits for its turn: it may need a descriptor
 MAX_DECIDED_SESSIONS = 10_000  # principals on hosts for which decisions are remembered
-MAX_SUBSCRIPTION_CHARACTERS = (
-    500_000  # of the names that a member of a consumer group subscribes to; they share a record of 1 MB at most
-)
+MAX_SUBSCRIPTION_CHARACTERS = 500_000  # of the names that a consumer group's member subscribes to, in a record of 1 MB at most
 MAX_GROUP_EXPRESSIONS = 200  # different ones in a consumer group; each is matched with all names of topics, 1.5 us a name
 MAX_ACLS = 100_000  # access control lists of a cluster, those of roles included
 MAX_ACLS_PER_REQUEST = 10_000  # made by one request; Kafka's own bound

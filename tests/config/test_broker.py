@@ -75,6 +75,7 @@ def test_unknown_and_idle_keys_are_warnings() -> None:
         ("group.consumer.min.heartbeat.interval.ms", "6000", "at most group.consumer.heartbeat.interval.ms"),
         ("group.consumer.session.timeout.ms", "70000", "at most group.consumer.max.session.timeout.ms"),
         ("group.consumer.assignors", "uniform,org.example.Mine", "String must be one of"),
+        ("group.coordinator.rebalance.protocols", "consumer", "a list with classic, which cannot be switched off"),
         ("group.consumer.migration.policy", "sideways", "String must be one of"),
         ("log.cleaner.max.compaction.lag.ms", "1", "min.compaction.lag.ms"),
     ],

@@ -11,7 +11,8 @@ import pytest
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.group import ConsumerGroup
-from barnabas.coordination.consumer.seams import GroupSettings, MayDescribe
+from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.coordination.outcome import MayDescribe, may_describe_all
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -88,7 +89,7 @@ class Client:
     owned: dict[UUID, frozenset[int]] = field(default_factory=dict)
     clings: bool = False  # to partitions that it is to give up
     told: ConsumerGroupHeartbeatResponse | None = None
-    may_describe: MayDescribe | None = None  # None where all is known to everybody
+    may_describe: MayDescribe = may_describe_all
 
     def request(self, epoch: int | None = None, **changes: Any) -> ConsumerGroupHeartbeatRequest:
         """A full request."""

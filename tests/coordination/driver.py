@@ -19,6 +19,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Config, ManualClock, caller, subscription
 
 GROUP = "g"
@@ -34,7 +35,7 @@ class Driver:
     answers: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     refusal: ErrorCode | None = None
-    topics: Any = None  # what consumer groups see of the metadata
+    topics: Any = field(default_factory=NoTopics)  # what consumer groups see of the metadata
     _ids: int = 0
 
     def __post_init__(self) -> None:

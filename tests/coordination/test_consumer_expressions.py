@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas import limits
-from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, RESOLVED_AGAIN_AFTER_MS
+from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, RESOLVED_AGAIN_AFTER_MS, Draft
 from barnabas.coordination.consumer.group import expression_record
 from barnabas.coordination.consumer.records import RegularExpressionValue
 from barnabas.coordination.outcome import Outcome
@@ -49,6 +49,33 @@ def test_an_expression_goes_with_its_last_subscriber() -> None:
     assert not consumer_group(driver).expressions
     settle(clients[0])
     assert clients[0].partitions == all_of("logs-a", 2)
+
+
+def test_members_that_go_together_take_the_expressions_along_that_nobody_else_has() -> None:
+    driver = consumer_driver(**{"logs-a": 2, "metrics": 1})
+    clients = [
+        Client(driver, name, topics=None, regex=regex) for name, regex in zip("abcd", ["logs.*"] * 3 + ["me.*"], strict=True)
+    ]
+    settle(*clients)
+    group = consumer_group(driver)
+    draft = Draft(group, driver.topics, driver.clock.now())
+    draft.remove(group.members[name] for name in "abd")
+    assert draft.records.count(expression_record(GROUP, "me.*", None)) == 1
+    assert len(draft.records) == 3 * 3 + 1
+    draft = Draft(group, driver.topics, driver.clock.now())
+    draft.remove(group.members[name] for name in "abcd")
+    assert len(draft.records) == 4 * 3 + 2
+
+
+def test_no_name_of_a_topic_is_taken_for_an_expression() -> None:
+    driver = consumer_driver(**{"logs-a": 1})
+    clients = [Client(driver, "a", topics=None, regex="logs.*"), Client(driver, "b", topics=("\0logs.*",))]
+    settle(*clients)
+    clients[0].leave()
+    group = consumer_group(driver)
+    group.validate()
+    assert not group.expressions
+    assert not group.is_subscribed_to("logs-a")
 
 
 def test_an_expression_that_is_none_is_refused() -> None:

@@ -21,6 +21,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Config, ManualClock, MemoryLog, caller, subscription
 
 PARTITIONS = 4
@@ -35,7 +36,7 @@ class World:
         self.groups = self.another()
 
     def another(self) -> GroupCoordinator:
-        return GroupCoordinator(self.log, self.config, self.clock)
+        return GroupCoordinator(self.log, self.config, self.clock, NoTopics())
 
     async def load(self) -> None:
         for partition in range(PARTITIONS):
@@ -377,7 +378,7 @@ async def test_the_topic_is_prepared_once_by_whoever_comes_first() -> None:
         await asyncio.sleep(0)
         await world.load()
 
-    world.groups = GroupCoordinator(world.log, world.config, world.clock, prepare)
+    world.groups = GroupCoordinator(world.log, world.config, world.clock, NoTopics(), prepare)
     await asyncio.gather(world.commit(1), world.commit(2), world.groups.prepare())
     assert len(calls) == 1
     assert await world.fetch() == 2
@@ -394,7 +395,7 @@ async def test_a_preparation_that_fails_is_tried_again() -> None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         await world.load()
 
-    world.groups = GroupCoordinator(world.log, world.config, world.clock, prepare)
+    world.groups = GroupCoordinator(world.log, world.config, world.clock, NoTopics(), prepare)
     with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
         await world.commit(1)
     assert await world.commit(1) is ErrorCode.NONE

@@ -33,6 +33,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.server.apis import groups, groups_admin
+from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Broker, Config, Context, ManualClock, MemoryLog, Topics
 from tests.turns import turns_of
 
@@ -57,7 +58,7 @@ ELSEWHERE = UUID(int=99)
 @pytest_asyncio.fixture
 async def broker() -> AsyncIterator[Broker]:
     log = MemoryLog()
-    coordinator = GroupCoordinator(log, Config(), ManualClock())
+    coordinator = GroupCoordinator(log, Config(), ManualClock(), NoTopics())
     for partition in range(log.partition_count):
         await coordinator.load(partition)
     yield Broker(coordinator, Topics({"t": 2, "u": 1}))
@@ -83,7 +84,7 @@ async def test_every_version_is_answered(broker: Broker, key: int, version: int)
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 async def test_every_version_says_that_the_coordinator_is_elsewhere(key: int, version: int) -> None:
-    broker = Broker(GroupCoordinator(MemoryLog(), Config(), ManualClock()), Topics({"t": 1}))
+    broker = Broker(GroupCoordinator(MemoryLog(), Config(), ManualClock(), NoTopics()), Topics({"t": 1}))
     requests: dict[int, Message] = {
         COMMIT: commit_of("t", broker, [0]),
         FETCH: OffsetFetchRequest(
@@ -129,7 +130,7 @@ async def test_many_groups_take_several_turns_of_the_loop(broker: Broker, monkey
         await ask(broker, COMMIT, 9, commit_of("t", broker, [0], name))
     request = DescribeGroupsRequest(groups=names) if key == DESCRIBE else DeleteGroupsRequest(groups_names=names)
     last = APIS[key][3]
-    monkeypatch.setattr(groups_admin, "GROUPS_PER_TURN", 2)
+    monkeypatch.setattr(groups, "GROUPS_PER_TURN", 2)
     answer, turns = await turns_of(ask(broker, key, last, request))
     assert [group.group_id for group in (answer.groups if key == DESCRIBE else answer.results)] == names
     assert errors_of(answer) == {0}
@@ -161,7 +162,7 @@ async def test_a_topic_that_cannot_be_made_has_no_coordinator_yet() -> None:
     async def prepare() -> None:
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR)
 
-    broker = Broker(GroupCoordinator(MemoryLog(), Config(), ManualClock(), prepare), Topics())
+    broker = Broker(GroupCoordinator(MemoryLog(), Config(), ManualClock(), NoTopics(), prepare), Topics())
     found = await ask(broker, FIND, 3, FindCoordinatorRequest(key="g"))
     assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 
@@ -259,7 +260,7 @@ async def test_a_refused_commit_names_every_partition(broker: Broker) -> None:
 
 
 async def test_the_oldest_fetch_has_errors_on_partitions_only() -> None:
-    broker = Broker(GroupCoordinator(MemoryLog(), Config(), ManualClock()), Topics({"t": 1}))
+    broker = Broker(GroupCoordinator(MemoryLog(), Config(), ManualClock(), NoTopics()), Topics({"t": 1}))
     request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])])
     fetched = await ask(broker, FETCH, 1, request)
     assert [p.error_code for p in fetched.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2
@@ -269,7 +270,7 @@ async def test_the_oldest_fetch_has_errors_on_partitions_only() -> None:
 async def test_a_fetch_that_waits_too_long_looks_for_the_coordinator_anew(version: int) -> None:
     """Java's consumers before 3.9 stop at any other code that would fit."""
     log = MemoryLog()
-    coordinator = GroupCoordinator(log, Config(offsets_commit_timeout_ms=1), ManualClock())
+    coordinator = GroupCoordinator(log, Config(offsets_commit_timeout_ms=1), ManualClock(), NoTopics())
     broker = Broker(coordinator, Topics({"t": 1}))
     await coordinator.load(coordinator.partition_of("g"))
     log.hold = True

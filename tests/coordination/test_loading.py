@@ -17,6 +17,7 @@ from barnabas.coordination.outcome import NO_PRODUCER, Now
 from barnabas.coordination.records import GroupMetadataValue, OffsetCommitValue, group_record, offset_record
 from barnabas.coordination.seams import LogEntry
 from barnabas.coordination.shard import GroupShard
+from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Config, MemoryLog
 
 GROUPS, TOPICS, PRODUCERS = ("g", "h"), ("t", "u"), (7, 8)
@@ -62,7 +63,7 @@ def known(shard: GroupShard) -> tuple[Any, ...]:
 async def loaded(log: list[LogEntry]) -> GroupShard:
     memory = MemoryLog(1)
     memory.partitions[0] = log
-    led = Led(0, GroupShard(Config(), START))
+    led = Led(0, GroupShard(Config(), START, NoTopics()))
     await read_into(led, memory, "group", lambda: True)
     return led.shard
 
@@ -74,7 +75,7 @@ async def loaded(log: list[LogEntry]) -> GroupShard:
 @example(log=[commit("g", "t", 1), generation("g", None), commit("h", "t", 1), commit("g", "t", None)])
 @example(log=[commit("g", "t", 1), once(commit("g", "t", 2)), commit("g", "t", 3)])
 def test_what_was_passed_over_is_not_missing(most_held: int, log: list[LogEntry]) -> None:
-    taken = GroupShard(Config(), START)
+    taken = GroupShard(Config(), START, NoTopics())
     for entry in log:
         if entry.record is None:
             taken.replay_end(entry.producer_id, commit=entry.commit)

@@ -186,7 +186,7 @@ class GroupMachine(RuleBasedStateMachine):
     def the_log_says_the_same(self) -> None:
         if self.driver.refusal is not None:
             return
-        loaded = GroupShard(self.driver.config, self.driver.clock.now())
+        loaded = GroupShard(self.driver.config, self.driver.clock.now(), self.driver.topics)
         for record in self.driver.log:
             loaded.replay(record)
         loaded.validate()

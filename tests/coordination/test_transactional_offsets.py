@@ -23,6 +23,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Config, ManualClock, MemoryLog
 
 GROUP = "g"
@@ -35,11 +36,11 @@ PENDING = ErrorCode.UNSTABLE_OFFSET_COMMIT
 class World:
     def __init__(self) -> None:
         self.log, self.config, self.clock = MemoryLog(PARTITIONS), Config(), ManualClock()
-        self.groups = GroupCoordinator(self.log, self.config, self.clock)
+        self.groups = GroupCoordinator(self.log, self.config, self.clock, NoTopics())
 
     async def restart(self) -> None:
         self.groups.close()
-        self.groups = GroupCoordinator(self.log, self.config, self.clock)
+        self.groups = GroupCoordinator(self.log, self.config, self.clock, NoTopics())
         await self.groups.load(HOME)
 
     async def pend(

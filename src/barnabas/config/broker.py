@@ -109,6 +109,9 @@ class BrokerConfig(BrokerAttributes):
             raise ConfigError("listeners", ",".join(self.listeners), "at least one listener for clients")
         if self.given.get("broker.id", "").strip() != self.given.get("node.id", "").strip():
             raise ConfigError("broker.id", self.given["broker.id"], f"the same as node.id ({self.node_id})")
+        if "classic" not in self.group_coordinator_rebalance_protocols:
+            given = ",".join(self.group_coordinator_rebalance_protocols)
+            raise ConfigError("group.coordinator.rebalance.protocols", given, "a list with classic, which cannot be switched off")
         check_groups(lambda name: int(getattr(self, name.replace(".", "_"))))
         if self.log_cleaner_dedupe_buffer_size // max(self.log_cleaner_threads, 1) <= LEAST_DEDUPE_BYTES:
             size = str(self.log_cleaner_dedupe_buffer_size)

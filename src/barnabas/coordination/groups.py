@@ -38,7 +38,7 @@ class GroupCoordinator:
 
     Args:
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
-        topics: what consumer groups see of the metadata; without it they see no topics.
+        topics: what consumer groups see of the metadata.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class GroupCoordinator:
         log_: CoordinatorLog,
         config: GroupConfig,
         clock: Clock,
+        topics: Topics,
         prepare: Callable[[], Awaitable[None]] | None = None,
-        topics: Topics | None = None,
     ) -> None:
         self._shards: Shards[GroupShard] = Shards(
             "group",

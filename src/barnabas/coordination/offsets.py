@@ -265,16 +265,15 @@ def check_transactional_commit(
     member epoch is old has an answer to ILLEGAL_GENERATION only."""
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    if not request.member_id and request.generation_id < 0 and request.group_instance_id is None:
+    partitions = (
+        CommittedPartition(topic_id(t.name) or ZERO_UUID, p.partition_index) for t in request.topics for p in t.partitions
+    )
+    committer = Committer(request.member_id, request.group_instance_id, request.generation_id, None, partitions)
+    if committer.is_nobody:
         return
     if group is not None:
-        partitions = (
-            CommittedPartition(topic_id(t.name) or ZERO_UUID, p.partition_index) for t in request.topics for p in t.partitions
-        )
         try:
-            group.check_offset_commit(
-                Committer(request.member_id, request.group_instance_id, request.generation_id, None, partitions)
-            )
+            group.check_offset_commit(committer)
         except KafkaError as error:
             if error.code is ErrorCode.STALE_MEMBER_EPOCH:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error

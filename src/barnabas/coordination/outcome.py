@@ -30,6 +30,13 @@ class Now(NamedTuple):
     steady_ms: int  # milliseconds since some moment; never goes back
 
 
+MayDescribe = Callable[[Collection[str]], Collection[str]]  # of names of topics, those that who asks may know of
+
+
+def may_describe_all(names: Collection[str]) -> Collection[str]:
+    return names
+
+
 class Caller(NamedTuple):
     """The client behind a request."""
 
@@ -37,9 +44,7 @@ class Caller(NamedTuple):
     client_id: str
     client_host: str
     fresh_id: str = ""  # a new random name, used if this request makes a member
-    may_describe: Callable[[Collection[str]], Collection[str]] | None = (
-        None  # of names of topics, those it may know of; None: all
-    )
+    may_describe: MayDescribe = may_describe_all
 
 
 class Reply(NamedTuple):

@@ -23,7 +23,7 @@ from barnabas.coordination.consumer.group import ConsumerGroup
 from barnabas.coordination.consumer.migration import Downgraded, Upgraded
 from barnabas.coordination.consumer.protocol import ConsumerProtocol
 from barnabas.coordination.consumer.records import read_consumer_key
-from barnabas.coordination.consumer.seams import NoTopics, Topics
+from barnabas.coordination.consumer.seams import Topics
 from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey
 from barnabas.coordination.group import Group
 from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin
@@ -56,9 +56,9 @@ class GroupShard:
         topics: what consumer groups see of the metadata.
     """
 
-    def __init__(self, config: GroupConfig, now: Now, topics: Topics | None = None) -> None:
+    def __init__(self, config: GroupConfig, now: Now, topics: Topics) -> None:
         self._config = config
-        self._topics = NoTopics() if topics is None else topics
+        self._topics = topics
         self._groups: dict[str, Group] = {}
         self._timers: Timers[TimerKey] = Timers()
         self._classic = ClassicProtocol(config, self._groups, self._timers)

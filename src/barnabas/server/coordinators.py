@@ -50,7 +50,7 @@ class Coordinators:
         self._loading: asyncio.Task[None] | None = None
         config, clock = broker.config, broker.clock
         offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
-        self.groups = GroupCoordinator(offsets, config, clock, lambda: self._prepare(OFFSETS_TOPIC), BrokerTopics(broker))
+        self.groups = GroupCoordinator(offsets, config, clock, BrokerTopics(broker), lambda: self._prepare(OFFSETS_TOPIC))
         self.markers = MarkerSender(broker)
         self.transactions = TransactionCoordinator(
             PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),

@@ -27,7 +27,7 @@ KEYS = (
               "Write buffer that the coordinator keeps for reuse."),
     ConfigKey("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
               one_of("consumer", "classic", "share", "streams"), MEDIUM, READ_ONLY, HONOURED,
-              "Group protocols that are served."),
+              "Group protocols that are served: classic always, consumer where it is named; share and streams are not, named or not."),
     ConfigKey("group.coordinator.threads", INT, 4, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
               "Threads of the group coordinator; here the event loop does."),
     ConfigKey("group.initial.rebalance.delay.ms", INT, 3_000, None, MEDIUM, READ_ONLY, HONOURED,

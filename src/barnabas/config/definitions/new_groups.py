@@ -17,14 +17,16 @@ from barnabas.config.definitions.words import (
     STRING,
 )
 
-ASSIGNORS = ("uniform", "range")
-KAFKAS_ASSIGNORS = tuple(f"org.apache.kafka.coordinator.group.assignor.{name}Assignor" for name in ("Uniform", "Range"))
+ASSIGNORS = {  # short names and those of Kafka's classes
+    "uniform": "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    "range": "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+}
 
 # fmt: off
 KEYS = (
     ConfigKey("group.consumer.assignment.interval.ms", INT, 1_000, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Shortest time between two assignments of a group."),
-    ConfigKey("group.consumer.assignors", LIST, ASSIGNORS, one_of(*ASSIGNORS, *KAFKAS_ASSIGNORS), MEDIUM, READ_ONLY,
+    ConfigKey("group.consumer.assignors", LIST, tuple(ASSIGNORS), one_of(*ASSIGNORS, *ASSIGNORS.values()), MEDIUM, READ_ONLY,
               HONOURED, "Assignors on the server's side, the default one first."),
     ConfigKey("group.consumer.heartbeat.interval.ms", INT, 5_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Heartbeat interval told to members."),

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.config.definitions.new_groups import ASSIGNORS as CLASS_NAMES
 from barnabas.coordination.consumer.member import Assignment
 
 NOTHING: Assignment = {}
@@ -39,8 +40,7 @@ Assignor = Callable[[Members, Counts], dict[str, Assignment]]
 def assign_uniform(members: Members, counts: Counts) -> dict[str, Assignment]:
     """Sticky and balanced, see rule 2."""
     work = _Uniform(members, counts)
-    subscriptions = {spec.topics for spec in members.values()}
-    if len(subscriptions) <= 1:
+    if work.is_same:
         work.keep_up_to_quota()
         work.fill()
     else:
@@ -87,6 +87,7 @@ class _Uniform:
         self._topics = sorted(self._subscribers, key=lambda t: (len(self._subscribers[t]), t))
         self._owner: dict[UUID, dict[int, str]] = {topic_id: {} for topic_id in self._topics}
         self._load = dict.fromkeys(self._order, 0)
+        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # what all subscribe to
 
     def keep(self) -> None:
         """Let every member keep what it had and still reads."""
@@ -121,13 +122,12 @@ class _Uniform:
 
     def fill(self) -> None:
         """Give what nobody has, each to the subscriber with the least."""
-        same = len({spec.topics for spec in self._members.values()}) <= 1
-        heap = [(self._load[m], m) for m in self._order] if same else []
+        heap = [(self._load[m], m) for m in self._order] if self.is_same else []
         heapq.heapify(heap)
         for topic_id in self._topics:
             taken = self._owner[topic_id]
             free = [p for p in range(self._counts[topic_id]) if p not in taken]
-            if not same and free:
+            if not self.is_same and free:
                 heap = [(self._load[m], m) for m in self._subscribers[topic_id]]
                 heapq.heapify(heap)
             for partition in free:
@@ -198,13 +198,9 @@ class _Uniform:
 
 
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
-CLASS_NAMES: Mapping[str, str] = {
-    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
-    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
-}
 
 
 def assignor_names(configured: Iterable[str]) -> tuple[str, ...]:
-    """The assignors of `group.consumer.assignors` by their short names, the default one first; those that are not known are left out."""
-    names = (CLASS_NAMES.get(name, name) for name in configured)
-    return tuple(dict.fromkeys(name for name in names if name in ASSIGNORS))
+    """The assignors of `group.consumer.assignors` by their short names, the default one first."""
+    short = {class_name: name for name, class_name in CLASS_NAMES.items()}
+    return tuple(dict.fromkeys(short.get(name, name) for name in configured))

@@ -30,9 +30,9 @@ from barnabas.coordination.consumer.group import (
 from barnabas.coordination.consumer.member import JOINING_EPOCH, Assignment, ConsumerMember, MemberState
 from barnabas.coordination.consumer.reconciliation import Reported, Target, reconcile
 from barnabas.coordination.consumer.records import RegularExpressionValue
-from barnabas.coordination.consumer.seams import MayDescribe, Topics, may_describe_all
+from barnabas.coordination.consumer.seams import Topics
 from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Now
+from barnabas.coordination.outcome import MayDescribe, Now, may_describe_all
 from barnabas.errors import ErrorCode, KafkaError
 
 RESOLVED_AGAIN_AFTER_MS = 600_000  # Kafka's; rights may have changed, of which nobody tells
@@ -78,7 +78,7 @@ class Draft:
         changes = before.topics != after.topics
         if before.regex != after.regex:
             changes = True
-            self._leave_expression(before)
+            self._leave_expressions([before.regex])
             if after.regex and after.regex not in self._expressions:
                 self._begin_expression(after.regex)
         self.subscription_changed = changes
@@ -101,11 +101,12 @@ class Draft:
 
     def remove(self, members: Iterable[ConsumerMember]) -> None:
         """Members are out; what they had is free. The others hear of it in another epoch."""
-        for member in members:
-            self.records += gone_records(self.group.group_id, member.member_id)
-            self._changed[member.member_id] = None
-            self._leave_expression(member)
-            self._target = {m: t for m, t in self._target.items() if m != member.member_id}
+        gone = {member.member_id: member for member in members}
+        for member_id in gone:
+            self.records += gone_records(self.group.group_id, member_id)
+        self._changed.update(dict.fromkeys(gone))
+        self._leave_expressions(member.regex for member in gone.values())
+        self._target = {m: t for m, t in self._target.items() if m not in gone}
         self._has_news = True
 
     # -- topics ---------------------------------------------------------------------------------------------------------
@@ -125,14 +126,14 @@ class Draft:
             raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, reason) from error
         return frozenset(self._may_describe([name for name in names if matches(name)]))
 
-    def _leave_expression(self, member: ConsumerMember) -> None:
+    def _leave_expressions(self, regexes: Iterable[str]) -> None:
         """The last subscriber of an expression takes it along."""
-        regex = member.regex
-        if regex in self._expressions and not any(
-            m.regex == regex for member_id, m in self.members().items() if member_id != member.member_id
-        ):
-            self.records.append(expression_record(self.group.group_id, regex, None))
-            self._expressions = {r: names for r, names in self._expressions.items() if r != regex}
+        left = self._expressions.keys() & set(regexes)
+        if left:
+            left -= {member.regex for member in self.members().values()}
+        if left:
+            self.records += [expression_record(self.group.group_id, regex, None) for regex in sorted(left)]
+            self._expressions = {regex: names for regex, names in self._expressions.items() if regex not in left}
 
     def _set_expression(self, regex: str, names: frozenset[str]) -> None:
         value = RegularExpressionValue(topics=sorted(names), version=0, timestamp_ms=self._now.wall_ms)
@@ -220,15 +221,17 @@ class Draft:
             return self._now.steady_ms + interval_ms - passed_ms
         members = self.members()
         ids: dict[frozenset[str], frozenset[UUID]] = {}
+        counts: dict[UUID, int] = {}
         specs = {}
         for member_id, member in members.items():
             names = self.topics_of(member)
             if names not in ids:
-                ids[names] = self._ids_of(names)
+                found = {
+                    t: self._topics.partition_count(name) for name in names if (t := self._topics.topic_id(name)) is not None
+                }
+                counts |= found
+                ids[names] = frozenset(found)
             specs[member_id] = MemberSpec(ids[names], self._target.get(member_id, NO_ASSIGNMENT), member.instance_id)
-        counts = {
-            t: self._topics.partition_count(self._topics.topic_name(t) or "") for t in frozenset[UUID]().union(*ids.values())
-        }
         self.set_target(ASSIGNORS[preferred_assignor(members.values(), assignors)](specs, counts), self.epoch)
         return None
 

@@ -12,7 +12,8 @@ Owns the data; it changes by `replay` of records only, so it is what the log say
 Rules
   1. A partition is owned by one member at most (`owner_of`).
   2. An instance id belongs to one member at a time.
-  3. What is not in a record (`checked`, `resolved`, `revoking`, `to_join`) may be lost or wrong at no cost but work done again.
+  3. What is not in a record (`checked`, `resolved` and what is kept with it, `to_join`) may be lost or wrong at no cost but work done
+     again; `revoking` is made anew when the log has been read.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ class ConsumerGroup:
         self.target: dict[str, Assignment] = {}
         self.expressions: dict[str, frozenset[str]] = {}  # regular expression -> names of its topics
         self._owners: dict[UUID, dict[int, str]] = {}
-        self._subscribers: Counter[str] = Counter()  # name or, with a 0 byte before it, regular expression -> members
+        self._topic_subscribers: Counter[str] = Counter()  # name of a topic -> members
+        self._expression_subscribers: Counter[str] = Counter()  # regular expression -> members
         self._unreconciled: set[str] = set()  # members that are not where the target assignment is
         self.checked: object = None  # the state of the topics that is known to agree with `metadata_hash`
         self.resolved: dict[str, Resolved] = {}  # regular expression -> how far
@@ -115,13 +117,9 @@ class ConsumerGroup:
         return not self.members
 
     def is_subscribed_to(self, topic: str) -> bool:
-        if self._subscribers[topic]:
+        if self._topic_subscribers[topic]:
             return True
-        return any(topic in names and self.subscribers_of(regex) for regex, names in self.expressions.items())
-
-    def subscribers_of(self, regex: str) -> int:
-        """How many members subscribe to a regular expression."""
-        return self._subscribers[_of_expression(regex)]
+        return any(topic in names and self._expression_subscribers[regex] for regex, names in self.expressions.items())
 
     def owner_of(self, topic_id: UUID, partition: int) -> str | None:
         return self._owners.get(topic_id, {}).get(partition)
@@ -141,8 +139,6 @@ class ConsumerGroup:
         """Refuse a commit of who is no member, or was told of a newer epoch than the partitions he still has (KIP-1251)."""
         if commit.generation < 0 and self.is_empty:
             return  # a consumer that only stores offsets, or an administrator
-        if commit.is_nobody and commit.api_version is None:
-            return  # a producer that has been fenced by its transaction instead
         member = self.member(commit.member_id)
         is_old = commit.api_version is not None and commit.api_version < MEMBER_EPOCHS_FROM_VERSION
         if is_old and not member.is_classic:
@@ -210,7 +206,8 @@ class ConsumerGroup:
         self.members[member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id
-        self._subscribers.update(_subscriptions(member))
+        self._topic_subscribers.update(member.topics)
+        self._expression_subscribers.update(_expressions(member))
         for topic_id, partition in member.owned():
             self._owners.setdefault(topic_id, {})[partition] = member_id
         self._place(member)
@@ -219,10 +216,8 @@ class ConsumerGroup:
         member_id = member.member_id
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
             del self.static_members[member.instance_id]
-        for subscription in _subscriptions(member):
-            self._subscribers[subscription] -= 1
-            if not self._subscribers[subscription]:
-                del self._subscribers[subscription]
+        _count_out(self._topic_subscribers, member.topics)
+        _count_out(self._expression_subscribers, _expressions(member))
         for topic_id, partition in member.owned():
             owners = self._owners.get(topic_id, {})
             if owners.get(partition) == member_id:
@@ -296,14 +291,15 @@ class ConsumerGroup:
     def validate(self) -> None:
         """Raise InvariantViolated if the parts disagree."""
         owned = [place for m in self.members.values() for place in m.owned()]
-        subscriptions = Counter(s for m in self.members.values() for s in _subscriptions(m))
+        members = self.members.values()
         checks = {
             "a partition has one owner": len(owned) == len(set(owned)),
             "owners are known": {(t, p): owner for t, owners in self._owners.items() for p, owner in owners.items()}
             == {place: m.member_id for m in self.members.values() for place in m.owned()},
             "static ids name members": self.static_members
             == {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None},
-            "subscriptions are counted": +self._subscribers == subscriptions,
+            "subscriptions are counted": self._topic_subscribers == Counter(t for m in members for t in m.topics)
+            and self._expression_subscribers == Counter(r for m in members for r in _expressions(m)),
             "targets are of members": self.target.keys() <= self.members.keys(),
             "the target is not ahead of the group": self.assignment_epoch <= self.epoch,
             "no member is ahead of the target": all(m.epoch <= self.assignment_epoch for m in self.members.values()),
@@ -312,19 +308,22 @@ class ConsumerGroup:
             "who is where the target is gives nothing up": not any(
                 m.pending_revocation for m in self.members.values() if m.is_reconciled_to(self.assignment_epoch)
             ),
-            "every expression has a subscriber": all(self.subscribers_of(regex) for regex in self.expressions),
+            "every expression has a subscriber": all(self._expression_subscribers[regex] for regex in self.expressions),
         }
         broken = [rule for rule, holds in checks.items() if not holds]
         if broken:
             raise InvariantViolated(f"group {self.group_id}: {broken}")
 
 
-def _of_expression(regex: str) -> str:
-    return f"\0{regex}"  # no name of a topic begins so
+def _expressions(member: ConsumerMember) -> list[str]:
+    return [member.regex] if member.regex else []
 
 
-def _subscriptions(member: ConsumerMember) -> list[str]:
-    return [*member.topics, *([_of_expression(member.regex)] if member.regex else [])]
+def _count_out(counter: Counter[str], keys: Iterable[str]) -> None:
+    for key in keys:
+        counter[key] -= 1
+        if not counter[key]:
+            del counter[key]
 
 
 def _described(member: ConsumerMember, target: Assignment, topics: Topics) -> described.Member:

@@ -26,7 +26,6 @@ from barnabas.coordination.numbered import Record
 
 JOINING_EPOCH, NO_EPOCH = 0, -1
 LEAVING_EPOCH, LEAVING_STATIC_EPOCH = -1, -2
-UNKNOWN_STATE = 127
 
 Owned = Mapping[UUID, Mapping[int, int]]  # topic -> partition -> the epoch in which the member got it
 Assignment = Mapping[UUID, frozenset[int]]
@@ -38,7 +37,11 @@ class MemberState(IntEnum):
     STABLE = 0  # it has what its epoch's target says
     UNREVOKED_PARTITIONS = 1  # it has to give up some before it goes on
     UNRELEASED_PARTITIONS = 2  # it waits for some that others have not given up yet
-    UNKNOWN = UNKNOWN_STATE  # written by a broker that knows more
+    UNKNOWN = 127  # written by a broker that knows more
+
+    @classmethod
+    def _missing_(cls, value: object) -> MemberState:
+        return cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,6 @@ class ConsumerMember:
     state: MemberState = MemberState.STABLE
     assigned: Owned = field(default_factory=dict)
     pending_revocation: Owned = field(default_factory=dict)
-
-    @property
-    def is_static(self) -> bool:
-        return self.instance_id is not None
 
     @property
     def is_classic(self) -> bool:
@@ -114,16 +113,6 @@ class ConsumerMember:
             previous_epoch=self.epoch,
             assigned=assigned,
             pending_revocation=pending_revocation,
-        )
-
-    def has_same_current(self, other: ConsumerMember) -> bool:
-        """Whether its record of type 8 would say the same."""
-        return (self.epoch, self.previous_epoch, self.state, self.assigned, self.pending_revocation) == (
-            other.epoch,
-            other.previous_epoch,
-            other.state,
-            other.assigned,
-            other.pending_revocation,
         )
 
     # -- records --------------------------------------------------------------------------------------------------------
@@ -173,12 +162,11 @@ class ConsumerMember:
         """Without a value: one that has nothing, which is what a member is whose record was forgotten."""
         if value is None:
             return self.moved(MemberState.STABLE, LEAVING_EPOCH, {}, {})
-        known = value.state in (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS)
         return replace(
             self,
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
-            state=MemberState(value.state) if known else MemberState.UNKNOWN,
+            state=MemberState(value.state),
             assigned=_owned_of(value.assigned_partitions, value.member_epoch),
             pending_revocation=_owned_of(value.partitions_pending_revocation, value.member_epoch),
         )

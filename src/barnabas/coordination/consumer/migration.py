@@ -117,9 +117,8 @@ def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGrou
         has = [(p.topic, p.partitions) for p in subscription.owned_partitions]
     assigned = {}
     for topic_id, partitions in by_id(has, topics).items():
-        alone = [
-            p for p in sorted(partitions) if group.owner_of(topic_id, p) is None
-        ]  # a leader may have assigned a partition twice
+        # A leader may have assigned a partition twice.
+        alone = [p for p in sorted(partitions) if group.owner_of(topic_id, p) is None]
         if alone:
             assigned[topic_id] = dict.fromkeys(alone, epoch)
     return ConsumerMember(

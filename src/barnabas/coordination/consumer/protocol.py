@@ -42,7 +42,7 @@ from barnabas.coordination.consumer.records import (
     read_consumer_value,
 )
 from barnabas.coordination.consumer.request import check_request, declared, is_full, reported
-from barnabas.coordination.consumer.seams import Topics, may_describe_all
+from barnabas.coordination.consumer.seams import Topics
 from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey, Deadline
 from barnabas.coordination.consumer.validity import check_epoch, check_released, check_static
 from barnabas.coordination.group import Group, GroupType
@@ -93,7 +93,7 @@ class ConsumerProtocol:
             return self._leave(request, now)
         out = Outcome()
         group = self._group_of(request, now, out)
-        draft = Draft(group, self.topics, now, caller.may_describe or may_describe_all)
+        draft = Draft(group, self.topics, now, caller.may_describe)
         before = self._member_of(draft, request, request.member_id or caller.fresh_id, out)
         member = declared(before, request, caller)
         draft.update(before, member)

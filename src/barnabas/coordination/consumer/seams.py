@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from uuid import UUID
-
-from barnabas.errors import ErrorCode, KafkaError
 
 
 class GroupSettings(NamedTuple):
@@ -45,32 +43,3 @@ class Topics(Protocol):
         ...
 
     def settings_of(self, group_id: str) -> GroupSettings: ...
-
-
-class NoTopics:
-    """A broker without topics, for who has to do with classic groups only."""
-
-    state: object = None
-    names: frozenset[str] = frozenset()
-
-    def topic_id(self, name: str) -> UUID | None:
-        return None
-
-    def topic_name(self, topic_id: UUID) -> str | None:
-        return None
-
-    def partition_count(self, name: str) -> int:
-        return 0
-
-    def matcher(self, pattern: str) -> Callable[[str], bool]:
-        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION)
-
-    def settings_of(self, group_id: str) -> GroupSettings:
-        return GroupSettings()
-
-
-MayDescribe = Callable[[Collection[str]], Collection[str]]  # of names of topics, those that the member may know of
-
-
-def may_describe_all(names: Collection[str]) -> Collection[str]:
-    return names

@@ -35,9 +35,8 @@ FEATURES = {  # and their levels, which are the highest there are
     "group.version": 1,  # clients know by it that the consumer protocol is served (KIP-848)
     "transaction.version": 2,  # and transactions version 2 (KIP-890)
 }
-ANNOUNCED: dict[int, tuple[int, int]] = {
-    ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])
-}  # where that is not the range of the messages
+# Where what is announced is not the range of the messages.
+ANNOUNCED: dict[int, tuple[int, int]] = {ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])}
 
 
 def announced_versions(api_key: int) -> tuple[int, int]:

@@ -80,9 +80,8 @@ class _Describing:
         self._broker = broker
         self._request = request
         self._of_topics = TopicEntries(broker.controller.layers)
-        self._shown: dict[
-            int, tuple[ConfigEntry, DescribeConfigsResourceResult]
-        ] = {}  # by the entry, which many topics may share
+        # By the entry, which many topics may share.
+        self._shown: dict[int, tuple[ConfigEntry, DescribeConfigsResourceResult]] = {}
 
     def result(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
         kind, name = resource.resource_type, resource.resource_name

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.consumer_group_describe import (
 )
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.security.acls import Operation
-from barnabas.server.apis.groups import Handler, error_of, java_address
+from barnabas.server.apis.groups import Handler, error_of, in_turns, java_address
 from barnabas.server.apis.operations import ALL_ON_GROUP
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ async def consumer_group_describe(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     """ConsumerGroupDescribe (api 69)."""
-    return ConsumerGroupDescribeResponse(groups=[await _described(broker, group_id, request) for group_id in request.group_ids])
+    described = [await _described(broker, group_id, request) async for group_id in in_turns(request.group_ids)]
+    return ConsumerGroupDescribeResponse(groups=described)
 
 
 async def _described(broker: Broker, group_id: str, request: ConsumerGroupDescribeRequest) -> DescribedGroup:

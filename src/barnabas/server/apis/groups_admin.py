@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
@@ -17,10 +16,9 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from barnabas.server.apis.groups import Context, GroupBroker, GroupTopics, Handler, error_of
+from barnabas.server.apis.groups import Context, GroupBroker, GroupTopics, Handler, error_of, in_turns
 from barnabas.server.apis.operations import ALL_ON_GROUP
 
-GROUPS_PER_TURN = 100  # of a request, for 10 us each, and more where they have many members
 UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it a group that is not there is described as dead
 
 
@@ -41,9 +39,7 @@ def _passes(group: ListedGroup, states: set[str], types: set[str]) -> bool:
 
 async def describe_groups(broker: GroupBroker, context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     described = []
-    for count, group_id in enumerate(request.groups):
-        if count % GROUPS_PER_TURN == GROUPS_PER_TURN - 1:
-            await asyncio.sleep(0)  # what is awaited below mostly comes at once
+    async for group_id in in_turns(request.groups):
         try:
             group = await broker.groups.describe(group_id)
         except (KafkaError, InvariantViolated) as error:
@@ -66,9 +62,7 @@ def _undescribed(group_id: str, error: KafkaError | InvariantViolated, api_versi
 
 async def delete_groups(broker: GroupBroker, context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     results = []
-    for count, group_id in enumerate(dict.fromkeys(request.groups_names)):
-        if count % GROUPS_PER_TURN == GROUPS_PER_TURN - 1:
-            await asyncio.sleep(0)
+    async for group_id in in_turns(dict.fromkeys(request.groups_names)):
         code = ErrorCode.NONE
         try:
             await broker.groups.delete_group(group_id)

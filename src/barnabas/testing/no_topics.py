@@ -1,0 +1,31 @@
+"""What groups see of the metadata of a broker without topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.errors import ErrorCode, KafkaError
+
+
+class NoTopics:
+    """A broker without topics, for who has to do with classic groups only."""
+
+    state: object = None
+    names: frozenset[str] = frozenset()
+
+    def topic_id(self, name: str) -> UUID | None:
+        return None
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return None
+
+    def partition_count(self, name: str) -> int:
+        return 0
+
+    def matcher(self, pattern: str) -> Callable[[str], bool]:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION)
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        return GroupSettings()
