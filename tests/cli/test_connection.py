@@ -73,6 +73,11 @@ def test_settings_of_the_java_tools_are_translated(tmp_path: Path) -> None:
     }
 
 
+def test_settings_of_the_user_go_before_those_of_a_command_under_another_name_too() -> None:
+    settings = Connection("a:1", {"max.in.flight": "5"}).settings({"max.in.flight.requests.per.connection": 1})
+    assert [value for name, value in settings.items() if name.startswith("max.in.flight")] == [1, "5"], "the last one counts"
+
+
 def test_a_store_that_cannot_be_read_is_bad_input() -> None:
     with pytest.raises(BadInput, match=r"ssl\.truststore\.location: a file that can be read"):
         translate_client_properties({"ssl.truststore.location": "missing.p12"})

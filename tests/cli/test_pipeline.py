@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +94,53 @@ def test_a_run_is_stopped(command: Command, tmp_path: Path, state: Path, how: st
             process.kill()
     assert (process.returncode, out) == (0, "pipeline job stopped\n")
     assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["stopped"]
+
+
+TELLING = """
+import os, pathlib, time
+
+def tell(text):
+    with open(os.environ["BARNABAS_PROGRESS_DIR"] + "/events.jsonl", "a") as events:
+        events.write('{"message": "' + text + '"}\\n')
+
+"""
+
+
+def test_a_run_whose_terminal_is_closed_is_stopped(command: Command, tmp_path: Path, state: Path) -> None:
+    """Nothing can be told any more, and the run tells something in its last moment."""
+    begun = tmp_path / "begun"
+    job = script(
+        tmp_path, f"{TELLING}try:\n    pathlib.Path({str(begun)!r}).touch()\n    time.sleep(60)\nfinally:\n    tell('bye')"
+    )
+    terminal, end = os.openpty()
+    line = [sys.executable, "-m", "barnabas.cli", "pipeline", "run", job]
+    environment = {**os.environ, "XDG_STATE_HOME": str(state)}
+    with subprocess.Popen(line, stdin=end, stdout=end, stderr=end, env=environment, start_new_session=True) as process:
+        try:
+            os.close(end)
+            wait_until(begun.exists)
+            os.close(terminal)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["stopped"]
+
+
+@pytest.mark.parametrize(("last", "expected"), [("time.sleep(60)", "stopped"), ("", "completed")])
+def test_a_run_whose_reader_goes_away_is_ended_in_order(
+    command: Command, tmp_path: Path, state: Path, last: str, expected: str
+) -> None:
+    job = script(tmp_path, f"{TELLING}tell('hello')\n{last}")
+    reading, writing = os.pipe()
+    os.close(reading)
+    line = [sys.executable, "-m", "barnabas.cli", "pipeline", "run", job]
+    environment = {**os.environ, "XDG_STATE_HOME": str(state)}
+    with subprocess.Popen(line, stdout=writing, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            os.close(writing)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, err) == (0, "")
+    assert [row["state"] for row in command("pipeline", "list", "--json").json] == [expected]

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,9 @@ from barnabas.cli.consume import ByGroup, ByPartition
 from barnabas.cli.errors import Failure
 from barnabas.cli.produce import Sender, pace, split
 from barnabas.cli.records import Record
+from barnabas.testing import Broker
 from tests.cli.conftest import Command, eventually, ignoring_sigint
+from tests.waiting import wait_until
 
 
 def test_lines_come_back(kafka_command: Command, topic: str) -> None:
@@ -131,6 +134,35 @@ def test_nothing_more_is_sent_after_a_record_that_was_not_confirmed() -> None:
     with pytest.raises(Failure, match="1 of 5 records were not written"):
         send_all()
     assert producer.taken == 5
+
+
+@pytest.mark.parametrize("where", ["poll", "poll while the queue is full", "flush"])
+@pytest.mark.parametrize("is_behind", [False, True], ids=["at once", "behind it"])
+def test_a_producer_that_may_go_on_no_more_ends_in_one_line(where: str, is_behind: bool) -> None:
+    """What librdkafka calls fatal leaves whatever looks at the reports; for a report that comes behind it Python has another word."""
+
+    class Ended:
+        def produce(self, *_: Any, **__: Any) -> None:
+            if "full" in where:
+                raise BufferError
+
+        def poll(self, timeout_s: float) -> None:
+            end()
+
+        def flush(self) -> int:
+            end()
+            return 0
+
+    def end() -> None:
+        error = KafkaException(KafkaError(KafkaError._FATAL, "out of step"))
+        if is_behind:
+            raise SystemError("returned a result with an exception set") from error
+        raise error
+
+    producer: Any = Ended()
+    sender = Sender(producer, "t", (KafkaException, SystemError))
+    with pytest.raises(Failure, match=r"topic t: out of step \(FATAL\)"):
+        sender.finish() if where == "flush" else sender.send(Record(None, b"v", []))
 
 
 def test_what_came_before_an_error_is_written(kafka_command: Command, topic: str, tmp_path: Path) -> None:
@@ -256,18 +288,64 @@ def test_follow_prints_what_comes_until_a_signal_ends_it(
 def test_follow_takes_up_partitions_that_are_added(
     kafka_command: Command, topic: str, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """From their first record on, also where it is not offset 0 and librdkafka was told to leave out what it does not find."""
     monkeypatch.setattr(consume, "LOOK_AGAIN_S", 0.0)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "auto.offset.reset": "latest"})
     reader = ByPartition(consumer, {(topic, 0): 0, (topic, 1): 0}, None, grows=True)
     reader.look_for_more()
     assert reader.open == {(topic, 0), (topic, 1)}
     assert kafka_command("topic", "alter", topic, "--partitions", 3).code == 0
-    assert kafka_command("produce", topic, "-p", 2, stdin=b"later\n").code == 0
+    assert kafka_command("produce", topic, "-p", 2, stdin=b"gone\nlater\n").code == 0
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 2, 1)]).values()
+    assert deleted.result(30).low_watermark == 1
     reader.look_for_more()
     message = consumer.poll(30)
     assert message is not None
     assert (message.partition(), message.value()) == (2, b"later")
     consumer.close()
+
+
+def test_follow_goes_on_where_a_look_for_partitions_finds_no_broker(
+    command: Command, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consume, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(consume, "LOOKUP_S", 0.1)
+    with Broker() as broker:
+        server = "-b", broker.bootstrap_servers
+        assert command("topic", "create", name, "-p", 1, *server).code == 0
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "unused", "log_level": 0})
+        reader = ByPartition(consumer, {(name, 0): 0}, None, grows=True)
+        broker.stop()
+        reader.look_for_more()
+        assert reader.open == {(name, 0)}
+        broker.start()
+        assert command("topic", "alter", name, "--partitions", 2, *server).code == 0
+
+        def has_found_it() -> bool:
+            reader.look_for_more()
+            return (name, 1) in reader.open
+
+        wait_until(has_found_it)
+        consumer.close()
+
+
+def test_a_look_for_partitions_that_fails_is_not_made_for_the_other_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consume, "LOOK_AGAIN_S", 0.0)
+    asked: list[str] = []
+    assigned: list[TopicPartition] = []
+
+    def list_topics(topic: str, timeout_s: float) -> Any:
+        asked.append(topic)
+        if len(asked) == 2:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={0: None, 1: None})})
+
+    consumer: Any = SimpleNamespace(assign=lambda _: None, list_topics=list_topics, incremental_assign=assigned.extend)
+    reader = ByPartition(consumer, {(topic, 0): 7 for topic in "abc"}, None, grows=True)
+    reader.look_for_more()
+    assert len(asked) == 2
+    assert [(each.topic, each.partition, each.offset) for each in assigned] == [(asked[0], 1, OFFSET_BEGINNING)]
 
 
 def test_who_was_started_with_sigint_ignored_is_ended_by_sigterm_only(kafka_command: Command, topic: str, bootstrap: str) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import Partition, Topic, UnknownTopic
-from barnabas.client.errors import TimedOut
+from barnabas.client.errors import PartitionError, TimedOut
 from barnabas.client.results import Fetched, ListedOffset
+from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.data_loss import DataLoss
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, OptionError, id_text
 from barnabas.pipelines.options import read_options
@@ -31,6 +32,7 @@ class FakeClient:
         self.ids: dict[str, UUID] = {}
         self.bytes_at: Callable[[int], int] = lambda offset: 100
         self.going: set[str] = set()  # topics that are deleted when offsets are looked up next
+        self.looked_up: Callable[[], None] = lambda: None  # told when offsets were looked up
 
     def topics(self) -> dict[str, Topic]:
         names = sorted({topic for topic, _ in self.logs})
@@ -46,7 +48,9 @@ class FakeClient:
         for tp in timestamps:
             if tp not in self.logs:
                 raise UnknownTopic(*tp)
-        return {tp: ListedOffset(self._lookup(tp, timestamp)) for tp, timestamp in timestamps.items()}
+        listed = {tp: ListedOffset(self._lookup(tp, timestamp)) for tp, timestamp in timestamps.items()}
+        self.looked_up()
+        return listed
 
     def _lookup(self, tp: tuple[str, int], timestamp: int) -> int:
         first, end = self.logs[tp]
@@ -65,6 +69,8 @@ class FakeClient:
         """A batch of one record, as large as `bytes_at` says."""
         if (topic, partition) not in self.logs:
             raise UnknownTopic(topic)
+        if offset < self.logs[topic, partition][0]:
+            raise PartitionError(ErrorCode.OFFSET_OUT_OF_RANGE, topic, partition)
         header = struct.pack(">qi", offset, self.bytes_at(offset) - 12)
         return Fetched(header.ljust(self.bytes_at(offset), b"\0"), 0, 0, 0, ())
 
@@ -282,6 +288,56 @@ def test_a_topic_that_goes_away_while_it_is_sampled() -> None:
     it.prepare_available_now()
     client.logs = {}
     assert latest(it, {("t", 0): 3}) == {("t", 0): 10}
+
+
+def test_a_topic_that_goes_away_while_it_is_sampled_where_its_records_begin() -> None:
+    client = FakeClient({("t", 0): (5, 10)})
+    it = planner(client, failOnDataLoss="false", maxBytesPerTrigger="200")
+    it.prepare_available_now()
+
+    def vanish() -> None:
+        client.logs = {}
+
+    client.looked_up = vanish
+    assert latest(it, {("t", 0): 3}) == {("t", 0): 10}
+
+
+@pytest.mark.parametrize("limit", [{"maxOffsetsPerTrigger": "100"}, {"maxBytesPerTrigger": "100000"}])
+def test_offsets_of_a_topic_never_get_the_id_of_one_that_was_made_after_them(limit: dict[str, Any]) -> None:
+    client = FakeClient({("t", 0): (5, 10), ("t", 1): (5, 10)})
+    client.ids = {"t": UUID(int=7)}
+    it = planner(client, **limit)
+
+    def remake() -> None:
+        client.ids = {"t": UUID(int=8)}
+
+    client.looked_up = remake
+    assert latest(it, {("t", 0): 3}) == {("t", 0): 10, ("t", 1): 10}
+    assert it.topic_ids == {"t": id_text(UUID(int=7))}
+
+
+@pytest.mark.parametrize(("tries", "is_found"), [(2, False), (3, True)])
+def test_a_topic_that_goes_away_is_listed_again_as_often_as_the_option_says(
+    monkeypatch: pytest.MonkeyPatch, tries: int, is_found: bool
+) -> None:
+    client = FakeClient({("t", 0): (0, 10)})
+    it = planner(client, fetchOffset__numRetries=str(tries), startingOffsets="earliest")
+    lookups = 0
+
+    def list_offsets(timestamps: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], ListedOffset]:
+        nonlocal lookups
+        lookups += 1
+        if lookups < 3:
+            raise UnknownTopic("t")
+        return FakeClient.list_offsets(client, timestamps)
+
+    monkeypatch.setattr(client, "list_offsets", list_offsets)
+    if is_found:
+        assert it.initial() == {("t", 0): 0}
+        return
+    with pytest.raises(UnknownTopic):
+        it.initial()
+    assert lookups == tries
 
 
 @pytest.mark.parametrize("is_available_now", [False, True])

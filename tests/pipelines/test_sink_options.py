@@ -39,9 +39,10 @@ def test_a_checkpoint_has_one_name_however_its_path_is_written(tmp_path: Path, m
     def named(where: object) -> str | None:
         return of({**BASE, "checkpointLocation": str(where)}).name
 
-    for where in ("/data//cp", "/data/./cp//", "file:/data/cp", "file:///data/cp/", "file:///data//cp"):
+    for where in ("/data//cp", "/data/./cp//", "file:/data/cp", "FILE:/data/cp", "file:///data/cp/", "file:///data//cp"):
         assert named(where) == named("/data/cp")
-    assert named("s3a://bucket//data///cp/") == named("s3a://bucket/data/cp")
+    assert named("s3a://bucket//data///cp/") == named("S3A://bucket/data/cp") == named("s3a://bucket/data/cp")
+    assert named("s3a://Bucket/data/cp") != named("s3a://bucket/data/cp")
     (tmp_path / "cp").mkdir()
     monkeypatch.chdir(tmp_path)
     assert named("cp") == named("./cp/") == named(f"file:{tmp_path}/cp")

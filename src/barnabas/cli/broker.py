@@ -63,7 +63,7 @@ broker.add_command(drain_broker)
 @click.option("--listeners", metavar="NAME://HOST:PORT,...", help="Where to accept connections; port 0 takes a free one.")
 @broker_options
 def broker_start(data_dir: str | None, listeners: str | None, **options: Any) -> int:
-    """Run a broker until it is told to stop (SIGTERM or Ctrl-C).
+    """Run a broker until it is told to stop (SIGTERM, SIGHUP or Ctrl-C).
 
     The line on standard output comes when it accepts connections, and names the addresses.
     """

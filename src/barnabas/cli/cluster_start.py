@@ -42,7 +42,7 @@ LOOK_S = 0.2
     "--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting of every broker by Kafka's name; repeatable."
 )
 def start(brokers: int, zookeepers: str, data_dir: str, base_port: int, pairs: tuple[str, ...]) -> int:
-    """Run several brokers and their ZooKeeper on this machine until Ctrl-C.
+    """Run several brokers and their ZooKeeper on this machine until Ctrl-C, SIGTERM or SIGHUP.
 
     For trying things out: everything listens on 127.0.0.1 and ends with this command. ZooKeeper comes from Debian's package
     `zookeeper`. Standard output says where the brokers are.
@@ -98,7 +98,7 @@ def _run(running: ExitStack, count: int, zookeepers: int, folder: Path, base_por
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end what is inside in order, the second one too."""
+    """The ending signals end what is inside in order, the second one too."""
 
     class Ended(BaseException):
         """Told to stop."""

@@ -90,7 +90,10 @@ class Connection:
         raise Failure(f"cannot reach {', '.join(reasons)}; is a broker running there? (`barnabas start` runs one)")
 
     def settings(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Settings for a librdkafka client; the user's go before `extra`."""
+        """Settings for a librdkafka client; the user's go before `extra`.
+
+        They stand behind them too: some settings have two names, and of these librdkafka takes the one that comes last.
+        """
         quiet = {} if "debug" in self.properties else {"log_level": 0}
         mine = with_tokens(self.properties)
         return {"client.id": "barnabas-cli", **quiet, **(extra or {}), **mine, "bootstrap.servers": self.bootstrap}

@@ -84,7 +84,7 @@ class ByPartition:
 
     def look_for_more(self) -> None:
         """Take up partitions that were added since, if it is time to look."""
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
         if not self.grows or time.monotonic() < self.look_again_at:
             return
@@ -92,13 +92,11 @@ class ByPartition:
         for topic in {topic for topic, _ in self.open}:
             try:
                 described = self.consumer.list_topics(topic, LOOKUP_S).topics[topic]
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    fail(f"topic {topic}", error)
-                continue  # reading goes on where it can, and says what it cannot; the next look is soon
+            except KafkaException:
+                break  # no broker answered, and every other topic would wait as long; reading goes on, and says what it cannot
             found |= {(topic, number) for number in described.partitions}
         added = sorted(found - self.open)
-        self.consumer.incremental_assign([TopicPartition(*where, 0) for where in added])
+        self.consumer.incremental_assign([TopicPartition(*where, OFFSET_BEGINNING) for where in added])
         self.open |= set(added)
         self.look_again_at = time.monotonic() + LOOK_AGAIN_S
 
@@ -156,7 +154,8 @@ class ByGroup:
     help="Where to begin: earliest, latest, an offset, -10 (ten before the end), -5m (ago), @milliseconds, a date.",
 )
 @click.option("--to", "end", metavar="POSITION", help="Where to end.  [default: where the topic ends now]")
-@click.option("-F", "--follow", is_flag=True, help="Wait for more records, without end.")
+@click.option("-F", "--follow", is_flag=True, help="Wait for more records, without end; those of partitions that are "
+              "added come within ten seconds, unless --partition or --group shares them out.")  # fmt: skip
 @click.option("-n", "--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
 @click.option(
     "-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable."

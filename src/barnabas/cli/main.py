@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import click
 
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
+from barnabas.cli.streams import drop_standard_output
 from barnabas.errors import BarnabasError, ConfigError
 
 EXIT_FAILED = 1
@@ -80,7 +81,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(_one_line(error), error.exit_code)
     except BrokenPipeError:
-        _drop_standard_output()
+        drop_standard_output()
         return 0
     except ConfigError as error:
         return _fail(str(error), EXIT_USAGE)
@@ -121,15 +122,9 @@ def _one_line(error: click.ClickException) -> str:
 def _fail(message: str, code: int) -> int:
     try:
         click.echo(f"barnabas: {' '.join(message.split())}", err=True)
-    except BrokenPipeError:
+    except OSError:  # nobody is there to read it
         return code
     return code
-
-
-def _drop_standard_output() -> None:
-    """Point standard output at nothing, so that the interpreter's last flush does not fail on the closed pipe again."""
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import click
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.streams import drop_standard_output
 from barnabas.signals import ending_signals
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def run(
 ) -> int:  # fmt: skip
     """Run a project, a specification (.yml) or a PySpark script (.py) with its ARGUMENTS.
 
-    A project is brought up to date: its tables and topics get what is new since the last run, exactly once. Ctrl-C ends a run in order.
+    A project is brought up to date: its tables and topics get what is new since the last run, exactly once. Ctrl-C and the end of the
+    terminal (SIGHUP) end a run in order.
     """
     from barnabas.pipelines.runs import folders, project
 
@@ -103,6 +105,7 @@ class _Watch:
         self._shown_s = time.monotonic()
         self._progress: list[SourceProgress] = []
         self._ending = False
+        self._is_heard = True  # somebody reads what is told
 
     def run(self, options: list[str]) -> int:
         from barnabas.pipelines.runs.folders import Events, last_error
@@ -128,11 +131,11 @@ class _Watch:
                 signal.signal(number, handler)
         if self._ending:
             self._folder.finish(self._run, "stopped")
-            click.echo(f"pipeline {self._run.name} stopped")
+            self._say(f"pipeline {self._run.name} stopped")
             return 0
         if code == 0:
             self._folder.finish(self._run, "completed")
-            click.echo(f"pipeline {self._run.name} completed")
+            self._say(f"pipeline {self._run.name} completed")
             return 0
         reason = last_error(self._folder) or f"its process ended with code {code}"
         self._folder.finish(self._run, "failed", reason)
@@ -149,6 +152,7 @@ class _Watch:
                 self._tell(events, at_end=True)
                 return code
             self._tell(events)
+            self._ending = self._ending or not self._is_heard
             if self._ending and deadline is None:
                 deadline = time.monotonic() + STOP_TIMEOUT_S / 2
                 process.terminate()
@@ -158,7 +162,7 @@ class _Watch:
 
     def _tell(self, events: Events, *, at_end: bool = False) -> None:
         for event in events.read():
-            click.echo(" ".join(str(event["message"]).split()))
+            self._say(" ".join(str(event["message"]).split()))
         now = time.monotonic()
         if not at_end and now - self._shown_s < SHOW_PROGRESS_S:
             return
@@ -167,9 +171,16 @@ class _Watch:
         if progress != self._progress:
             self._progress = progress
             for item in progress:
-                click.echo(
+                self._say(
                     f"{', '.join(item.topics)}: {item.rows:,} rows read, {item.rows_per_second:,.1f} rows/s, {item.lag:,} behind"
                 )
+
+    def _say(self, line: str) -> None:
+        try:
+            click.echo(line)
+        except OSError:  # who read it has gone away, and that ends a run in order as Ctrl-C does
+            drop_standard_output()
+            self._is_heard = False
 
 
 @pipeline.command("list")

@@ -45,7 +45,7 @@ class Sender:
 
     producer: Producer
     topic: str
-    refusals: tuple[type[Exception], ...]  # what the producer raises for a record that can never be sent
+    refusals: tuple[type[Exception], ...]  # what the producer raises for a record that can never be sent, and at its end
     sent: int = 0
     failed: int = 0
     first_error: str | None = None
@@ -62,20 +62,21 @@ class Sender:
             arguments["timestamp"] = timestamp_ms
         if partition is not None:
             arguments["partition"] = partition
-        while True:
-            try:
-                self.producer.produce(self.topic, value, key, **arguments)
-            except BufferError:
-                self.producer.poll(0.1)
-            except self.refusals as error:
-                raise Failure(f"topic {self.topic}: {reason_of(error)}") from error
-            else:
-                break
-        self.sent += 1
-        now_s = time.monotonic()
-        if not self.sent % POLL_EVERY or now_s - self.polled_s > POLL_EVERY_S:
-            self.producer.poll(0)
-            self.polled_s = now_s
+        try:
+            while True:
+                try:
+                    self.producer.produce(self.topic, value, key, **arguments)
+                except BufferError:
+                    self.producer.poll(0.1)
+                else:
+                    break
+            self.sent += 1
+            now_s = time.monotonic()
+            if not self.sent % POLL_EVERY or now_s - self.polled_s > POLL_EVERY_S:
+                self.producer.poll(0)
+                self.polled_s = now_s
+        except self.refusals as error:
+            raise self._refused(error) from error
         if self.failed:
             self.finish()
 
@@ -89,16 +90,21 @@ class Sender:
 
     def finish(self) -> None:
         """Wait for all confirmations; raises Failure where some are missing. After a failure nothing leaves that has not left yet."""
-        if self.failed:
-            self.producer.purge(in_queue=True, in_flight=False)
         try:
+            if self.failed:
+                self.producer.purge(in_queue=True, in_flight=False)
             left = self.producer.flush()
-        except self.refusals as error:  # of an idempotent producer, which may go on no more
-            raise Failure(f"topic {self.topic}: {reason_of(error)}") from error
-        except SystemError as error:  # a report that comes behind that finds its exception set
-            raise Failure(f"topic {self.topic}: {reason_of(error.__cause__)}") from error
+        except self.refusals as error:
+            raise self._refused(error) from error
         if self.failed or left:
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
+
+    def _refused(self, error: Exception) -> Failure:
+        """A record was, or all that follow: every call that looks at the reports may end an idempotent producer.
+
+        A report that comes behind that end finds its exception set, and makes a SystemError of it.
+        """
+        return Failure(f"topic {self.topic}: {reason_of(error.__cause__ if isinstance(error, SystemError) else error)}")
 
 
 @click.command()
@@ -176,7 +182,7 @@ def produce(
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
     settings["enable.idempotence"] = idempotence
     if not idempotence:
-        settings["max.in.flight"] = 1  # a batch that is sent again comes behind no later one
+        settings["max.in.flight.requests.per.connection"] = 1  # a batch that is sent again comes behind no later one
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     with ExitStack() as stack:
         if tombstone:
@@ -207,7 +213,7 @@ def _send_all(
     senders: list[Sender] = []
     settings["delivery.report.only.error"] = not with_offsets
     settings["on_delivery"] = lambda error, message: senders[0].receive_report(error, message)
-    sender = Sender(connection.producer(settings), topic, (KafkaException,))
+    sender = Sender(connection.producer(settings), topic, (KafkaException, SystemError))
     senders.append(sender)
     try:
         with interrupted_by_sigterm():

@@ -2,9 +2,10 @@
 
 Rules
   1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere. And one that goes away
-     after it was listed has no offsets to look up: both are done again then, as often.
-  2. The ids of topics are noted whenever their metadata is read: a topic with another id than before was deleted and made again. One that
-     is not seen has no id meanwhile, so that offsets of before never get the id of what came between.
+     after it was listed has no offsets to look up: both are done again then, as often, and the topic is asked for as often each time.
+  2. The ids of topics are noted where the query's partitions are listed: a topic with another id than before was deleted and made again.
+     One that is not seen has no id meanwhile, so that offsets of before never get the id of what came between. For the same reason no
+     later look notes any: the ends were looked up before it.
 """
 
 from __future__ import annotations
@@ -70,14 +71,17 @@ class Assignment:
         self, partitions: Callable[[], list[TopicPartition]], offsets: Callable[[list[TopicPartition]], Offsets]
     ) -> Offsets:
         """The offsets of the partitions there are; raises UnknownTopic as these do, but not for a topic that goes away between the two."""
-        for _ in range(self._options.fetch_offset_retries - 1):
+        left = self._options.fetch_offset_retries
+        while True:
             there = partitions()
             try:
                 return offsets(there)
             except UnknownTopic as error:
+                left -= 1
+                if not left:
+                    raise
                 logger.warning("event=topic-gone-since-listed topic=%r partition=%s", error.topic, error.partition)
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
-        return offsets(partitions())
 
     def beginnings(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """The earliest offsets of those of `partitions` that the cluster has."""
@@ -85,8 +89,8 @@ class Assignment:
         return self.looked_up(lambda: self._existing(wanted), lambda there: self.lookup(there, EARLIEST))
 
     def _existing(self, wanted: list[TopicPartition]) -> list[TopicPartition]:
-        there = set(self._note(self._client.topics_by_name(sorted({topic for topic, _ in wanted})))) if wanted else set()
-        return [tp for tp in wanted if tp in there]
+        found = self._client.topics_by_name(sorted({topic for topic, _ in wanted})) if wanted else {}
+        return [(topic, partition) for topic, partition in wanted if topic in found and partition in found[topic].partitions]
 
     def _note(self, topics: Mapping[str, Topic]) -> list[TopicPartition]:
         self.topic_ids.update({name: id_text(topic.topic_id) for name, topic in topics.items()})

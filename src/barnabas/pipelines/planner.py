@@ -152,15 +152,16 @@ class Planner:
 
     def _bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
         try:
-            return self._assignment.bytes_per_offset(tp, offset)
+            try:
+                return self._assignment.bytes_per_offset(tp, offset)
+            except PartitionError as error:
+                if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise
+            # The records are gone, of which the task will tell; others may be there.
+            earliest = self._assignment.beginnings([tp]).get(tp, offset)
+            return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
         except UnknownTopic:
             return None  # it was deleted since it was listed: the task will tell
-        except PartitionError as error:
-            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise
-        # The records are gone, of which the task will tell; others may be there.
-        earliest = self._assignment.beginnings([tp]).get(tp, offset)
-        return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
         """The topics that have other ids (now, unless `ids` says which) than they had at the start: deleted and made again."""

@@ -109,7 +109,7 @@ def _stream_name(given: Mapping[str, str]) -> str | None:
 
 
 def _one_spelling(where: str) -> str:
-    """The same text for `/data/cp`, `/data//cp/`, `file:/data/cp` and `file:///data/cp`, which Spark takes for one folder.
+    """The same text for `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp`, which Spark takes for one folder.
 
     A relative path is one of this machine if it is there, since Spark makes the folder before it writes. Else it is left as it is: what it
     is relative to is known to the cluster's default file system, and our folder may be another one after a restart.
@@ -117,6 +117,7 @@ def _one_spelling(where: str) -> str:
     found = PLACE.fullmatch(where)
     assert found is not None  # everything matches
     scheme, authority, path = (part or "" for part in found.groups())
+    scheme = scheme.lower()
     if scheme in ("", "file:"):
         scheme, authority, path = "", "", authority + path
         if not path.startswith("/") and os.path.isdir(path):
