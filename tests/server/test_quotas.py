@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer
@@ -26,6 +27,8 @@ from tests.server.tls.test_sending import TlsLine
 from tests.server.wire import Line, batch_of, create_topic, framed
 
 BATCH = batch_of(10_000)
+LARGE = batch_of(32_000)  # at 20 kB a second, of which a second's may be saved up, 600 ms are owed for it however late it comes
+WITHIN_S = 30  # what waits for seconds at most is over by then, on a busy machine too
 TOPIC = "t"
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = (19, 7), (20, 6), (37, 3)
 
@@ -46,7 +49,7 @@ def test_a_producer_over_its_rate_is_told_to_wait_and_is_not_read(broker: Broker
     with Client(broker, "producer") as line, Client(broker, "other") as other:
         assert line.produce(TOPIC, BATCH).throttle_time_ms > 0, "a quarter of a window is there at first"
         began = time.monotonic()
-        answer = line.produce(TOPIC, BATCH)
+        answer = line.produce(TOPIC, LARGE)
         assert answer.responses[0].partition_responses[0].error_code == 0
         assert answer.throttle_time_ms > 400
         assert other.produce(TOPIC, BATCH).throttle_time_ms == 0
@@ -57,7 +60,7 @@ def test_a_producer_over_its_rate_is_told_to_wait_and_is_not_read(broker: Broker
 def test_what_is_refused_for_its_acks_is_paid_too(broker: Broker) -> None:
     set_quota(broker, {"client_id": "acks"}, producer_byte_rate=20_000.0)
     with Client(broker, "acks") as line:
-        answers = [line.produce(TOPIC, BATCH, acks=2) for _ in range(2)]
+        answers = [line.produce(TOPIC, batch, acks=2) for batch in (BATCH, LARGE)]
         codes = [answer.responses[0].partition_responses[0].error_code for answer in answers]
         assert codes == [ErrorCode.INVALID_REQUIRED_ACKS] * 2
         assert answers[1].throttle_time_ms > 400
@@ -70,11 +73,13 @@ def test_requests_that_are_known_are_paid_too(broker: Broker, version: int) -> N
         began = time.monotonic()
         for _ in range(3):  # by then they are
             line.produce(TOPIC, batch_of(100), version=version)
-        line.send_all([((0, version), produce_request(TOPIC, batch_of(5_000)))] * 20)  # as a run, where machine code is
-        told = [line.hear((0, version), ProduceResponse).throttle_time_ms for _ in range(20)]
+        sizes = [5_000] * 19 + [60_000]  # the last is more than all of them can leave of what may be saved up
+        requests = [((0, version), produce_request(TOPIC, batch_of(size))) for size in sizes]
+        line.send_all(requests)  # as a run, where machine code is
+        told = [line.hear((0, version), ProduceResponse).throttle_time_ms for _ in sizes]
         ask_metadata(line)
         assert max(told) > 40, "5 kB at least"
-        assert 0.65 < time.monotonic() - began < 2.0, "100 kB, of which 25 kB need no wait"
+        assert 1.2 < time.monotonic() - began < WITHIN_S, "155 kB, of which 25 kB need no wait"
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -84,9 +89,8 @@ def test_a_producer_is_held_to_its_rate_by_waiting(broker: Broker, acks: int) ->
         began = time.monotonic()
         for _ in range(16):
             line.produce(TOPIC, BATCH, acks)
-        assert 1.1 < time.monotonic() - began < 2.5, (
-            "160 kB, of which the first 25 kB need no wait and the last is not waited for"
-        )
+        elapsed = time.monotonic() - began
+        assert 1.1 < elapsed < WITHIN_S, "160 kB, of which the first 25 kB need no wait and the last is not waited for"
 
 
 def test_clients_of_one_user_share_his_quota(broker: Broker) -> None:
@@ -102,24 +106,30 @@ def test_clients_of_one_user_share_his_quota(broker: Broker) -> None:
                     ask_metadata(line)
 
             list(threads.map(run, range(4)))
-            assert 1.2 < time.monotonic() - began < 2.8
+            assert 1.2 < time.monotonic() - began < WITHIN_S
     finally:
         set_quota(broker, {"user": "ANONYMOUS"}, producer_byte_rate=None)
 
 
 def test_a_fetch_over_its_rate_is_answered_with_nothing_and_then_with_all(broker: Broker) -> None:
     with Client(broker, "writer") as line:
-        line.produce(TOPIC, batch_of(60_000))
-    set_quota(broker, {"client_id": "reader"}, consumer_byte_rate=100_000.0)
+        for _ in range(2):
+            line.produce(TOPIC, batch_of(60_000))
+    set_quota(broker, {"client_id": "window"}, consumer_byte_rate=100_000.0)
+    with Client(broker, "window") as line:
+        assert 0 < fetched_bytes(line.fetch(TOPIC)) <= 100_000, "what a window allows"
+    quota: dict[str, str | None] = {"client_id": "reader"}
+    set_quota(broker, quota, consumer_byte_rate=1.0)  # a wait that only a change of the quota ends, however slow the test is
     with Client(broker, "reader") as line:
         first = line.fetch(TOPIC)
         assert first.throttle_time_ms == 0
         size = fetched_bytes(first)
-        assert 0 < size <= 100_000, "what a window allows"
+        assert size > 0
         second = line.fetch(TOPIC)
         assert fetched_bytes(second) == 0
         assert second.error_code == 0
         assert second.throttle_time_ms > 0
+        set_quota(broker, quota, consumer_byte_rate=2.0)
         third = line.fetch(TOPIC)
         assert fetched_bytes(third) == size
         assert third.throttle_time_ms == 0
@@ -164,7 +174,7 @@ def test_whoever_waits_goes_on_when_his_quota_goes(broker: Broker) -> None:
 
 
 def test_a_wait_does_not_keep_the_connection_of_a_peer_that_is_gone() -> None:
-    with Broker({"connections.max.idle.ms": 200}) as broker:
+    with Broker({"connections.max.idle.ms": 2_000}) as broker:
         create_topic(broker, TOPIC)
         set_quota(broker, {"client_id": "gone"}, producer_byte_rate=1.0)
         with Client(broker, "gone") as line:
@@ -229,20 +239,31 @@ def test_quotas_hold_after_a_restart() -> None:
             assert line.produce(TOPIC, BATCH).throttle_time_ms > 5_000
 
 
+def is_served(broker: Broker) -> bool:
+    """Whether a connection that comes now is; else it is closed."""
+    with Line(broker) as line:
+        line.send(METADATA, MetadataRequest(topics=[]))
+        try:
+            return bool(line.receive())
+        except (EOFError, ConnectionError):
+            return False
+
+
 def test_an_address_over_its_rate_is_held_and_closed() -> None:
-    with Broker({"quota.window.num": 1}) as broker:
-        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=2.0)
-        with Line(broker) as first, Line(broker) as second:
+    with Broker({"quota.window.num": 2}) as broker:
+        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=1.0)  # two are saved up
+        began = time.monotonic()
+        with Line(broker) as first:
             ask_metadata(first)
-            ask_metadata(second)
-            with Line(broker) as third:
-                began = time.monotonic()
-                third.send(METADATA, MetadataRequest(topics=[]))
-                assert third.is_closed()
-                assert time.monotonic() - began > 0.3
+            served = 1
+            while is_served(broker):  # the second is, and who comes so late that there is room again
+                served += 1
+                assert time.monotonic() - began < WITHIN_S, "nobody is refused"
+            assert served >= 2
+            assert time.monotonic() - began > served - 1 - 0.1, "it was closed before there was room for one more"
             set_quota_by(first, {"ip": "127.0.0.1"}, connection_creation_rate=None)
-        with Line(broker) as fourth:
-            ask_metadata(fourth)
+        with Line(broker) as free:
+            ask_metadata(free)
 
 
 def test_connections_beyond_the_rate_of_a_listener_wait_their_turn() -> None:
@@ -258,7 +279,7 @@ def test_connections_beyond_the_rate_of_a_listener_wait_their_turn() -> None:
         for _ in range(8):
             with Line(broker) as line:
                 ask_metadata(line)
-        assert 0.4 < time.monotonic() - began < 1.5, "what is left of five may come at once, then five in a second"
+        assert 0.4 < time.monotonic() - began < WITHIN_S, "what is left of five may come at once, then five in a second"
 
 
 def test_members_of_a_group_share_its_quota() -> None:
@@ -266,7 +287,8 @@ def test_members_of_a_group_share_its_quota() -> None:
         create_topic(broker, TOPIC)
         with Client(broker, "writer") as line:
             line.produce(TOPIC, batch_of(80_000))
-        set_quota(broker, {"group": "readers"}, consumer_byte_rate=100_000.0)
+        quota: dict[str, str | None] = {"group": "readers"}
+        set_quota(broker, quota, consumer_byte_rate=1.0)  # a wait that only a change of the quota ends, however slow the test is
         member: dict[str, str | int | bool] = {
             "client.id": "reader",
             "group.id": "readers",
@@ -276,7 +298,7 @@ def test_members_of_a_group_share_its_quota() -> None:
         consumer.subscribe([TOPIC])
         try:
             with Client(broker, "reader") as one, Client(broker, "reader") as other, Client(broker, "stranger") as stranger:
-                deadline = time.monotonic() + 20
+                deadline = time.monotonic() + WITHIN_S
                 while not one.fetch(TOPIC).throttle_time_ms:  # until the group has come together and is known
                     consumer.poll(0.05)
                     assert time.monotonic() < deadline
@@ -284,6 +306,7 @@ def test_members_of_a_group_share_its_quota() -> None:
                 assert stranger.fetch(TOPIC).throttle_time_ms == 0
                 assert fetched_bytes(stranger.fetch(TOPIC)) > 0
         finally:
+            set_quota(broker, quota, consumer_byte_rate=None)  # for it leaves by connections that wait
             consumer.close()
 
 
@@ -293,9 +316,10 @@ def test_quotas_hold_on_listeners_with_tls() -> None:
         "listener.name.ssl.max.connection.creation.rate": 1,
         "quota.window.num": 1,
     }
-    with Broker(config, tls=True) as broker, TlsLine(broker) as line:
+    with Broker(config, tls=True) as broker, ExitStack() as stack:
+        began = time.monotonic()
+        line = stack.enter_context(TlsLine(broker))
         with TlsLine(broker) as waiting:
-            began = time.monotonic()
             frame = framed(METADATA, MetadataRequest(topics=[]))
             for start in range(0, len(frame), 5):  # in pieces, each there before the next is sent
                 waiting.socket.sendall(frame[start : start + 5])
@@ -305,8 +329,8 @@ def test_quotas_hold_on_listeners_with_tls() -> None:
         creation = CreateTopicsRequest(topics=[CreatableTopic(name=TOPIC)], timeout_ms=1_000)
         line.ask(CREATE_TOPICS, creation, CreateTopicsResponse)
         set_quota_by(line, {"client_id": "limits"}, producer_byte_rate=20_000.0)
+        began = time.monotonic()
         answer = line.ask((0, 9), produce_request(TOPIC, batch_of(20_000)), ProduceResponse)
         assert answer.throttle_time_ms > 600
-        began = time.monotonic()
         ask_metadata(line)
         assert time.monotonic() - began > 0.5
