@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper() as running:
+    with ZooKeeper(longest_session_ms=60_000) as running:
         yield running
 
 
@@ -28,12 +28,12 @@ def broker(zookeeper: ZooKeeper, number: int, folder: Path) -> Broker:
     settings: dict[str, str | int | bool] = {
         "node.id": number,
         "zookeeper.connect": f"{zookeeper.hosts}/grown",
-        "zookeeper.session.timeout.ms": 1_500,
+        "zookeeper.session.timeout.ms": 15_000,
     }
     return Broker(settings, data_dir=folder / f"broker-{number}")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)  # many commands, one after the other
 def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper: ZooKeeper, tmp_path: Path) -> None:
     folder = tmp_path / "broker-1"
     with Broker({"node.id": 1}, data_dir=folder) as alone:
@@ -60,7 +60,6 @@ def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper
             list(threads.map(Broker.close, processes))
 
 
-@pytest.mark.timeout(120)
 async def test_a_broker_does_not_grow_where_something_of_others_lies(
     command: Command, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:

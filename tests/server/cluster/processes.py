@@ -13,7 +13,7 @@ from barnabas.testing.zookeeper import ZooKeeper
 @contextmanager
 def three_brokers(settings: Mapping[str, str | int | bool]) -> Iterator[list[Broker]]:
     """Brokers 1, 2 and 3, started at the same time."""
-    with ZooKeeper() as zookeeper, ThreadPoolExecutor(3) as threads:
+    with ZooKeeper(longest_session_ms=60_000) as zookeeper, ThreadPoolExecutor(3) as threads:
         common = {"zookeeper.connect": f"{zookeeper.hosts}/test", **settings}
         processes = [Broker({**common, "node.id": number}) for number in (1, 2, 3)]
         try:

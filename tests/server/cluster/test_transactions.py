@@ -18,7 +18,7 @@ WITHIN_S = 60
 
 @pytest.fixture
 def brokers() -> Iterator[list[Broker]]:
-    settings = {"zookeeper.session.timeout.ms": 1_500, "transaction.state.log.num.partitions": 6, "min.insync.replicas": 2}
+    settings = {"zookeeper.session.timeout.ms": 15_000, "transaction.state.log.num.partitions": 6, "min.insync.replicas": 2}
     with three_brokers(settings) as processes:
         yield processes
 
