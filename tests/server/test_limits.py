@@ -119,7 +119,7 @@ def not_refused(broker: Broker) -> bool:
 
 
 def test_a_silent_connection_is_closed() -> None:
-    with Broker({"connections.max.idle.ms": 300}) as broker, Line(broker) as line:
+    with Broker({"connections.max.idle.ms": 2_000}) as broker, Line(broker) as line:
         line.ask(METADATA, MetadataRequest(topics=[]), MetadataResponse)
         assert line.is_closed()
         assert "reason=idle" in broker.log

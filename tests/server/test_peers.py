@@ -164,7 +164,7 @@ async def test_attempts_to_connect_are_spaced() -> None:
 
 
 async def test_no_answer_in_time_closes_the_connection() -> None:
-    async with peered(timeout_ms=50) as (peer, peers, _):
+    async with peered(timeout_ms=2_000) as (peer, peers, _):
         await peers.send(2, heartbeat())
         peer.answering.clear()
         with pytest.raises(TimedOut):

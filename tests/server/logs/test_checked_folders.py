@@ -19,9 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.cli.main import run
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.errors import ClientError
+from barnabas.client.results import LATEST
 from barnabas.testing import Broker
 from tests.server.logs.test_moving_log_dirs import alter
 from tests.server.wire import Line
+from tests.waiting import WITHIN_S, wait_until
 
 CONFIG = {
     "log.cleaner.backoff.ms": "50",
@@ -42,7 +44,6 @@ TOPICS = {
     "moving": SEGMENTS,
 }
 ENOUGH = 400  # records of each topic before a round may end
-DEADLINE_S = 30
 VALUE = "x" * 200
 
 
@@ -58,7 +59,7 @@ class Everything:
 
     def make_topics(self) -> None:
         for future in self.admin.create_topics([NewTopic(name, 2, 1, config=each) for name, each in TOPICS.items()]).values():
-            future.result(10)
+            future.result(WITHIN_S)
 
     @property
     def servers(self) -> dict[str, Any]:
@@ -72,9 +73,11 @@ class Everything:
         with ThreadPoolExecutor(4) as threads:
             jobs = [threads.submit(job) for job in (self._produce, self._make_and_delete, self._commit, self._move)]
             try:
-                assert self._begun.wait(DEADLINE_S)
+                assert self._begun.wait(WITHIN_S)
                 with BlockingClient.to(self.broker.bootstrap_servers) as client:
-                    client.delete_records({("plain", 1): 100})
+                    place = "plain", 1
+                    wait_until(lambda: client.list_offsets({place: LATEST})[place].offset >= 100)
+                    client.delete_records({place: 100})
                 yield
             finally:
                 self._stopped.set()
@@ -82,7 +85,7 @@ class Everything:
             job.result()
 
     def _produce(self) -> None:
-        settings = {**self.servers, "batch.num.messages": 5, "message.timeout.ms": 3000}
+        settings = {**self.servers, "batch.num.messages": 5, "message.timeout.ms": 30_000}
         producers = [Producer({**settings, "enable.idempotence": idempotent}) for idempotent in (False, True)]
         for number in itertools.count():
             if self._stopped.is_set():
