@@ -102,7 +102,7 @@ def ignoring_sigint(command: Sequence[str]) -> list[str]:
     return ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     """Ask until it holds: a cluster of several nodes tells what it accepted a moment later."""
     deadline = time.monotonic() + within_s
     while not condition():

@@ -13,7 +13,7 @@ from tests.cli.conftest import Command, eventually
 from tests.server.transactions.test_two_phase_commit import init, owner_of, write
 from tests.server.wire import Line, create_topic
 
-WITHIN_S = 20
+WITHIN_S = 60
 Open = Callable[[str], Producer]
 
 

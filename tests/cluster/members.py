@@ -19,7 +19,7 @@ from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 
-WITHIN_S = 10
+WITHIN_S = 60
 SESSION_TIMEOUT_MS = 60
 
 

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.testing import Broker
 from tests.server.wire import Line
 
-WAIT_S = 20
+WAIT_S = 60
 TOPIC, BROKER = 2, 4  # resource types
 ALL_BROKERS = ""
 SET, DELETE = 0, 1

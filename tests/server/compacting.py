@@ -17,6 +17,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.testing import Broker
 from tests.server.wire import Line
+from tests.waiting import WITHIN_S
 
 BROKER = 4  # resource type; the name of all brokers' default is empty
 CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "log.segment.delete.delay.ms": 0}
@@ -31,7 +32,7 @@ class Client:
     def __init__(self, broker: Broker, topic: str, config: dict[str, str]) -> None:
         self.broker, self.topic = broker, topic
         self.reconnect()
-        self.admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(10)
+        self.admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(WITHIN_S)
         self.last: dict[bytes, bytes] = {}
 
     def reconnect(self) -> None:
@@ -45,7 +46,7 @@ class Client:
             key, value = f"{number % keys}", f"{number}{VALUE}"
             producer.produce(self.topic, key=key, value=value)
             self.last[key.encode()] = value.encode()
-        assert producer.flush(20) == 0
+        assert producer.flush(WITHIN_S) == 0
 
     def read(self) -> list[tuple[int, bytes, bytes]]:
         consumer = Consumer({**self.servers, "group.id": "reader", "enable.partition.eof": True, "auto.offset.reset": "earliest"})
@@ -53,7 +54,7 @@ class Client:
         found: list[tuple[int, bytes, bytes]] = []
         try:
             while True:
-                message = consumer.poll(10)
+                message = consumer.poll(WITHIN_S)
                 assert message is not None
                 if message.error():
                     return found
@@ -70,7 +71,7 @@ class Client:
             for name, value in settings.items()
         ]
         resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=entries)
-        self.admin.incremental_alter_configs([resource])[resource].result(10)
+        self.admin.incremental_alter_configs([resource])[resource].result(WITHIN_S)
 
     def set_default(self, name: str, value: str) -> None:
         """Set a dynamic default of all brokers."""

@@ -16,6 +16,7 @@ from barnabas.protocol.message import ZERO_UUID
 from barnabas.storage.checkpoints import read_partition_metadata
 from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker
+from tests.waiting import WITHIN_S
 
 
 def admin(broker: Broker) -> AdminClient:
@@ -25,14 +26,14 @@ def admin(broker: Broker) -> AdminClient:
 def produce(broker: Broker, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     producer.produce("t", value)
-    assert producer.flush(10) == 0
+    assert producer.flush(WITHIN_S) == 0
 
 
 def test_a_crash_between_the_decision_and_the_folders_is_made_good_at_the_next_start() -> None:
     with Broker() as broker:
         client = admin(broker)
         for future in client.create_topics([NewTopic("kept", 1, 1), NewTopic("gone", 2, 1)]).values():
-            future.result(10)
+            future.result(WITHIN_S)
         broker.kill()
         store = EmbeddedStore(broker.data_dir)
         config, _ = BrokerConfig.from_properties({})
@@ -43,7 +44,7 @@ def test_a_crash_between_the_decision_and_the_folders_is_made_good_at_the_next_s
 
         broker.start()
 
-        assert set(admin(broker).list_topics(timeout=10).topics) == {"kept"}
+        assert set(admin(broker).list_topics(timeout=WITHIN_S).topics) == {"kept"}
         assert [path.name for path in broker.data_dir.iterdir() if path.name.startswith("gone")] == []
         broker.stop()
         store = EmbeddedStore(broker.data_dir)
@@ -54,7 +55,7 @@ def test_a_crash_between_the_decision_and_the_folders_is_made_good_at_the_next_s
 def test_a_log_of_a_topic_that_was_deleted_goes_though_its_name_is_in_use_again() -> None:
     with Broker() as broker:
         client = admin(broker)
-        client.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        client.create_topics([NewTopic("t", 1, 1)])["t"].result(WITHIN_S)
         produce(broker, b"deleted")
         topic_id = read_partition_metadata(OsFiles(), broker.data_dir / "t-0" / "partition.metadata")
         assert topic_id is not None
@@ -62,8 +63,8 @@ def test_a_log_of_a_topic_that_was_deleted_goes_though_its_name_is_in_use_again(
         saved = {path.name: path.read_bytes() for path in (broker.data_dir / "t-0").iterdir()}
         broker.start()
         client = admin(broker)
-        client.delete_topics(["t"])["t"].result(10)
-        client.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        client.delete_topics(["t"])["t"].result(WITHIN_S)
+        client.create_topics([NewTopic("t", 1, 1)])["t"].result(WITHIN_S)
         broker.kill()
         for name, data in saved.items():  # as if the power had brought the folder back
             (broker.data_dir / "t-0" / name).write_bytes(data)
@@ -80,13 +81,13 @@ def test_a_log_of_a_topic_that_was_deleted_goes_though_its_name_is_in_use_again(
 def test_a_log_that_older_metadata_does_not_know_is_set_aside() -> None:
     with Broker() as broker:
         client = admin(broker)
-        client.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        client.create_topics([NewTopic("t", 1, 1)])["t"].result(WITHIN_S)
         broker.stop()
         saved = {path: path.read_bytes() for path in broker.data_dir.glob("metadata.db*")}
         broker.start()
         client = admin(broker)
-        client.delete_topics(["t"])["t"].result(10)
-        client.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        client.delete_topics(["t"])["t"].result(WITHIN_S)
+        client.create_topics([NewTopic("t", 1, 1)])["t"].result(WITHIN_S)
         produce(broker, b"wanted")
         broker.stop()
         for path in broker.data_dir.glob("metadata.db*"):
@@ -105,7 +106,7 @@ def test_a_log_that_older_metadata_does_not_know_is_set_aside() -> None:
 def test_a_log_that_no_topic_explains_is_left_alone() -> None:
     with Broker() as broker:
         client = admin(broker)
-        client.create_topics([NewTopic("mine", 1, 1)])["mine"].result(10)
+        client.create_topics([NewTopic("mine", 1, 1)])["mine"].result(WITHIN_S)
         broker.stop()
         (broker.data_dir / "mine-0").rename(broker.data_dir / "stranger-0")
         broker.start()

@@ -14,7 +14,7 @@ from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing import Broker
 
 SIZE = struct.Struct(">i")
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 CLIENT_ID = "limits"
 CREATE_TOPICS = (19, 7)
 NOW_MS = 1_700_000_000_000

@@ -37,8 +37,8 @@ from barnabas.testing.users import settings_for, store_users
 if TYPE_CHECKING:
     from barnabas.testing.certificates import Certificates
 
-READY_TIMEOUT_S = 30.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
-STOP_TIMEOUT_S = 10.0  # a clean stop writes checkpoints; after this long it hangs
+READY_TIMEOUT_S = 60.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
+STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this long it hangs
 LOG_TAIL_LINES = 20  # of the broker's log in the text of BrokerFailed
 ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
 LISTENERS, TLS_LISTENERS = "PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"

@@ -13,6 +13,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tests.server.cluster.in_process import make_executor, running
 from tests.server.wire import Line, framed
+from tests.waiting import WITHIN_S
 
 FETCH = (1, 12)
 RECORDS = 3
@@ -29,7 +30,7 @@ class HeldThreads(ThreadPoolExecutor):
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
         def work() -> Any:
             self.begun.put(None)
-            assert self.go_on.wait(10)
+            assert self.go_on.wait(WITHIN_S)
             return function(*arguments, **named)
 
         return super().submit(work)
@@ -53,7 +54,7 @@ def ask_twice(line: Line, held: HeldThreads, replica: int) -> list[int]:
     first = framed(FETCH, fetch(replica, 1, 0, session_id=session_id))
     second = framed(FETCH, fetch(replica, 2, RECORDS, session_id=session_id, wait_ms=100))
     line.socket.sendall(first + second)  # they are worked on in one turn of the loop
-    held.begun.get(timeout=10)
+    held.begun.get(timeout=WITHIN_S)
     held.go_on.set()
     line.receive()
     return marks(decode(FetchResponse, FETCH[1], line.receive(), 5))

@@ -23,7 +23,7 @@ from barnabas.server.broker import Broker
 from barnabas.server.cluster import lookout
 from barnabas.server.cluster.lookout import Lookout
 
-WITHIN_S = 15
+WITHIN_S = 60
 SIZE = struct.Struct(">i")
 API_VERSIONS, SIGN_OF_LIFE = 18, 27
 

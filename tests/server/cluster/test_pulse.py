@@ -19,7 +19,7 @@ from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
 from tests.server.cluster.in_process import running
 
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 SIZE = struct.Struct(">i")
 API, VERSION = 27, 1
 
