@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import Broker
 from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running
-from tests.waiting import wait_until
+from tests.waiting import WITHIN_S, wait_until
 
 
 @pytest.fixture(name="broker")
@@ -75,7 +75,7 @@ def test_deleting_a_topic_ends_its_cleaning() -> None:
         client.write(2000)
         client.set(cleanup_policy="compact")
         wait_until(lambda: "event=cleaning-begins topic=short-lived" in broker.log, "cleaning")
-        client.admin.delete_topics(["short-lived"])["short-lived"].result(10)
+        client.admin.delete_topics(["short-lived"])["short-lived"].result(WITHIN_S)
         wait_until(lambda: not client.folder.exists(), "deleted")
         other = Client(broker, "short-lived", COMPACTED)
         other.write(300)
@@ -106,7 +106,7 @@ def test_committed_offsets_survive_compaction_and_a_restart() -> None:
         client = Client(broker, "read", {})
         client.write(100)
         consumer = Consumer({**client.servers, "group.id": "committer", "enable.auto.commit": False})
-        consumer.committed([TopicPartition("read", 0)], timeout=10)  # which waits for the coordinator
+        consumer.committed([TopicPartition("read", 0)], timeout=WITHIN_S)  # which waits for the coordinator
         client.topic = "__consumer_offsets"
         client.set(internal_segment_bytes="4096")
         for number in range(1, 101):
@@ -118,5 +118,5 @@ def test_committed_offsets_survive_compaction_and_a_restart() -> None:
         assert size < 100 * 100
         broker.restart()
         again = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "committer"})
-        assert [place.offset for place in again.committed([TopicPartition("read", 0)], timeout=10)] == [100]
+        assert [place.offset for place in again.committed([TopicPartition("read", 0)], timeout=WITHIN_S)] == [100]
         again.close()

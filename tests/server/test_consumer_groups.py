@@ -20,7 +20,7 @@ from tests.server.clients import alter
 from tests.server.wire import Line
 from tests.waiting import wait_until
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 GROUP = 32  # a resource that has settings
 QUICK = {
     "group.consumer.min.heartbeat.interval.ms": 100,

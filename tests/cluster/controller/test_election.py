@@ -39,6 +39,7 @@ from barnabas.cluster.zookeeper.address import parse_address
 from barnabas.cluster.zookeeper.store import ZooKeeperStore
 from barnabas.testing.zookeeper import ZooKeeper
 from tests.cluster.zookeeper.test_store import end_session
+from tests.waiting import WITHIN_S
 
 
 class Broker:
@@ -299,7 +300,7 @@ TestElectionHistory = ElectionHistory.TestCase
 
 @pytest.fixture(scope="module")
 def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper() as running:
+    with ZooKeeper(longest_session_ms=60_000) as running:  # so that none ends but those that the test ends
         yield running
 
 
@@ -309,7 +310,7 @@ class Driven(Broker):
     def __init__(self, broker_id: int, address: str, news: threading.Condition) -> None:
         self.news = news
         self.work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        super().__init__(broker_id, ZooKeeperStore(parse_address(address), run=self.work.put, connection_timeout_ms=5_000))
+        super().__init__(broker_id, ZooKeeperStore(parse_address(address), run=self.work.put, connection_timeout_ms=60_000))
         self.store.watch_session(self.candidate.session_changed)
         self.store.watch(lambda paths: self.candidate.settle() if Candidate.concerns(paths) else None)
         self.work.put(self.candidate.settle)
@@ -338,7 +339,7 @@ def test_a_controller_that_loses_its_session_is_followed_by_another(zookeeper: Z
             return [broker for broker in brokers if broker.election.is_leading and f"takes {epoch}" in broker.history]
 
         with news:
-            assert news.wait_for(found, 30)
+            assert news.wait_for(found, WITHIN_S)
             return found()[0]
 
     try:

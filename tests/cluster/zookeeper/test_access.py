@@ -29,7 +29,7 @@ ENFORCED = {
     "zookeeper.enforce.auth.schemes": "sasl",
 }
 REFUSED_AFTER_MS = 1_000
-WAIT_S = 30
+WAIT_S = 60
 TICK_MS = 500  # a session lasts for 20 of them at most: what a busy machine stops for is not to end it
 
 

@@ -27,7 +27,7 @@ from tests.client.token_endpoint import Endpoint
 from tests.security.tokens import Provider, key_set, unsecured
 from tests.waiting import wait_until
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 Config = dict[str, str | int | bool]
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 LISTENER = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from barnabas.testing import Broker
 
-WAIT_S = 20
+WAIT_S = 60
 LARGE = 900_000
 
 

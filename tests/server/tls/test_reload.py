@@ -26,7 +26,7 @@ from barnabas.testing.certificates import HOSTS, Certificates
 from barnabas.tls.contexts import server_context
 from barnabas.tls.pem import certificates_in
 from tests.server.in_process import Client, running
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 BROKER, SET, DELETE = 4, 0, 1
 INVALID_REQUEST = 42
@@ -141,7 +141,7 @@ async def test_certificates_change_under_load_and_nothing_is_lost(tmp_path: Path
                 producer.produce(
                     "load", f"{number} {index}", on_delivery=lambda error, _: failed.append(error) if error else None
                 )
-            assert producer.flush(20) == 0
+            assert producer.flush(WITHIN_S) == 0
             return 200 - len(failed)
 
         async def change() -> None:

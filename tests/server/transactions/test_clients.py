@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
+from tests.waiting import WITHIN_S
 
 PARTITIONS = 2
 
@@ -53,7 +54,7 @@ def read(kafka: Broker, topic: str, count: int, isolation: str = "read_committed
     values: list[bytes] = []
     ended: set[int] = set()
     while len(values) < count or len(ended) < PARTITIONS:
-        message = consumer.poll(10)
+        message = consumer.poll(WITHIN_S)
         assert message is not None, values
         if message.error():
             ended.add(message.partition() or 0)
