@@ -15,6 +15,7 @@ from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
 from barnabas.server.timers import Timers
 from barnabas.storage.garbage import remove_all
 from barnabas.storage.log import MAX_SEGMENTS, Log
+from barnabas.storage.producer_state import LOOKED_AT_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -205,12 +206,14 @@ async def _check_in_sync(broker: Broker) -> None:
 
 
 async def _expire_producers(broker: Broker) -> None:
-    now_ms = broker.clock.now_ms()
+    now_ms, producers = broker.clock.now_ms(), 0  # looked at in this turn
     for count, partition in enumerate(list(broker.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        for part, _ in enumerate(partition.log.expire_producers_in_parts(now_ms, broker.config.producer_id_expiration_ms)):
-            if part:
+        for looked_at in partition.log.expire_producers_in_parts(now_ms, broker.config.producer_id_expiration_ms):
+            producers += looked_at
+            if producers >= LOOKED_AT_AT_ONCE:
+                producers = 0
                 await asyncio.sleep(0)
 
 

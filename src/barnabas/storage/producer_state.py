@@ -271,19 +271,21 @@ class ProducerStates:
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that wrote nothing for `expiration_ms`; how many."""
-        return sum(self.expire_in_parts(now_ms, expiration_ms))
+        before = len(self._entries)
+        for _ in self.expire_in_parts(now_ms, expiration_ms):
+            pass
+        return before - len(self._entries)
 
     def expire_in_parts(self, now_ms: int, expiration_ms: int) -> Iterator[int]:
-        """As `expire`, `LOOKED_AT_AT_ONCE` of them at a time, between which the others may go on."""
+        """As `expire`, up to `LOOKED_AT_AT_ONCE` of them at a time, between which the others may go on; how many were looked at."""
         entries = list(self)
         for start in range(0, len(entries), LOOKED_AT_AT_ONCE):
-            count = 0
-            for entry in entries[start : start + LOOKED_AT_AT_ONCE]:
+            part = entries[start : start + LOOKED_AT_AT_ONCE]
+            for entry in part:
                 is_silent = entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
                 if is_silent and self._entries.get(entry.producer_id) is entry:
                     del self._entries[entry.producer_id]
-                    count += 1
-            yield count
+            yield len(part)
 
 
 def _check_repeated(header: BatchHeader, entry: ProducerEntry, batch: AppendedBatch) -> None:

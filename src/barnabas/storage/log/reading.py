@@ -166,7 +166,7 @@ class ReadableLog(LogState):
         return self._producers.last_writes()
 
     def expire_producers_in_parts(self, now_ms: int, silent_ms: int) -> Iterator[int]:
-        """As `expire_producers`; others may go on between the parts."""
+        """As `expire_producers`; others may go on between the parts, each of which says how many it looked at."""
         return self._producers.expire_in_parts(now_ms, silent_ms)
 
     def expire_producers(self, now_ms: int, silent_ms: int | None = None) -> int:
