@@ -7,13 +7,14 @@ import errno
 import os
 import random
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.server.held import HeldFiles
+from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, Buffer, Outbox, Part, Region
 from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
@@ -229,3 +230,78 @@ def test_who_can_not_be_waited_for_is_given_up(tmp_path: Path, pushed_before: in
 
     asyncio.run(push())
     assert [error.errno for error in failures] == 2 * [errno.EMFILE]
+
+
+class SlowReader:
+    """Waits for room with pieces of a file, until it makes way."""
+
+    def __init__(self, region: HeldRegion) -> None:
+        self.regions = [region]
+
+    @property
+    def holds_files(self) -> bool:
+        return bool(self.regions)
+
+    def resume(self) -> None: ...
+
+    def give_up(self, error: OSError) -> None:
+        self.regions.clear()
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits", "is_given_up"),
+    [("a held file", True, False), ("another file", True, False), ("a held file", False, False), ("another file", False, True)],
+)
+def test_who_asks_for_more_files_than_may_be_held_goes_where_nobody_else_can(
+    tmp_path: Path, asked: str, *, waits: bool, is_given_up: bool
+) -> None:
+    failures: list[OSError] = []
+
+    async def ask() -> None:
+        loop = asyncio.get_running_loop()
+        held, room = HeldFiles(FILES, 1), Room(loop)
+        near, far = socket.socketpair()
+        waiting, other = socket.socketpair()
+        files = [stack.enter_context((tmp_path / f"{number}").open("w+b")) for number in range(3)]
+        regions = [FileRegion(file.fileno(), 0, 7, 0, Trust(FILES, 0)) for file in files]
+        reader, elsewhere = SlowReader(held.hold(regions[0])), held.hold(regions[1])
+        assert held.is_crowded
+        with near, far, waiting, other:
+            if waits:
+                room.watch(waiting.fileno(), reader)
+            outbox = Outbox(loop, near.fileno(), held, room, lambda: None, failures.append)
+            parts = outbox.hold([b"head", regions[1 if asked == "a held file" else 2]])
+            assert len(parts) == (0 if is_given_up else 2)
+            assert reader.holds_files == (not waits or asked == "a held file")
+            outbox.close()
+            room.close()
+        assert elsewhere.size == 7
+
+    with ExitStack() as stack:
+        asyncio.run(ask())
+    assert len(failures) == is_given_up
+
+
+def test_who_was_given_up_is_not_given_up_again_for_the_rest_of_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1000))
+    failures: list[OSError] = []
+
+    async def push() -> None:
+        near, far = socket.socketpair()
+        outbox = outbox_of(near, NoneLeft(), failures)
+
+        def give_up(error: OSError) -> None:
+            failures.append(error)
+            outbox.close()  # as a connection does
+
+        outbox._on_error = give_up
+        outbox._wait_for_turn()
+        with path.open("rb") as file, near, far:
+            region = FileRegion(file.fileno(), 0, 1000, 0, Trust(FILES, 0))
+            for part in (b"head", region, region, region):
+                outbox.push(part)
+            assert outbox.hold([region]) == []
+
+    asyncio.run(push())
+    assert [error.errno for error in failures] == [errno.EMFILE]

@@ -70,6 +70,10 @@ class HeldFiles:
     def __len__(self) -> int:
         return len(self._held)
 
+    def __contains__(self, region: FileRegion) -> bool:
+        """Whether the region's file is held already, so that to hold it takes no descriptor."""
+        return region.trust in self._held
+
     @property
     def is_crowded(self) -> bool:
         return len(self._held) > self._most

@@ -71,6 +71,7 @@ class Outbox:
 
     __slots__ = (
         "_blocked",
+        "_closed",
         "_descriptor",
         "_file_bytes_left",
         "_held",
@@ -102,6 +103,7 @@ class Outbox:
         self._on_error = on_error
         self._items: deque[Buffer | Region] = deque()
         self._blocked = False
+        self._closed = False  # then it is blocked as well
         self._file_bytes_left = 0  # in this turn
         self._is_full = False  # the socket took less than it was given, and there is more
         self._turn: asyncio.Handle | None = None  # the next, where that goes on
@@ -117,10 +119,17 @@ class Outbox:
         return any(isinstance(item, HeldRegion) for item in self._items)
 
     def hold(self, parts: Sequence[Part]) -> list[Part]:
-        """The same parts, their regions held; none of them where that cannot be: then the connection is given up."""
+        """The same parts, their regions held; none of them where that cannot be: then the connection is given up.
+
+        Who needs no file but those that are held takes no descriptor. Else those make way first who have waited longest.
+        """
+        if self._closed:
+            return []
         try:
-            if self._held.is_crowded and any(isinstance(part, FileRegion) for part in parts):
-                raise OSError(errno.EMFILE, "too many files are held for answers that wait")
+            if self._held.is_crowded and any(isinstance(part, FileRegion) and part not in self._held for part in parts):
+                self._room.make_way(self._held, self)
+                if self._held.is_crowded:
+                    raise OSError(errno.EMFILE, "too many files are held for answers that wait")
             return [self._held.hold(part) if isinstance(part, FileRegion) else part for part in parts]
         except OSError as error:
             self.give_up(error)
@@ -131,6 +140,8 @@ class Outbox:
         if isinstance(item, Copied):
             item = item.data
         elif self._blocked and isinstance(item, FileRegion):
+            if self._closed:
+                return
             try:
                 item = self._held.hold(item)
             except OSError as error:
@@ -169,7 +180,7 @@ class Outbox:
         if self._watching:
             self._unwatch()
             self._watching = False
-        self._blocked = True  # nothing is sent after this
+        self._blocked = self._closed = True  # nothing is sent after this
 
     def _wait_for_turn(self) -> None:
         """Have `resume` called in the next turn of the loop, unless it will be because there is room."""
