@@ -59,6 +59,10 @@ class FetchedData(NamedTuple, Generic[D]):
         """The same with the records as they are sent; `_replace` takes three times as long."""
         return FetchedData(*self[:5], records, *self[6:])
 
+    def without_records(self) -> FetchedData[D]:
+        """The same where another answer is to have the records."""
+        return self._replace(records=None, aborted=None if self.aborted is None else ())
+
 
 Parts = list[bytes | bytearray | memoryview | D]
 Given = tuple[int, int, int, D | None]  # of a partition: high watermark, last stable offset, log start offset, records

@@ -4,7 +4,7 @@ A log closes its files when segments are deleted; by then another file may have 
 descriptor: one for all regions of a segment, however many readers wait for its bytes, for the system grants so many descriptors and no
 more. The last of them to let go closes it.
 
-Regions are held on the loop; let go of they are anywhere, for threads read them too.
+They are held on the loop and let go of anywhere, for threads read them too.
 """
 
 from __future__ import annotations
@@ -77,6 +77,13 @@ class HeldFiles:
     @property
     def is_crowded(self) -> bool:
         return len(self._held) > self._most
+
+    def has_room_for(self, region: FileRegion) -> bool:
+        """Whether a region should be held that can wait: its file is held already, or half of what may be held is free.
+
+        The other half is for what cannot wait. Else one who reads much at once would have all others make way.
+        """
+        return len(self._held) < self._most // 2 or region in self
 
     def hold(self, region: FileRegion) -> HeldRegion:
         """The same region, held.

@@ -6,13 +6,14 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.records.batch import split_batches
+from barnabas.server import descriptors
 from barnabas.storage.trust import READ_AHEAD_BYTES
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, Client, running
@@ -46,6 +47,25 @@ class NoneLeft(ColdFiles):
 
     def dup(self, fileno: int, /) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+class HeldCounted(ColdFiles):
+    """Counts the descriptors for regions that are held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self._held: set[int] = set()
+
+    def dup(self, fileno: int, /) -> int:
+        made = super().dup(fileno)
+        self._held.add(made)
+        self.most = max(self.most, len(self._held))
+        return made
+
+    def close(self, fileno: int, /) -> None:
+        self._held.discard(fileno)
+        super().close(fileno)
 
 
 class EvictedFiles(FailingFiles):
@@ -125,6 +145,41 @@ def test_one_cold_page_does_not_send_all_that_follow_through_the_thread(tmp_path
             assert max(files.read_by_threads) < READ_AHEAD_BYTES + 2 * batch_bytes
 
     asyncio.run(test())
+
+
+async def given(client: Client, partitions: Iterable[int]) -> set[int]:
+    """The partitions of which one answer has records."""
+    wanted = [FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=2**20) for partition in partitions]
+    request = FetchRequest(replica_id=-1, max_wait_ms=0, max_bytes=2**20, topics=[FetchTopic(topic=TOPIC, partitions=wanted)])
+    found = (await client.ask(FETCH, request, FetchResponse)).responses[0].partitions
+    assert {(each.error_code, each.high_watermark) for each in found} == {(0, 1)}
+    return {each.partition_index for each in found if each.records}
+
+
+async def test_who_reads_many_files_at_once_has_some_with_the_next_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descriptors, "granted", lambda: 48)
+    most = descriptors.most_held_files() // 2
+    files = HeldCounted()
+    async with running([tmp_path], files) as client:
+        await client.create(3 * most)
+        for partition in range(3 * most):
+            assert await client.produce(b"%d" % partition, partition) == 0
+        left = set(range(3 * most))
+        for _ in range(3):
+            files.read_by_threads.clear()
+            some = await given(client, sorted(left))
+            assert len(some) == most
+            left -= some
+        assert not left
+        assert files.most == most
+        regions = [client.broker.partitions.require(TOPIC, index).read(0, 100, minimum_one=True) for index in range(most)]
+        held = [client.broker.held.hold(region) for region in regions if region is not None]
+        files.read_by_threads.clear()
+        assert await given(client, range(most, 3 * most)) == {most}, "where others hold as many, all the same one"
+        assert await given(client, (most + 1, 0, most + 2)) == {most + 1, 0}, "and what takes none more"
+        assert len(held) == most
 
 
 async def test_a_connection_ends_that_there_is_no_descriptor_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

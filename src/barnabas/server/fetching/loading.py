@@ -1,6 +1,7 @@
 """What a fetch found on the disk alone, or what came from there unseen: a thread brings it to memory and verifies it.
 
 The answer waits for it, and the loop runs meanwhile: so regions are held, and what was found out of a log that was cut in between is void.
+Where many files are held, an answer has its first region, and of the rest those that take no further descriptor.
 So is what was found for a follower that has named the partition again in between: it drops it, and were it noted as told, the follower
 would not be told it by the next answer either.
 """
@@ -54,21 +55,37 @@ class Loading(Looking):
             self._answer(found)
             return
         self._be_late()
-        regions: dict[int, FileRegion] = {}
-        try:
-            for slot, (wanted, data) in enumerate(found):
-                if isinstance(data.records, FileRegion):  # the loop runs before it is sent
-                    regions[slot] = data.records
-                    found[slot] = wanted, data.with_records(self._broker.held.hold(data.records))
-        except OSError as error:  # no descriptors: the reader comes again
-            logger.warning("event=cold-read-given-up peer=%s error=%r", self._connection.peer, str(error))
-            self._connection.close()
+        regions = self._hold(found)
+        if regions is None:
+            return
+        doubtful = [slot for slot in doubtful if slot in regions]
+        if not doubtful:
+            self._answer(found)
             return
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
         asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
         named = [wanted.named for wanted, _ in found]
         future.add_done_callback(lambda done: self._after_load(found, asked, named, done))
+
+    def _hold(self, found: list[Found]) -> dict[int, FileRegion] | None:
+        """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
+        held, regions, is_first = self._broker.held, dict[int, FileRegion](), True
+        try:
+            for slot, (wanted, data) in enumerate(found):
+                region = data.records
+                if isinstance(region, FileRegion):
+                    if is_first or held.has_room_for(region):
+                        regions[slot] = region
+                        found[slot] = wanted, data.with_records(held.hold(region))
+                    else:  # it has its turn in the next answer
+                        found[slot] = wanted, data.without_records()
+                is_first = is_first and region is None
+        except OSError as error:  # no descriptors: the reader comes again
+            logger.warning("event=cold-read-given-up peer=%s error=%r", self._connection.peer, str(error))
+            self._connection.close()
+            return None
+        return regions
 
     def _after_load(
         self,
