@@ -10,7 +10,8 @@
     │   ├── CorruptLog            bytes on disk that cannot be what was written
     │   ├── SegmentsGone          segments of a log that are no longer what a cleaning took them for
     │   ├── LogDirFailed          a log directory that no longer works
-    │   └── StorageExhausted      no room on the disk (or no descriptor) for now; nothing has changed
+    │   ├── StorageExhausted      no room on the disk (or no descriptor) for now; nothing has changed
+    │   └── StartsUnwritten       those two, of all log directories in which it could not be written down where logs begin
     ├── ConfigError               a configuration value that is refused: key, value, what is allowed
     ├── Closed                    used after close, or the other side went away
     └── InvariantViolated         something that cannot happen happened; stops the partition or the broker
@@ -37,6 +38,7 @@ __all__ = [
     "SegmentsGone",
     "LogDirFailed",
     "StorageExhausted",
+    "StartsUnwritten",
     "ConfigError",
     "Closed",
     "InvariantViolated",
@@ -157,6 +159,22 @@ class LogDirFailed(_LogDirError):
 
 class StorageExhausted(_LogDirError):
     """Disk space, a quota, descriptors or memory have run out: nothing has changed, and it may be tried again later."""
+
+
+class StartsUnwritten(StorageError):
+    """Where the logs of some log directories begin could not be written down."""
+
+    def __init__(self, failures: Sequence[LogDirFailed | StorageExhausted]) -> None:
+        super().__init__(failures)
+        self.failures = tuple(failures)
+
+    @property
+    def paths(self) -> set[str]:
+        """The log directories."""
+        return {failure.path for failure in self.failures}
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.failures))
 
 
 class ConfigError(BarnabasError):

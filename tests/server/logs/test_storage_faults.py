@@ -15,7 +15,7 @@ import pytest
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.instructions import CreateLog
-from barnabas.errors import ErrorCode, LogDirFailed, StorageError, StorageExhausted
+from barnabas.errors import ErrorCode, LogDirFailed, StartsUnwritten, StorageError, StorageExhausted
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.values import ResourceType
@@ -142,11 +142,48 @@ async def test_a_full_directory_keeps_no_other_s_records_from_being_deleted(tmp_
             log.delete_records_before(1)
         files.fill(homes[0])
         await broker.log_starts.keep([logs[1]])
-        with pytest.raises(StorageExhausted):
+        with pytest.raises(StartsUnwritten) as unwritten:
             await broker.log_starts.keep(logs)
+        assert unwritten.value.paths == {str(homes[0])}
         assert not logs[0].is_written_down
         assert logs[1].is_written_down
         files.heal()
+
+
+async def test_starts_that_could_not_be_written_are_not_acknowledged_since_another_run_has_failed_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        assert await client.create() == 0
+        broker = client.broker
+        log = broker.partitions.require(TOPIC, 0).log
+        assert await client.produce(b"v") == 0
+        log.delete_records_before(1)
+        files.fill(tmp_path)
+        done = broker.log_starts.done
+
+        async def done_beside_retention() -> None:
+            try:
+                await done()
+            finally:
+                with monkeypatch.context() as patched:  # it wrote before, and comes to its end now
+                    patched.setattr(broker.logs, "_try_checkpoint", lambda *_: [])
+                    broker.logs.prepare_removal([])
+
+        monkeypatch.setattr(broker.log_starts, "done", done_beside_retention)
+        with pytest.raises(StartsUnwritten):
+            await broker.log_starts.keep([log])
+        assert not log.is_written_down
+        files.heal()
+
+
+async def test_each_directory_that_refuses_to_be_written_to_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running([tmp_path]) as client:
+        client.broker.faults.report(StartsUnwritten([StorageExhausted("one", "full"), StorageExhausted("two", "full")]))
+        assert [line.split()[:2] for line in caplog.messages if "refuses-writes" in line] == [
+            ["event=log-directory-refuses-writes", f"path={path}"] for path in ("one", "two")
+        ]
 
 
 async def test_retention_that_comes_to_a_deleted_log_leaves_it_alone(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cluster.membership.offline import MAX_SAID
-from barnabas.errors import CorruptLog, LogDirFailed, StorageError, StorageExhausted
+from barnabas.errors import CorruptLog, LogDirFailed, StartsUnwritten, StorageError, StorageExhausted
 
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
@@ -49,6 +49,9 @@ class StorageFaults:
                 self._refused(error)
             case LogDirFailed():
                 self._fail(error)
+            case StartsUnwritten():
+                for failure in error.failures:
+                    self.report(failure)
             case CorruptLog():
                 self._broker.metrics.read_errors += 1
                 logger.error("event=log-unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)

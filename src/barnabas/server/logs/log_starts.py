@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from concurrent.futures import Executor
 
-from barnabas.errors import StorageError
+from barnabas.errors import StartsUnwritten
 from barnabas.server.grouped import GroupedJob
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
@@ -22,19 +22,18 @@ class LogStarts(GroupedJob):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, logs: LogManager) -> None:
         super().__init__(loop, threads, logs.checkpoint_log_start_offsets)
-        self._logs = logs
 
     async def keep(self, logs: Iterable[Log]) -> None:
         """Return when the starts of these logs are on the disk.
 
         Raises:
-            StorageError: they could not be written.
+            StorageError: those of some of them could not be written.
         """
         marks = [(log, log.start_mark) for log in logs]
         try:
             await self.done()
-        except StorageError:
-            if any(str(log.directory.parent) in self._logs.starts_unwritten_in for log, _ in marks):
+        except StartsUnwritten as error:
+            if not error.paths.isdisjoint(str(log.directory.parent) for log, _ in marks):
                 raise
         for log, mark in marks:
             log.start_written(mark)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from barnabas.errors import LogDirFailed, StorageError, StorageExhausted
+from barnabas.errors import LogDirFailed, StartsUnwritten, StorageError, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 class LogOffsets(LogHomes):
     """What is written down of logs beside them."""
 
-    starts_unwritten_in: frozenset[str] = frozenset()  # the directories in which the last `checkpoint_log_start_offsets` failed
-
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
 
@@ -41,10 +39,10 @@ class LogOffsets(LogHomes):
         """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `Log.start_written`.
 
         Raises:
-            StorageError: the first that could not be written; the others are.
+            StartsUnwritten: in some directories; in the others they are.
         """
         overstated = [entry for entry in list(self._logs.values()) if entry.is_overstated]
-        failures: list[StorageError] = []
+        failures: list[LogDirFailed | StorageExhausted] = []
         for entry in overstated:
             try:
                 entry.sync_cut()
@@ -53,9 +51,8 @@ class LogOffsets(LogHomes):
         if overstated:
             failures += self._try_checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
         failures += self._try_checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
-        self.starts_unwritten_in = frozenset(each.path for each in failures if isinstance(each, LogDirFailed | StorageExhausted))
         if failures:
-            raise failures[0]
+            raise StartsUnwritten(failures)
 
     def _start_offsets(self) -> dict[TopicPartition, int]:
         """Every log that does not begin at 0 gets an entry.
@@ -68,6 +65,9 @@ class LogOffsets(LogHomes):
     def prepare_removal(self, shortened: Iterable[Log]) -> None:
         """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
         begin, and the names of the segments that stay. Blocks; in a thread.
+
+        Raises:
+            StorageError: a disk does not work, or is full.
         """
         for log_ in shortened:
             try:
@@ -105,15 +105,17 @@ class LogOffsets(LogHomes):
         if failures:
             raise failures[0]
 
-    def _try_checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> list[StorageError]:
+    def _try_checkpoint(
+        self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]
+    ) -> list[LogDirFailed | StorageExhausted]:
         """As `_checkpoint`; one error for each directory where it could not be written."""
-        failures: list[StorageError] = []
+        failures: list[LogDirFailed | StorageExhausted] = []
         with self._checkpoint_lock:
             offsets = gather()
             for directory in self._usable():
                 try:
                     self._write(directory, name, offsets)
-                except StorageError as error:
+                except (LogDirFailed, StorageExhausted) as error:
                     failures.append(error)
         return failures
 
