@@ -18,6 +18,7 @@ from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.segment import Segment
+from barnabas.testing.failing_files import FailingFiles
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.faults import Operation
 from barnabas.testing.simulation.files import FaultyFiles
@@ -155,6 +156,26 @@ def test_a_folder_that_a_deleted_topic_left_is_not_taken_for_that_of_the_next() 
     made = logs.create("t", 0, UUID(int=7), TopicConfig())
     assert (made.topic_id, made.log_end_offset) == (UUID(int=7), 0)
     assert sum(name.endswith("-stray") for name in files.list_directory(HOME)) == 1
+    logs.close()
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_folder_that_a_deleted_topic_left_is_not_opened_to_be_set_aside(tmp_path: Path, *, has_room: bool) -> None:
+    """It may be long, or too damaged to be opened, and nothing of the next topic's stays where the disk has no room for that."""
+    files = FailingFiles()
+    logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
+    logs.retire("t", 0).garbage.close()
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("damaged")
+    if has_room:
+        assert logs.create("t", 0, UUID(int=7), TopicConfig()).log_end_offset == 0
+    else:
+        files.fail(frozenset({"create"}), tmp_path, errno.ENOSPC)
+        with pytest.raises(StorageExhausted):
+            logs.create("t", 0, UUID(int=7), TopicConfig())
+    assert (tmp_path / "t-0").exists() == has_room
+    (stray,) = tmp_path.glob("t-0.*-stray")
+    assert (stray / "leader-epoch-checkpoint").read_text() == "damaged"
     logs.close()
 
 

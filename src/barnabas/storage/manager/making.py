@@ -11,7 +11,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import LogDirFailed, StorageError
+from barnabas.errors import CorruptLog, LogDirFailed, StorageError
+from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.faults import storage_error
@@ -84,7 +85,9 @@ class MakingLogs(LogOffsets):
             StorageError: the folder cannot be renamed.
         """
         key = topic, partition
-        self._set_aside(key, *self._take_out(key))
+        stray, home = self._take_out(key)
+        stray.abandon()
+        self._set_aside(key, stray.directory, home)
 
     def _take_out(self, key: TopicPartition) -> tuple[Log, LogDirectory]:
         home = self._homes.pop(key)
@@ -101,7 +104,9 @@ class MakingLogs(LogOffsets):
         self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig, stray: tuple[Log, LogDirectory] | None
     ) -> Log:
         if stray is not None:
-            self._set_aside(key, *stray)
+            log, directory = stray
+            log.abandon()
+            self._set_aside(key, log.directory, directory)
         if (home.path, key) in self._unforgotten:
             try:
                 with self._checkpoint_lock:
@@ -111,17 +116,25 @@ class MakingLogs(LogOffsets):
             self._unforgotten.discard((home.path, key))
         folder = home.path / f"{key[0]}-{key[1]}"
         was_there = self._files.exists(folder)
-        open_it = partial(self._open, key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+        if was_there and self._is_of_another_topic(folder, topic_id):  # deleted when the disk did not let it be renamed
+            self._set_aside(key, folder, home)
+            was_there = False
         try:
-            opened = open_it()
-            if opened.topic_id != topic_id:  # of a topic that was deleted, when the disk did not let its folder be renamed
-                self._set_aside(key, opened, home)
-                opened = open_it()
-            return opened
+            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
         except StorageError:
             if not was_there:
                 self._remove_unmade(folder)
             raise
+
+    def _is_of_another_topic(self, folder: Path, topic_id: UUID) -> bool:
+        """Whether a folder says so; its log may be long, or too damaged to be opened."""
+        try:
+            found = checkpoints.read_partition_metadata(self._files, folder / checkpoints.PARTITION_METADATA)
+        except CorruptLog:  # it says nothing, and the log is taken for one that was being made
+            return False
+        except OSError as error:
+            raise storage_error(folder.parent, error) from error
+        return found is not None and found != topic_id
 
     def _open(
         self,
@@ -170,12 +183,11 @@ class MakingLogs(LogOffsets):
         with suppress(OSError):
             remove_folder(self._files, folder)
 
-    def _set_aside(self, key: TopicPartition, stray: Log, home: LogDirectory) -> None:
-        stray.abandon()
-        target = home.path / self._name_with(stray.directory.name, "stray")
-        logger.warning("event=log-set-aside directory=%s as=%s reason='it belongs to no topic'", stray.directory, target.name)
+    def _set_aside(self, key: TopicPartition, folder: Path, home: LogDirectory) -> None:
+        target = home.path / self._name_with(folder.name, "stray")
+        logger.warning("event=log-set-aside directory=%s as=%s reason='it belongs to no topic'", folder, target.name)
         try:
-            self._files.rename(stray.directory, target)
+            self._files.rename(folder, target)
             self._files.sync_directory(home.path)
         except OSError as error:
             raise storage_error(home.path, error) from error
