@@ -119,6 +119,23 @@ def test_what_was_found_of_a_log_that_has_changed_is_not_believed(log: Log) -> N
     assert found.offset == 10
 
 
+def test_a_thread_makes_no_index_anew(log: Log) -> None:
+    segment = log.segments[0]
+    index = segment.directory / segment.time_index_name
+    index.write_bytes(index.read_bytes()[:-1])
+    damaged = index.read_bytes()
+    look, search = log.unknown_ages(NOW), log.sealed_search(NOW)
+    assert look is not None
+    assert search is not None
+    look.run()
+    search.run()
+    assert index.read_bytes() == damaged
+    look.note()
+    assert not segment.knows("max_timestamp")
+    assert segment.max_timestamp == NOW + (segment.next_offset - 1) * SECOND_MS
+    assert index.read_bytes() != damaged, "whoever needs it on the loop makes it anew"
+
+
 def test_what_a_thread_cannot_read_is_left_to_the_loop(log: Log) -> None:
     look, search = log.unknown_ages(NOW), log.sealed_search(NOW)
     assert look is not None

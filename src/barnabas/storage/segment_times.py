@@ -4,7 +4,7 @@ Of a sealed segment that takes four opens and reads of its index files, so a bro
 the first time, or for a time in a log of thousands, would keep its loop waiting for the disk.
 
 Rules
-  1. The thread works on segments of its own: those of the log may be closed, moved, cut or compacted meanwhile.
+  1. The thread works on segments of its own, and writes nothing: those of the log may be closed, moved, cut or compacted meanwhile.
   2. What it could not find out stays unknown. Whoever needs it on the loop meets what is wrong.
 """
 
@@ -48,10 +48,19 @@ def knows_age(segment: Segment) -> bool:
     return segment.knows("max_timestamp") and (segment.max_timestamp >= 0 or segment.knows("written_ms"))
 
 
+class _ApartSegment(Segment):
+    """Reads the files of a segment that is the log's."""
+
+    __slots__ = ()
+
+    def _mend_indexes(self, reason: str) -> None:
+        raise CorruptLog(str(self.path), 0, reason)
+
+
 @contextmanager
 def opened_apart(segment: Segment) -> Iterator[Segment]:
     """The same files, by another segment than the log's."""
-    apart = Segment.existing(segment.files, segment.directory, segment.base_offset, segment.created_ms, segment.name_suffix)
+    apart = _ApartSegment.existing(segment.files, segment.directory, segment.base_offset, segment.created_ms, segment.name_suffix)
     apart.next_offset = segment.next_offset
     try:
         yield apart

@@ -165,9 +165,13 @@ class WalkedSegment(SegmentFile):
         self.time_index.load_sealed()
         wrong = contradiction(self.index, self.time_index, self.size)
         if wrong is not None:
-            rebuild_indexes(
-                self.index, self.time_index, self.walk_around(), path=self.path, base_offset=self.base_offset, reason=wrong
-            )
+            self._mend_indexes(wrong)
+
+    def _mend_indexes(self, reason: str) -> None:
+        """Make the indexes anew, which contradict the segment."""
+        rebuild_indexes(
+            self.index, self.time_index, self.walk_around(), path=self.path, base_offset=self.base_offset, reason=reason
+        )
 
     def _look_for_aborted(self) -> None:
         self.has_aborted = self.files.exists(self.directory / self.name_of(ABORTED_SUFFIX))
