@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.errors import ErrorCode
@@ -266,6 +267,22 @@ async def test_partitions_are_added() -> None:
         assert (len(after.partitions), after.topic_id) == (4, before.topic_id)
         assert [log.partition for log in broker.instructions if isinstance(log, CreateLog)] == [0, 1, 2, 3]
         assert await add(broker) == {}
+
+
+async def test_who_assigns_to_registered_brokers_has_no_partitions_gone_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[MetadataImage] = []
+
+    def holders(image: MetadataImage) -> set[int]:
+        looked.append(image)
+        return set()
+
+    async with FakeBroker() as broker:
+        monkeypatch.setattr(MetadataImage, "holders", holders)
+        assert await create(broker, assigned("a", (0, [1]), (1, [1]))) == {"a": (0, None)}
+        assert await add(broker, ("a", 3, [[1]])) == {"a": (0, None)}
+        assert not looked
+        assert (await add(broker, ("a", 4, [[7]])))["a"][0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert len(looked) == 1
 
 
 @pytest.mark.parametrize(

@@ -150,9 +150,10 @@ class TopicPlanner:
         registered, holders = image.brokers.keys() - self.active.keys(), image.holders() - image.brokers.keys()
         return tuple(tuple(sorted(some)) for some in (registered, holders, self.departed - image.brokers.keys() - holders))
 
-    @cached_property
-    def _known(self) -> frozenset[int]:
-        return frozenset(self.image.brokers).union(*self._away)
+    def _known(self, assignment: Sequence[int]) -> Set[int]:
+        """Brokers that partitions may be assigned to: those that are registered, and where one of the assignment is not, all."""
+        registered = self.image.brokers.keys()
+        return registered if registered >= set(assignment) else frozenset(registered).union(*self._away)
 
     def _place(self, partitions: int, replication_factor: int, start: int) -> list[tuple[int, ...]]:
         last_resort = self._away if replication_factor > len(self._ring) else ()
@@ -226,7 +227,7 @@ class TopicPlanner:
             if partition in by_partition:
                 reason = f"Found multiple manual partition assignments for partition {partition}"
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-            check_assignment(self._known, brokers)
+            check_assignment(self._known(brokers), brokers)
             by_partition[partition] = tuple(brokers)
         if sorted(by_partition) != list(range(len(by_partition))):
             reason = "partitions should be a consecutive 0-based integer sequence"
@@ -283,7 +284,7 @@ class TopicPlanner:
                 reason += "were specified."
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
             for assignment in request.assignments:
-                check_assignment(self._known, assignment, replication_factor)
+                check_assignment(self._known(assignment), assignment, replication_factor)
             brokers = [tuple(assignment) for assignment in request.assignments]
         return new_partitions(brokers, self.active)
 
