@@ -100,8 +100,12 @@ class GroupMembers:
         found = {group.group_id: group.members for group in classic.groups if not group.error_code and group.members}
         others = [group_id for group_id in groups if group_id not in found]
         if others:
-            consumers = await self._to_peers().send(broker_id, ConsumerGroupDescribeRequest(group_ids=others))
-            found.update({group.group_id: group.members for group in consumers.groups if not group.error_code})
+            try:
+                consumers = await self._to_peers().send(broker_id, ConsumerGroupDescribeRequest(group_ids=others))
+            except ClientError as error:  # the classic ones are told of
+                logger.debug("event=groups-not-described broker=%d error=%r", broker_id, str(error))
+            else:
+                found.update({group.group_id: group.members for group in consumers.groups if not group.error_code})
         return {group_id: {(m.client_id, m.client_host) for m in members} for group_id, members in found.items()}
 
     def _others(self) -> list[int]:
