@@ -127,7 +127,7 @@ class Controller(EveryBroker):
         outcomes = planner.alter(leader, broker_epoch, requests)
         if leader not in planner.electorate.active:
             topics = (self.image.topic_name(request.topic_id) for request in requests)
-            self._unsettled = list(dict.fromkeys((*self._unsettled, *(name for name in topics if name is not None))))
+            self._unsettle([name for name in topics if name is not None])
         return outcomes, plan.build()
 
     def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> tuple[list[PartitionOutcome], Plan]:

@@ -12,7 +12,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from barnabas.cluster.controller.election import ClaimOutcome, Election
@@ -116,8 +116,12 @@ class ControllerState:
             self.settle_all()
             return
         changed = (self.image.topic(name) for kind, name in delta.configs if kind is ResourceType.TOPIC)
-        leaderless = [topic.name for topic in changed if topic is not None and self._awaits_unclean_election(topic)]
-        self._unsettled = list(dict.fromkeys((*self._unsettled, *leaderless))) if leaderless else self._unsettled
+        self._unsettle([topic.name for topic in changed if topic is not None and self._awaits_unclean_election(topic)])
+
+    def _unsettle(self, topics: Sequence[str]) -> None:
+        """Look again at these too."""
+        if topics:
+            self._unsettled = list(dict.fromkeys((*self._unsettled, *topics)))
 
     def _awaits_unclean_election(self, topic: Topic) -> bool:
         return any(state.leader == NO_LEADER for state in topic.partitions) and self._policy(topic.name).unclean
