@@ -22,12 +22,12 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
 from barnabas.server.broker import Broker as InnerBroker
-from barnabas.server.scraping import render
 from barnabas.storage.compaction.task import CleaningResult, CleaningTask
 from barnabas.testing import Broker
 from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running
 from tests.server.in_process import TOPIC, running
 from tests.server.in_process import Client as InProcess
+from tests.server.scraped import render
 from tests.server.wire import NOW_MS, Line
 from tests.waiting import until, wait_until
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.server.metrics import Metrics
-from barnabas.server.scraping import LABELS, NAMES, kind_of, render
+from barnabas.server.scraping import LABELS, NAMES, kind_of
 from tests.server.in_process import running
+from tests.server.scraped import render
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/barnabas"
 

@@ -13,9 +13,9 @@ from barnabas.clock import SystemClock
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.quota.meters import MeterKey
 from barnabas.server.broker import Broker
-from barnabas.server.scraping import render
 from tests.server.in_process import running
 from tests.server.quotas import set_quota_by
+from tests.server.scraped import render
 from tests.server.wire import Line
 
 ENTITY = '{client_id="limits",quota="producer_byte_rate",user=""}'  # what the lines of tests call themselves

@@ -285,11 +285,6 @@ def pieces(broker: Broker) -> Iterator[bytes]:
             yield generate_latest(_One(each))
 
 
-def render(broker: Broker) -> bytes:
-    """The whole page at once."""
-    return b"".join(pieces(broker))
-
-
 async def render_in_turns(broker: Broker) -> list[bytes]:
     """The page in pieces, made beside what else there is to do."""
     made = []

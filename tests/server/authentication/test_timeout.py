@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas import limits
-from barnabas.server.scraping import render
 from tests.server.in_process import running
+from tests.server.scraped import render
 from tests.waiting import until
 
 SETTINGS = {

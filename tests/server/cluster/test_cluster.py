@@ -46,9 +46,9 @@ from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateF
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from barnabas.server.broker import Broker
 from barnabas.server.leaders import current_leader
-from barnabas.server.scraping import render
 from tests.server.cluster.in_process import Cluster, create, running
 from tests.server.in_process import Client
+from tests.server.scraped import render
 from tests.waiting import asked_until
 
 

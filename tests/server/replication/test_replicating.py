@@ -22,8 +22,8 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
 from barnabas.replication.followed import FollowedPartition
-from barnabas.server.scraping import render
 from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
+from tests.server.scraped import render
 from tests.waiting import until
 
 NOW_MS = int(time.time() * 1000)  # what is older than retention.ms would not stay

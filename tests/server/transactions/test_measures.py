@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.server.broker import Broker
-from barnabas.server.scraping import render
 from tests.server.in_process import running
+from tests.server.scraped import render
 from tests.server.transactions.test_two_phase_commit import end, init, owner_of, write
 from tests.waiting import until
 
