@@ -95,7 +95,7 @@ BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # s
 HANDLERS.update(controller.BETWEEN_BROKERS)
 # From quotas, for who may send them; what is part of a log-in does not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
-# What has long answers, where they were made in several turns of the loop: nor is it to write them down in one.
+# Answers that are long and made in several turns of the loop: a thread encodes them
 ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
@@ -225,15 +225,16 @@ class RequestDispatcher:
             return self._handle(context, request)
         if here is None:
             return self._forward(forwarder, context, header, bytes(frame))
-        return self._in_parts(forwarder, context, header, (request, here, rest), bytes(frame[: header.body]))
+        return self._in_parts(
+            forwarder, context, header, request, here, bytes(frame[: header.body]) + encode(rest, header.api_version)
+        )
 
     async def _in_parts(
-        self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, parts: tuple[Message, ...], head: bytes
+        self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, here: Message, rest: bytes
     ) -> Message:
-        """A change of settings of which a part is this broker's and the rest the controller's."""
-        request, here, rest = parts
+        """A change of settings of which a part is this broker's and the `rest`, a frame, the controller's."""
         done = await _awaited(self._handle(context, here))
-        told = await self._forward(forwarder, context, header, head + encode(rest, header.api_version))
+        told = await self._forward(forwarder, context, header, rest)
         return configs.join(request, done, told)
 
     def _forward(self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, frame: bytes) -> Awaitable[Message]:

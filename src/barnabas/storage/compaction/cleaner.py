@@ -161,7 +161,8 @@ class _Cleaning:
                 return None, 1
             output.finish(judge.transactions.kept_entries)
         except BaseException:
-            # Why it is given up says more than what does not go; that is removed before the next cleaning, or at the start.
+            # The reason for giving up matters more than a file that cannot be removed; that one goes before the next cleaning, or at the
+            # start.
             with suppress(OSError):
                 output.discard()
             raise

@@ -48,9 +48,7 @@ from barnabas.storage.segments import remove_segment_files
 
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
-WRITTEN_AT_ONCE = (
-    1000  # producers, by a roll: in 1 ms; more are left to the next flush of everything, which writes them in a thread
-)
+WRITTEN_AT_ONCE = 1000  # producers, by a roll: 1 ms; more are left to the next flush of everything
 NEWEST_MS = 2**62  # beyond are no times of records
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 

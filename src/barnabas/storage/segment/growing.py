@@ -54,7 +54,7 @@ class Segment(SearchedSegment):
         return segment
 
     def discard(self) -> None:
-        """Remove the files of a segment that does not become part of a log: in a later start its name would cut the one before it short."""
+        """Remove the files of a segment, but for the snapshot: in a later start its name would cut the one before it short."""
         self.close()
         for suffix in SUFFIXES:
             self.files.unlink(self.directory / file_name(self.base_offset, suffix))
