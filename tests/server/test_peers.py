@@ -19,6 +19,7 @@ from barnabas.protocol.codec import encode
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.server.closing import close_server
 from barnabas.server.cluster.peers import CUT_OFF_S, Peers, address_of, inter_broker_listener
 from tests.waiting import until
 
@@ -46,7 +47,7 @@ class FakePeer:
 
     async def stop(self) -> None:
         if self._server is not None:
-            self._server.close()
+            await close_server(asyncio.get_running_loop(), self._server)
             self.hang_up()
             await self._server.wait_closed()
             self._server = None

@@ -300,7 +300,7 @@ class Broker:
         await joining.leave(self)
         self.ready = False
         self._stopping = True
-        self._listeners.close()
+        await self._listeners.close()
         for connection in list(self.connections):
             connection.close()
         if self.pulse is not None:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from barnabas import limits
+from barnabas.server.closing import close_server
 
 logger = logging.getLogger(__name__)
 Answer = tuple[int, bytes | list[bytes]]  # a text, or its pieces where it is long
@@ -38,14 +39,15 @@ class HttpEndpoint:
         await self._server.start_serving()
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        server, self._server = self._server, None
+        if server is not None:
+            await close_server(asyncio.get_running_loop(), server)
             for writer in list(self._open):
                 writer.transport.abort()
-            await self._server.wait_closed()
+            await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= limits.MAX_HTTP_CONNECTIONS:
+        if self._server is None or len(self._open) >= limits.MAX_HTTP_CONNECTIONS:
             writer.transport.abort()
             return
         self._open.add(writer)

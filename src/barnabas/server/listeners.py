@@ -18,6 +18,7 @@ from barnabas.addresses import plain_address
 from barnabas.config.listeners import Endpoint, has_tls
 from barnabas.config.sasl import setting
 from barnabas.errors import ConfigError
+from barnabas.server.closing import close_server
 from barnabas.server.cluster.peers import inter_broker_endpoint
 from barnabas.server.connection import Connection
 from barnabas.server.tls.buffers import TlsBuffers
@@ -135,10 +136,10 @@ class Listeners:
         for server in self._servers:
             await server.start_serving()
 
-    def close(self) -> None:
-        """Accept nobody any more."""
+    async def close(self) -> None:
+        """Accept nobody any more. Who was accepted in this turn of the loop is known by the end."""
         for server in self._servers:
-            server.close()
+            await close_server(self._loop, server)
 
     async def wait_closed(self) -> None:
         """Wait for the end of the connections too, which are to be closed before."""

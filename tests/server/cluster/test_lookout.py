@@ -20,6 +20,7 @@ from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRespo
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from barnabas.server.answers import encode_answer
 from barnabas.server.broker import Broker
+from barnabas.server.closing import close_server
 from barnabas.server.cluster import lookout
 from barnabas.server.cluster.lookout import Lookout
 
@@ -92,14 +93,14 @@ class Neighbour:
         for writer in self.accepted:
             writer.close()
 
-    def die(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+    async def die(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await close_server(asyncio.get_running_loop(), server)
         self.hang_up()
 
     async def end(self) -> None:
-        self.die()
+        await self.die()
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
@@ -196,7 +197,7 @@ async def test_a_process_that_is_gone_is_told_once(neighbour: Neighbour) -> None
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
     await neighbour.news.until(lambda: watching.reached)
-    neighbour.die()
+    await neighbour.die()
     await neighbour.news.until(lambda: watched.told)
     assert watched.told == [(2, 7)]
     assert watched.taken_back == []
@@ -211,7 +212,7 @@ async def test_who_listens_again_under_the_same_registration_is_not_dead(neighbo
     async def go_and_come(count: int) -> None:
         asked = neighbour.asked
         await neighbour.news.until(lambda: watching.reached and neighbour.asked > asked)
-        neighbour.die()
+        await neighbour.die()
         await neighbour.news.until(lambda: len(watched.told) == count)
         before = len(attempts)
         await neighbour.news.until(lambda: len(attempts) > before + 2)
@@ -239,7 +240,7 @@ async def test_a_connection_that_is_closed_says_nothing(neighbour: Neighbour) ->
 
 
 async def test_who_was_never_reached_is_not_dead(neighbour: Neighbour, attempts: list[Address]) -> None:
-    neighbour.die()
+    await neighbour.die()
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
     await neighbour.news.until(lambda: len(attempts) > 5)
@@ -254,7 +255,7 @@ async def test_only_who_is_active_is_watched_and_each_registration_by_itself(nei
     await neighbour.news.until(lambda: neighbour.accepted)
     watched.become(registered(neighbour.port, epoch=9))
     await neighbour.news.until(lambda: watching.reached == {(2, 9)})
-    neighbour.die()
+    await neighbour.die()
     await neighbour.news.until(lambda: watched.told)
     assert watched.told == [(2, 9)]
     await watching.close()
