@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from tools.kafka import KafkaNode
+from tools.kafka_cluster import KafkaCluster
 
 from barnabas.testing import Broker
+from tests.server.cluster.processes import three_brokers
 
 CONFIG = {
     "group.initial.rebalance.delay.ms": "100",
@@ -56,6 +58,17 @@ def running(kind: str, data_dir: Path | None = None) -> Iterator[Server]:
     else:
         with Broker(config=CONFIG, data_dir=data_dir) as broker:
             yield Server(kind, broker.bootstrap_servers, broker.data_dir)
+
+
+@contextmanager
+def running_three(kind: str) -> Iterator[str]:
+    """Three servers of a kind as a cluster; where they are."""
+    if kind == "kafka":
+        with KafkaCluster(3, heap="512m") as cluster:
+            yield cluster.bootstrap
+    else:
+        with three_brokers({}) as brokers:
+            yield ",".join(broker.bootstrap_servers for broker in brokers)
 
 
 @pytest.fixture(scope="session")

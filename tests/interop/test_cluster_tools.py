@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 from tools.kafka import run_tool
-from tools.kafka_cluster import KafkaCluster
 
-from tests.server.cluster.processes import three_brokers
+from tests.interop.conftest import running_three
 
 pytestmark = [
     pytest.mark.interop,
@@ -28,13 +27,9 @@ Tool = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.config.getoption("--server", default="barnabas") == "kafka":
-        with KafkaCluster(3, heap="512m") as cluster:
-            yield cluster.bootstrap
-        return
-    with three_brokers({}) as brokers:
-        yield ",".join(broker.bootstrap_servers for broker in brokers)
+def bootstrap(server_kind: str) -> Iterator[str]:
+    with running_three(server_kind) as servers:
+        yield servers
 
 
 @pytest.fixture
