@@ -25,10 +25,11 @@ def wait_until(condition: Callable[[], object], what: str = "it did not come abo
 
 async def until(condition: Callable[[], object], what: str = "it did not come about", *, within_s: float = WITHIN_S) -> None:
     """Wait in a test that runs brokers in its own event loop."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, what
-        await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def look() -> object:
+        return condition()
+
+    await asked_until(look, bool, what, within_s=within_s)
 
 
 async def asked_until(

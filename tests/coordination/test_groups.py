@@ -10,70 +10,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.seams import LogEntry
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from barnabas.testing.no_topics import NoTopics
-from tests.coordination.support import Config, ManualClock, MemoryLog, caller, subscription
-
-PARTITIONS = 4
-GROUP = "g"
-
-
-class World:
-    """A coordinator with a log and a clock of its own."""
-
-    def __init__(self) -> None:
-        self.log, self.config, self.clock = MemoryLog(PARTITIONS), Config(), ManualClock()
-        self.groups = self.another()
-
-    def another(self) -> GroupCoordinator:
-        return GroupCoordinator(self.log, self.config, self.clock, NoTopics())
-
-    async def load(self) -> None:
-        for partition in range(PARTITIONS):
-            await self.groups.load(partition)
-
-    async def commit(self, offset: int, member_id: str = "", generation: int = -1, group_id: str = GROUP) -> ErrorCode:
-        committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        request = OffsetCommitRequest(
-            group_id=group_id,
-            member_id=member_id,
-            generation_id_or_member_epoch=generation,
-            topics=[OffsetCommitRequestTopic(name="t", partitions=[committed])],
-        )
-        response = await self.groups.commit_offsets(request, 9)
-        return ErrorCode(response.topics[0].partitions[0].error_code)
-
-    async def fetch(self, group_id: str = GROUP) -> int:
-        topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
-        response = await self.groups.fetch_offsets(OffsetFetchRequestGroup(group_id=group_id, topics=topics))
-        return int(response.topics[0].partitions[0].committed_offset)
-
-    async def join(self, fresh_id: str, instance_id: str | None = None, metadata: bytes = b"") -> JoinGroupResponse:
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            group_instance_id=instance_id,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=10_000,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
-        )
-        return await self.groups.join(request, caller(3, fresh_id))
-
-
-async def turns(count: int = 5) -> None:
-    """Let the loop run what is ready."""
-    for _ in range(count):
-        await asyncio.sleep(0)
+from tests.coordination.support import caller, subscription
+from tests.coordination.world import GROUP, PARTITIONS, World, turns
 
 
 @pytest_asyncio.fixture
@@ -152,12 +97,7 @@ async def test_a_refusal_in_a_future_is_one_too(world: World, monkeypatch: pytes
 
 async def test_a_lost_commit_makes_the_shard_read_again(world: World) -> None:
     await world.commit(5)
-    world.log.hold = True
-    lost = asyncio.ensure_future(world.commit(6))
-    await turns()
-    world.log.lose_held(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        await lost
+    await world.lose_a_commit(6)
     await turns()
     assert await world.fetch() == 5
 
@@ -175,12 +115,7 @@ async def test_a_topic_that_is_deleted_while_a_shard_is_read_again_is_forgotten(
 
     await world.commit(5)
     monkeypatch.setattr(world.log, "read_all", read_later)
-    world.log.hold = True
-    lost = asyncio.ensure_future(world.commit(6))
-    await turns()
-    world.log.lose_held(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        await lost
+    await world.lose_a_commit(6)
     assert world.groups.partition_of(GROUP) not in world.groups.shards
     await world.groups.delete_topics(["t"])
     may_read.set()
@@ -295,111 +230,6 @@ async def test_unloading_and_closing_send_those_who_wait_away(world: World) -> N
     assert (await second).error_code == ErrorCode.NOT_COORDINATOR
     with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
         await world.commit(5)
-
-
-async def test_nothing_is_served_while_loading() -> None:
-    world = World()
-    await world.load()
-    partition = partition_of(GROUP, PARTITIONS)
-    for offset in range(3_000):
-        await world.commit(offset)
-    world.groups.close()
-    world.groups = world.another()
-    loading = asyncio.ensure_future(world.groups.load(partition))
-    await turns(1)
-    with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
-        await world.fetch()
-    with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
-        await world.groups.list_groups()
-    assert (await world.groups.heartbeat(HeartbeatRequest(group_id=GROUP, member_id="m"))).error_code == ErrorCode.NONE
-    await loading
-    with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
-        await world.groups.heartbeat(HeartbeatRequest(group_id=GROUP, member_id="m"))
-    assert await world.fetch() == 2_999
-    world.groups.close()
-
-
-async def test_taken_away_while_loading() -> None:
-    world = World()
-    await world.load()
-    for offset in range(3_000):
-        await world.commit(offset)
-    world.groups.close()
-    world.groups = world.another()
-    loading = asyncio.ensure_future(world.groups.load(partition_of(GROUP, PARTITIONS)))
-    await turns(1)
-    world.groups.unload(partition_of(GROUP, PARTITIONS))
-    await loading
-    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        await world.fetch()
-    world.groups.close()
-
-
-async def test_a_partition_that_cannot_be_read_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-
-    def fails(_: int) -> list[tuple[bytes, bytes | None]]:
-        raise OSError("no such disk")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.log, "read_all", fails)
-        with pytest.raises(OSError, match="no such disk"):
-            await world.groups.load(partition_of(GROUP, PARTITIONS))
-    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        await world.fetch()
-    await world.load()
-    assert await world.commit(5) is ErrorCode.NONE
-    world.groups.close()
-
-
-async def test_a_record_that_cannot_be_read_does_not_hide_the_others() -> None:
-    world = World()
-    await world.load()
-    await world.commit(5)
-    partition = partition_of(GROUP, PARTITIONS)
-    world.log.partitions[partition][:0] = [
-        LogEntry((b"\x00\x01\x00", b"")),
-        LogEntry((b"\x00\x09\x00", b"")),
-        LogEntry((b"\x00\x01\x00\x00\x00\x00\x00\x00", b"")),
-    ]
-    world.groups.close()
-    world.groups = world.another()
-    await world.load()
-    assert await world.fetch() == 5
-    world.groups.close()
-
-
-async def test_the_topic_is_prepared_once_by_whoever_comes_first() -> None:
-    world = World()
-    calls = []
-
-    async def prepare() -> None:
-        calls.append(1)
-        await asyncio.sleep(0)
-        await world.load()
-
-    world.groups = GroupCoordinator(world.log, world.config, world.clock, NoTopics(), prepare)
-    await asyncio.gather(world.commit(1), world.commit(2), world.groups.prepare())
-    assert len(calls) == 1
-    assert await world.fetch() == 2
-    world.groups.close()
-
-
-async def test_a_preparation_that_fails_is_tried_again() -> None:
-    world = World()
-    calls = []
-
-    async def prepare() -> None:
-        calls.append(1)
-        if len(calls) == 1:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        await world.load()
-
-    world.groups = GroupCoordinator(world.log, world.config, world.clock, NoTopics(), prepare)
-    with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
-        await world.commit(1)
-    assert await world.commit(1) is ErrorCode.NONE
-    world.groups.close()
 
 
 async def test_a_broken_invariant_stops_the_shard_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

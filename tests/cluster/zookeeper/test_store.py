@@ -176,6 +176,7 @@ def test_a_store_that_lost_its_server_closes_too(root: str) -> None:
         zookeeper.kill()
         wait_for(store, SessionState.SUSPENDED)
         store.close()
+        assert store.session.state is SessionState.CLOSED
 
 
 @pytest.mark.usefixtures("leaves_no_thread")
