@@ -2,6 +2,7 @@
 interrupted; few files that stay open behind it."""
 
 import gc
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ for _each in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_each) is signal.SIG_IGN:
         signal.signal(_each, lambda _number, _frame: None)
 
+# Objects of py4j that are collected after their gateway has ended say so, with a traceback, in the middle of whatever runs then. Python
+# 3.11 reads the source again to write one, and where that happens within `ast.parse` the latter fails.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 DESCRIPTORS = Path("/proc/self/fd")
 MOST_LEFT_OPEN = 8  # files: a log or two

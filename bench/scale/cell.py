@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.registration import register, update

@@ -175,7 +175,7 @@ def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> Non
 
 def test_the_topic_settings_we_honour_are_fields_of_topic_config() -> None:
     honoured = {key.attribute for key in definitions.TOPIC.values() if key.effect is Effect.HONOURED and not key.hidden}
-    assert honoured <= set(TopicConfig.__dataclass_fields__)
+    assert honoured <= set(TopicConfig.__struct_fields__)
     for key in definitions.TOPIC.values():
         if key.attribute in honoured:
             default = getattr(TopicConfig(), key.attribute)

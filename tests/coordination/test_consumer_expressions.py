@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas import limits
 from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, RESOLVED_AGAIN_AFTER_MS, Draft

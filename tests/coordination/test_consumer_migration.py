@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.group import ConsumerGroup

@@ -6,7 +6,6 @@ import struct
 import sys
 import zlib
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +13,7 @@ import pytest
 from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from barnabas import limits
 from barnabas.config.topic import TopicConfig

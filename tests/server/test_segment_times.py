@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from threading import get_ident
+
+from msgspec.structs import replace
 
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,

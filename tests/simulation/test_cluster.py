@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.cluster_scenario import draw_cluster

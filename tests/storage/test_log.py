@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.config.topic import HOUR_MS, TopicConfig
 from barnabas.errors import ErrorCode, KafkaError, StorageExhausted

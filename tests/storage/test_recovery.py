@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted

@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import click
+from msgspec import Struct, field
 
 from barnabas.cli.connection import Connection, connection_options, fail, is_error, reason_of
 from barnabas.cli.errors import BadInput, Failure
@@ -33,8 +33,7 @@ MOST_BYTES = 1_000_000_000  # message.max.bytes of librdkafka at most
 Advance = Callable[[int], object]
 
 
-@dataclass
-class Result:
+class Result(Struct):
     """One test: how many records of which size in which time, and how long single ones took."""
 
     test: str

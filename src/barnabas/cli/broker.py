@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from barnabas.cli.adopt import adopt
-from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs, read_properties_file
-from barnabas.cli.reassign import drain_broker
 from barnabas.cli.zookeeper import environment_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,16 +41,20 @@ def broker_options(function: F) -> F:
     return function
 
 
-@click.group(context_settings=HELP_OPTIONS)
+@click.group(
+    cls=LazyGroup,
+    entries={
+        "start": Entry("broker", "broker_start", "Run a broker until it is told to stop (SIGTERM, SIGHUP or Ctrl-C)."),
+        "adopt": Entry("adopt", "adopt", "Take over the data folders of a stopped Apache Kafka broker (KRaft)."),
+        "drain": Entry("reassign", "drain_broker", "Move every replica off a broker, so that it can go for good."),
+    },
+    context_settings=HELP_OPTIONS,
+)
 def broker() -> None:
     """Run a broker, take over the folders of another, or empty one."""
 
 
-broker.add_command(adopt)
-broker.add_command(drain_broker)
-
-
-@broker.command("start")
+@click.command("start")
 @click.option(
     "--data-dir",
     type=click.Path(),

@@ -13,11 +13,11 @@ import re
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct, field
 
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.properties import parse_pairs, read_properties_file
@@ -57,8 +57,7 @@ JAVA_ONLY = re.compile(
 )
 
 
-@dataclass
-class Connection:
+class Connection(Struct):
     """Where the cluster is and how to talk to it."""
 
     bootstrap: str

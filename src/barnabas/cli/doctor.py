@@ -12,13 +12,14 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.data_folder import is_locked
@@ -37,8 +38,7 @@ PROBLEMS_SHOWN = 5
 LIBRARIES = ["barnabas", "uvloop", "crc32c", "cramjam", "confluent-kafka", "rich", "click"]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     check: str
     status: str
     detail: str

@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, field
 
 from barnabas.cli.data_folder import locked
 from barnabas.cli.output import Output, output_option
@@ -35,8 +35,7 @@ SHOWN_FROM_BYTES = 512 * 1024 * 1024  # for less a progress bar would only flash
 PROGRESS_INTERVAL_S = 0.2
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(Struct):
     """What one run found."""
 
     folders: Sequence[DataFolder]

@@ -14,10 +14,11 @@ import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from barnabas.cli.errors import BadInput
 from barnabas.errors import BarnabasError, CorruptLog
@@ -47,8 +48,7 @@ class Batch(NamedTuple):
     crc_matches: bool
 
 
-@dataclass
-class Segment:
+class Segment(Struct):
     """One `.log` file and what belongs to it."""
 
     path: Path
@@ -183,8 +183,7 @@ def _latest_timestamps(segment: Segment) -> Iterator[tuple[int, int]]:
         yield batch.header.last_offset, latest
 
 
-@dataclass
-class PartitionFolder:
+class PartitionFolder(Struct):
     """A `<topic>-<partition>` folder."""
 
     path: Path

@@ -7,17 +7,15 @@ command its name, its module and its one line of help; a test compares that line
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Where a command lives: `module` under barnabas.cli, `attribute` in it, and the line that help shows."""
 
     module: str

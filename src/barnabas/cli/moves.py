@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from barnabas.cli import throttle
 from barnabas.cli.connection import Connection, fail
@@ -32,8 +32,7 @@ AT_ONCE = 1_000  # moves in one request
 POLL_S = 0.2
 
 
-@dataclass(frozen=True)
-class Manner:
+class Manner(Struct, frozen=True):
     """How moves are carried out.
 
     Fields:
@@ -47,8 +46,7 @@ class Manner:
     throttle: int | None
 
 
-@dataclass
-class Layout:
+class Layout(Struct):
     """Where everything lies."""
 
     assignment: dict[Partition, Replicas]

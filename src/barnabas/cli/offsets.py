@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from barnabas.cli.connection import reason_of
 from barnabas.cli.errors import BadInput, Failure
@@ -32,8 +33,7 @@ class PositionKind(Enum):
     TIMESTAMP = "timestamp"
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(Struct, frozen=True):
     """A place in any partition; `value` is an offset, a count of records or milliseconds since 1970, as the kind says."""
 
     kind: PositionKind

@@ -10,16 +10,15 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """Where a command puts its result."""
 
     as_json: bool

@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
+from msgspec import Struct, field
 
 from barnabas.cli.connection import Connection, connection_options, reason_of
 from barnabas.cli.errors import BadInput, Failure
@@ -39,8 +39,7 @@ READ_BYTES = 1 << 16
 POLL_EVERY, POLL_EVERY_S = 256, 0.1  # records, and time, between two looks at the reports; a look costs as much as a few records
 
 
-@dataclass
-class Sender:
+class Sender(Struct):
     """Hands records to the producer and counts what comes back."""
 
     producer: Producer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from barnabas.cli.connection import Connection, fail, is_error
 from barnabas.cli.errors import BadInput, Failure, code_name
@@ -40,8 +40,7 @@ class SpecKind(Enum):
 EARLIEST = Position(PositionKind.EARLIEST)
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """Where to; which field counts follows from the kind."""
 
     kind: SpecKind

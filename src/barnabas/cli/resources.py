@@ -7,9 +7,10 @@ broker are asked of that broker; everything else any broker answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct
 
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.wire import Wire
@@ -51,8 +52,7 @@ CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources that are neither a default nor a li
 STATIC_BROKER = 4  # that line: changed, for the broker itself; a topic has it from there unless somebody sets it
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """One setting and what becomes of it; `value` is None for DELETE."""
 
     name: str

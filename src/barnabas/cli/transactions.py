@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from barnabas.cli.brokers import Brokers
 from barnabas.cli.errors import BadInput, Failure, code_name
@@ -31,8 +32,7 @@ OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Which transactions are listed."""
 
     states: tuple[str, ...] = ()

@@ -6,8 +6,9 @@ One writer (`receive_metadata`), no I/O. A topic that changes its id was deleted
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.client.config import Address
 from barnabas.client.errors import ConnectionFailed, PartitionError
@@ -30,8 +31,7 @@ class UnknownTopic(PartitionError):
         return type(self), (self.topic, self.partition)
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(Struct, frozen=True):
     """Where a broker listens."""
 
     node_id: int
@@ -40,8 +40,7 @@ class Broker:
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Struct, frozen=True):
     """Who leads a partition; `leader` is NO_LEADER while nobody does."""
 
     index: int
@@ -51,8 +50,7 @@ class Partition:
     in_sync: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """A topic with its partitions by index; `topic_id` is ZERO_UUID where the broker gives none."""
 
     name: str
@@ -61,8 +59,7 @@ class Topic:
     is_internal: bool = False
 
 
-@dataclass(slots=True)
-class Cluster:
+class Cluster(Struct):
     """The knowledge of one client."""
 
     cluster_id: str | None = None

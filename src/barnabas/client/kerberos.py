@@ -12,9 +12,10 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from barnabas.client.errors import ConnectionFailed, LoginFailed
 from barnabas.errors import ConfigError
@@ -28,8 +29,7 @@ NO_LAYER = 1
 UNREACHABLE = (-1765328228) % 2**32  # KRB5_KDC_UNREACH: worth another attempt, as a broker that cannot be reached is
 
 
-@dataclass(frozen=True, slots=True)
-class Tickets:
+class Tickets(Struct, frozen=True):
     """Where tickets are had from.
 
     Args:

@@ -11,8 +11,9 @@ So every operation is written once, and its retries are tested without a socket 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, LoginFailed, TimedOut, UnsupportedRequest
@@ -23,8 +24,7 @@ R = TypeVar("R")
 ANY_BROKER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Send `request` to broker `node_id` (or to any) in a version of at most `at_most` and at least `at_least`."""
 
     request: Message
@@ -33,15 +33,13 @@ class Call:
     at_least: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """Wait."""
 
     milliseconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(Struct, frozen=True):
     """Tell the time."""
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from barnabas.client import operations, transactions
 from barnabas.client.blocking import BlockingClient
@@ -35,8 +36,7 @@ MAX_IN_FLIGHT = 5
 REQUEST_BYTES = 1 << 20  # about; a request has at least one batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(Struct, frozen=True):
     place: TopicPartition
     data: bytes
 

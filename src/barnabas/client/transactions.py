@@ -12,8 +12,10 @@ Sources: KIP-98, KIP-890 (transactions of version 2), KIP-939 (two-phase commit)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
@@ -48,16 +50,14 @@ class Owner(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Initialised:
+class Initialised(Struct, frozen=True):
     """The owner of a transactional id from now on, and whose open transaction was kept (KIP-939), if there is one."""
 
     owner: Owner
     ongoing: Owner | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedTransaction:
+class DescribedTransaction(Struct, frozen=True):
     """A transactional id at its coordinator; `state` in Kafka's words, such as Ongoing."""
 
     transactional_id: str

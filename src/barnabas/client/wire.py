@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from msgspec import Struct
 
 from barnabas.client.config import MAX_RESPONSE_BYTES
 from barnabas.client.errors import UnsupportedRequest
@@ -37,8 +38,7 @@ _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">h")
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(Struct, frozen=True):
     """A request class's place in the protocol."""
 
     key: int
@@ -61,8 +61,7 @@ def _api_of_module(module: str) -> Api:
     raise TypeError(f"{module} holds no request")
 
 
-@dataclass(slots=True)
-class _InFlight:
+class _InFlight(Struct):
     correlation_id: int
     api: Api
     version: int

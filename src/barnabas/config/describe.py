@@ -11,9 +11,10 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
@@ -56,8 +57,7 @@ class ConfigEntry(NamedTuple):
     documentation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """The settings of one broker by strength.
 
     Args:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
@@ -18,7 +19,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
 SMALL_SEGMENT = "internal.segment.bytes"
-TOPIC_FIELDS = frozenset(field.name for field in fields(TopicConfig))
+TOPIC_FIELDS = frozenset(TopicConfig.__struct_fields__)
 LISTENER_ONLY = frozenset(
     {
         "ssl.key.password",

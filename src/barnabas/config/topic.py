@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from barnabas.errors import ConfigError
 
@@ -11,8 +11,7 @@ MAX_INT64 = 2**63 - 1
 HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class TopicConfig:
+class TopicConfig(Struct, frozen=True):
     """Parsed topic settings; the field is the key's name with underscores, the defaults are Kafka 4.3's."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from barnabas.coordination.outcome import NO_PRODUCER
 from barnabas.coordination.seams import CoordinatorLog, LogEntry, Shard
@@ -27,8 +28,7 @@ class Phase(Enum):
     ACTIVE = "active"
 
 
-@dataclass(slots=True, eq=False)
-class Led(Generic[S]):
+class Led(Struct, Generic[S], eq=False):
     """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
 
     partition: int

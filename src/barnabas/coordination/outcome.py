@@ -10,8 +10,9 @@ The core only keeps it and gives it back.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from barnabas.coordination.numbered import Record
 from barnabas.errors import ErrorCode
@@ -67,8 +68,7 @@ class Written:
     __slots__ = ()
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What follows from one call of a core.
 
     `records` go into the log as one batch, of the transaction of `producer` if there is one. `replays` is False where the state

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin, leading_number, version_of
-from barnabas.protocol.codec import Writer, decode, writer_of
+from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 
@@ -185,17 +185,11 @@ class GroupMetadataValue(Message):
 
 Key = OffsetCommitKey | GroupMetadataKey
 
-_write_offset_key = writer_of(OffsetCommitKey, 0)
-_write_group_key = writer_of(GroupMetadataKey, 0)
-_VALUE_WRITERS: dict[tuple[type[Message], int], Writer[Any]] = {
-    (cls, version): writer_of(cls, version) for cls in (OffsetCommitValue, GroupMetadataValue) for version in range(5)
-}
-
 
 def offset_record(group: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
     """The record that commits an offset; without a value, the one that forgets it."""
     key = begin(RecordType.OFFSET_COMMIT)
-    _write_offset_key(OffsetCommitKey(group=group, topic=topic, partition=partition), key)
+    writer_of(OffsetCommitKey, 0)(OffsetCommitKey(group=group, topic=topic, partition=partition), key)
     if value is None:
         return bytes(key), None
     version = OFFSET_VALUE_VERSION if value.expire_timestamp_ms == NO_TIMESTAMP else OFFSET_VALUE_VERSION_WITH_EXPIRY
@@ -205,7 +199,7 @@ def offset_record(group: str, topic: str, partition: int, value: OffsetCommitVal
 def group_record(group: str, value: GroupMetadataValue | None) -> Record:
     """The record of a group's generation; without a value, the one that forgets the group."""
     key = begin(RecordType.GROUP_METADATA)
-    _write_group_key(GroupMetadataKey(group=group), key)
+    writer_of(GroupMetadataKey, 0)(GroupMetadataKey(group=group), key)
     return bytes(key), None if value is None else _versioned(value, GROUP_VALUE_VERSION)
 
 
@@ -241,7 +235,7 @@ def is_too_long(name: str) -> bool:
 
 def _versioned(message: Message, version: int) -> bytes:
     out = begin(version)
-    _VALUE_WRITERS[type(message), version](message, out)
+    writer_of(type(message), version)(message, out)
     return bytes(out)
 
 

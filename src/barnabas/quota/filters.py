@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.quota.entities import CLIENT_ID, GROUP, IP, TYPES, USER, Entity
@@ -18,8 +19,7 @@ class Match(IntEnum):
     SPECIFIED = 2  # any name, and the default
 
 
-@dataclass(frozen=True, slots=True)
-class EntityFilter:
+class EntityFilter(Struct, frozen=True):
     """Entities with all of these types.
 
     Args:

@@ -18,7 +18,8 @@ name a group is taken; `\\p{..}` is not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from barnabas.errors import BarnabasError, ConfigError
 
@@ -43,8 +44,7 @@ class NoMatchingRule(BarnabasError):
         return f"no rule of {KEY} is for {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     pattern: re.Pattern[str] | None  # None: the name as it is
     replacement: tuple[str | int, ...] = ()  # text, and groups by number
     case: str = ""

@@ -16,7 +16,6 @@ import hmac
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.security.exchange import AuthenticationFailed, Identity
@@ -66,7 +65,6 @@ def unknown(mechanism: str, user: str, secret: bytes, like: Credential | None = 
     return Credential(salt, bytes(size), hmac.digest(secret, salt, name), MIN_ITERATIONS if like is None else like.iterations)
 
 
-@dataclass(slots=True)
 class ScramExchange:
     """One log-in.
 
@@ -77,15 +75,16 @@ class ScramExchange:
         nonce: of this exchange alone, of printable characters without comma.
     """
 
-    mechanism: str
-    find: Callable[[str, bool], tuple[Credential, Identity]]
-    nonce: str
-    identity: Identity | None = field(default=None, init=False)
-    _credential: Credential | None = field(default=None, init=False)
-    _claimed: Identity | None = field(default=None, init=False)
-    _auth_message: bytes = field(default=b"", init=False)
-    _channel: str = field(default="", init=False)
-    _expected_nonce: str = field(default="", init=False)
+    def __init__(self, mechanism: str, find: Callable[[str, bool], tuple[Credential, Identity]], nonce: str) -> None:
+        self.mechanism = mechanism
+        self.identity: Identity | None = None
+        self._find = find
+        self._nonce = nonce
+        self._credential: Credential | None = None
+        self._claimed: Identity | None = None
+        self._auth_message = b""
+        self._channel = ""
+        self._expected_nonce = ""
 
     def evaluate(self, message: bytes) -> bytes:
         """The answer to the client's next message.
@@ -114,9 +113,9 @@ class ScramExchange:
         if authorization and _unescape(authorization.removeprefix("a=")) != name:
             told = "Authentication failed: Client requested an authorization id that is different from username"
             raise AuthenticationFailed("another authorization id than the user's", told)
-        self._credential, self._claimed = self.find(name, "tokenauth=true" in fields[2:])
+        self._credential, self._claimed = self._find(name, "tokenauth=true" in fields[2:])
         self._channel = b64encode(f"{flag},{authorization},".encode()).decode()
-        self._expected_nonce = fields[1][2:] + self.nonce
+        self._expected_nonce = fields[1][2:] + self._nonce
         first = f"r={self._expected_nonce},s={b64encode(self._credential.salt).decode()},i={self._credential.iterations}"
         self._auth_message = f"{bare},{first}".encode()
         return first.encode()

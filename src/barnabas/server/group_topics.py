@@ -14,7 +14,6 @@ from uuid import UUID
 from barnabas.config import definitions
 from barnabas.coordination.consumer.seams import GroupSettings
 from barnabas.protocol.values import ResourceType
-from barnabas.server.patterns import matcher
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import Topic
@@ -52,6 +51,8 @@ class BrokerTopics:
         return self._broker.metadata.partition_count(name)
 
     def matcher(self, pattern: str) -> Callable[[str], bool]:
+        from barnabas.server.patterns import matcher
+
         return matcher(pattern)
 
     def settings_of(self, group_id: str) -> GroupSettings:

@@ -10,9 +10,10 @@ import asyncio
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid4
+
+from msgspec import Struct, field
 
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.store.embedded import EmbeddedStore
@@ -57,8 +58,7 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """The defaults are the real machine.
 
     Args:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from barnabas.errors import LogDirFailed
 from barnabas.storage.faults import storage_error
@@ -25,8 +26,7 @@ from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX
 COPY_BYTES = 1024 * 1024  # in one read
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes [start, end) of a segment; with them the indexes' first entries, all of a sealed one."""
 
     segment: Segment

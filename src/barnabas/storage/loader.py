@@ -18,9 +18,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct
 
 from barnabas.config.topic import TopicConfig
 from barnabas.storage import checkpoints
@@ -50,8 +51,7 @@ LEFTOVER = re.compile(
 )
 
 
-@dataclass(slots=True)
-class LoadedLog:
+class LoadedLog(Struct):
     """What `Log` starts from; the last segment is ready to grow."""
 
     segments: list[Segment]

@@ -23,9 +23,10 @@ Source: KIP-113. Kafka copies batches by a fetcher; here a file is copied as a f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from barnabas.errors import InvariantViolated
 from barnabas.storage import checkpoints
@@ -41,8 +42,7 @@ MARKER = "moved.tmp"  # the ending is one that opening a log removes
 SWAP_BYTES = 64 * 1024  # that the loop copies itself
 
 
-@dataclass(slots=True)
-class _Copied:
+class _Copied(Struct):
     """What the copy has of a segment."""
 
     size: int = 0

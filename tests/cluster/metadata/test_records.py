@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Kind

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.cluster.planning.instructions import ChangeReplica
 from barnabas.errors import ErrorCode, KafkaError

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas.cluster.membership.changes import config_instructions, replica_instructions
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage, PartitionState, Topic

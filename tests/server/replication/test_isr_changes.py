@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata import records
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse

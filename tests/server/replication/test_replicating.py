@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.client.asynchronous import AsyncClient, AsyncConnection
 from barnabas.client.config import ClientConfig

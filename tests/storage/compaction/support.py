@@ -63,7 +63,7 @@ def roll(log: Log) -> None:
 
 
 def _with(config: TopicConfig, **fields: Any) -> TopicConfig:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(config, **fields)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.errors import CorruptLog, SegmentsGone
 from barnabas.protocol.records.batch import Compression, iterate_records, split_batches

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone
 from barnabas.protocol.records.batch import split_batches

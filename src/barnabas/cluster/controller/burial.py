@@ -16,8 +16,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataDelta

@@ -17,9 +17,10 @@ milliseconds, each a commit of its own:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas.cluster.controller.every_broker import EveryBroker
 from barnabas.cluster.metadata.declared import check_key

@@ -20,9 +20,10 @@ States
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
+
+from msgspec import Struct
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.records import ControllerOffice
@@ -39,8 +40,7 @@ class ElectionState(Enum):
 # Events
 
 
-@dataclass(frozen=True, slots=True)
-class OfficeReadEvent:
+class OfficeReadEvent(Struct, frozen=True):
     """The entries CONTROLLER and CONTROLLER_EPOCH as they are now."""
 
     controller: Entry | None
@@ -55,13 +55,11 @@ class ClaimOutcome(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRefusedEvent:
+class WriteRefusedEvent(Struct, frozen=True):
     """A write of this controller was refused by its fence."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopEvent:
+class StopEvent(Struct, frozen=True):
     """The broker goes; the office is to be free at once."""
 
 
@@ -71,35 +69,30 @@ ElectionEvent = OfficeReadEvent | ClaimOutcome | SessionState | WriteRefusedEven
 # Instructions
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOffice:
+class ReadOffice(Struct, frozen=True):
     """Read the two entries and say what they are (OfficeReadEvent)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """Commit these and say what became of it (ClaimOutcome)."""
 
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(Struct, frozen=True):
     """Commit these, then read the office; that it is refused or not answered makes no difference."""
 
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TakeOffice:
+class TakeOffice(Struct, frozen=True):
     """This broker is controller: load everything, then act."""
 
     epoch: int
     fence: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveOffice:
+class LeaveOffice(Struct, frozen=True):
     """It is controller no more: what it has under way fails with NOT_CONTROLLER."""
 
     reason: str

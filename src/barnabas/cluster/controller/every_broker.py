@@ -7,8 +7,9 @@ nobody is controller, registering and burying claim the office as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas.cluster.controller.burial import Dead, Successor, bury
 from barnabas.cluster.controller.election import Claim, OfficeReadEvent

@@ -13,7 +13,7 @@ Cases, by what stands at the broker's path:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.image import BrokerRegistration

@@ -22,8 +22,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas.cluster.controller.burial import Dead
 from barnabas.cluster.controller.core import Controller

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 Registered = tuple[int, int]  # broker, epoch of its registration
 PATIENCE_INTERVALS = 3  # without an answer
@@ -45,8 +46,7 @@ class Look(NamedTuple):
     silent: list[Registered]
 
 
-@dataclass(slots=True)
-class _Slowness:
+class _Slowness(Struct):
     """The longest time of late."""
 
     longest_ms: float
@@ -60,8 +60,7 @@ class _Slowness:
         self.longest_ms, self.at_ms = max(took_ms, self.now(now_ms)), now_ms
 
 
-@dataclass(slots=True)
-class _Other:
+class _Other(Struct):
     slowness: _Slowness  # of its answers
     at_first: _Slowness  # the patience that it needs since there was work to do
     asked_ms: float | None = None  # since when an answer is waited for

@@ -15,11 +15,13 @@ Ugly: a delta copies the dictionaries it touches, O(topics) for each creation. A
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata.declared import NOTHING, Changes, Declarations, Kind, apply_changes
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
@@ -62,8 +64,7 @@ class LogEnd(NamedTuple):
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
+class BrokerRegistration(Struct, frozen=True):
     """One broker that is alive."""
 
     broker_id: int
@@ -90,8 +91,7 @@ class BrokerRegistration:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(Struct, frozen=True):
     """Who leads one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
@@ -117,8 +117,7 @@ class PartitionState:
         return bool(self.adding or self.removing)
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     name: str
     topic_id: UUID
     partitions: tuple[PartitionState, ...]  # the index is the partition's number
@@ -129,8 +128,7 @@ class Topic:
         return self.name in INTERNAL_TOPICS
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataDelta:
+class MetadataDelta(Struct, frozen=True):
     """What changed: topics made or changed (whole), names deleted, settings replaced (empty: none left), brokers come or gone."""
 
     topics: tuple[Topic, ...] = ()
@@ -144,8 +142,7 @@ class MetadataDelta:
     declared: Changes = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataImage:
+class MetadataImage(Struct, frozen=True):
     """One moment of the cluster. The dictionaries may be read directly; nobody writes them."""
 
     cluster_id: str
@@ -232,7 +229,7 @@ class MetadataImage:
             changes["controller_id"] = delta.controller_id
         if delta.cluster_id is not None:
             changes["cluster_id"] = delta.cluster_id
-        return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]  # fields of its own by their names
+        return replace(self, epoch=self.epoch + 1, **changes)
 
     def _apply_topics(self, delta: MetadataDelta) -> dict[str, object]:
         if not delta.topics and not delta.deleted_topics:

@@ -17,9 +17,10 @@ meanwhile, and then observes that again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Changes, Kind
@@ -28,8 +29,7 @@ from barnabas.cluster.store.interface import ABSENT, ROOT, Entry, MetadataStore
 from barnabas.protocol.values import NO_CONTROLLER
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """Entries as they were found.
 
     Args:

@@ -11,7 +11,9 @@ The checks stand in Kafka's order, because a leader acts on the first one that f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata.image import BrokerRegistration, PartitionState
 from barnabas.cluster.planning.leadership import Electorate, Policy, change, with_epochs
@@ -21,8 +23,7 @@ from barnabas.errors import ErrorCode, KafkaError
 ANY_EPOCH = -1  # of a broker, in requests of versions that do not say it
 
 
-@dataclass(frozen=True, slots=True)
-class InSyncChange:
+class InSyncChange(Struct, frozen=True):
     """What a leader asks for one partition.
 
     Args:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from barnabas.cluster.metadata.image import MetadataImage, Resource
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
@@ -41,8 +42,7 @@ class AlterOperation(IntEnum):
 Change = tuple[str, int, str | None]  # key, operation, value
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceChange:
+class ResourceChange(Struct, frozen=True):
     """What shall become of one resource: operations, or with `replaces` all of its settings."""
 
     kind: int

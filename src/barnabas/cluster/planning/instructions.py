@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import PartitionState
@@ -11,8 +12,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.config.topic import TopicConfig
 
 
-@dataclass(frozen=True, slots=True)
-class CreateLog:
+class CreateLog(Struct, frozen=True):
     """This broker holds a new replica and, where `is_leader`, leads it in `leader_epoch`."""
 
     topic: str
@@ -23,8 +23,7 @@ class CreateLog:
     is_leader: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteLog:
+class DeleteLog(Struct, frozen=True):
     """The topic is gone, or was moved to other brokers; what waits for this partition is told so."""
 
     topic: str
@@ -32,8 +31,7 @@ class DeleteLog:
     topic_id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeReplica:
+class ChangeReplica(Struct, frozen=True):
     """In a cluster: the state of a partition that this broker has a replica of, now that it is new or changed.
 
     Who leads it, follows; who led it in an older epoch, stops. Comes after the CreateLog of a replica that is new here.
@@ -45,35 +43,30 @@ class ChangeReplica:
     state: PartitionState
 
 
-@dataclass(frozen=True, slots=True)
-class StandDown:
+class StandDown(Struct, frozen=True):
     """In a cluster: this broker may have been given up by the others. It leads and follows nothing until it hears ChangeReplica."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetTopics:
+class ForgetTopics(Struct, frozen=True):
     """In a cluster: these topics are gone, on whichever brokers they lay; what is kept about them by name is void."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateTopicConfig:
+class UpdateTopicConfig(Struct, frozen=True):
     """The settings of a topic changed; for every replica of it on this broker."""
 
     topic: str
     config: TopicConfig
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateBrokerConfig:
+class UpdateBrokerConfig(Struct, frozen=True):
     """Dynamic settings changed; the topics' follow as UpdateTopicConfig."""
 
     config: BrokerConfig
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateDeclared:
+class UpdateDeclared(Struct, frozen=True):
     """What is declared of these kinds changed."""
 
     kinds: frozenset[Kind]

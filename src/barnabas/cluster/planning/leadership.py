@@ -26,8 +26,10 @@ Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
 from barnabas.protocol.values import NO_LEADER
@@ -36,8 +38,7 @@ LogEnds = Mapping[int, LogEnd]
 NO_ENDS: LogEnds = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Electorate:
+class Electorate(Struct, frozen=True):
     """The live brokers, by what they may do."""
 
     active: frozenset[int]  # lead, and be in sync
@@ -82,8 +83,7 @@ class Electorate:
         return self.unknown if policy.is_synced else self.doubtful
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What the topic's settings say of elections."""
 
     min_in_sync: int = 1

@@ -7,11 +7,12 @@ alone. Several changes of one topic become one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
 from barnabas.cluster.metadata.records import BROKER_EPOCH, CHUNK

@@ -8,9 +8,10 @@ what is left of a deposed one is refused for good.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Changes, Kind
@@ -49,8 +50,7 @@ class Versions:
                 self._of.pop(operation.path, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
     delta: MetadataDelta = field(default_factory=MetadataDelta)
     instructions: tuple[Instruction, ...] = ()

@@ -14,7 +14,8 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from barnabas.cluster.metadata.image import MetadataImage, PartitionState
 from barnabas.cluster.planning.leadership import Electorate, Policy, candidate, change, with_epochs

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from barnabas import limits
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage, PartitionState, Topic
@@ -30,8 +32,7 @@ METADATA_TOPIC = "__cluster_metadata"  # Kafka's own log of metadata; clients ma
 BY_DEFAULT = -1
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True):
     """A topic as it is asked for.
 
     Args:
@@ -47,8 +48,7 @@ class NewTopic:
     configs: Sequence[tuple[str, str | None]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicOutcome:
+class TopicOutcome(Struct, frozen=True):
     """What became of one topic: made (or found good, when only validated), or refused."""
 
     name: str
@@ -57,8 +57,7 @@ class TopicOutcome:
     settings: dict[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MorePartitions:
+class MorePartitions(Struct, frozen=True):
     """A topic that shall have `count` partitions; `assignments` are the brokers of each new one."""
 
     name: str

@@ -14,9 +14,10 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.image import COORDINATED_TOPICS, PartitionState, Topic
@@ -41,8 +42,7 @@ UNFINISHED = FILE_NAME + ".adopting"
 SIDE_FILES = (WAL_SUFFIX, MEMORY_SUFFIX, RESERVE_SUFFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class AdoptedTopic:
+class AdoptedTopic(Struct, frozen=True):
     """One topic as it will be."""
 
     name: str
@@ -52,8 +52,7 @@ class AdoptedTopic:
     size_bytes: int
 
 
-@dataclass(slots=True)
-class Adoption:
+class Adoption(Struct):
     """What would be done. `obstacles` must be empty for it to be done; `notes` are what does not come along."""
 
     folders: list[DataFolder]

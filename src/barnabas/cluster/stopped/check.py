@@ -9,9 +9,10 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.image import COORDINATED_TOPICS, Topic
@@ -26,8 +27,7 @@ from barnabas.storage.checkpoints import TopicPartition
 LOSS = "the broker does not start with it; the topics' settings are in it, the records are not"
 
 
-@dataclass(slots=True)
-class StoredMetadata:
+class StoredMetadata(Struct):
     """What a `metadata.db` holds; empty where there is none."""
 
     path: Path

@@ -37,10 +37,11 @@ a commit; ZooKeeper in about a millisecond.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from barnabas.errors import BarnabasError
 
@@ -78,8 +79,7 @@ class Entry(NamedTuple):
     version: int  # 0 when made, one more with each write
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Make or replace an entry; `expected` is the version it must have now, ABSENT to make it.
 
     Args:
@@ -96,16 +96,14 @@ class Put:
             raise ValueError(f"{self.path}: only an entry that is made can be made ephemeral; remove the one that is there first")
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """Take an entry away; with ANY it may be gone already."""
 
     path: str
     expected: int = ANY
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """The entry must have this version (ABSENT: must not exist); fences a writer that lost its office."""
 
     path: str

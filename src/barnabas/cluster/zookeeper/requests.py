@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kazoo.exceptions import EXCEPTIONS
@@ -18,13 +17,13 @@ from kazoo.protocol.serialization import (
     write_string,
 )
 from kazoo.protocol.states import ZnodeStat
+from msgspec import Struct
 
 PERSISTENT_RECURSIVE = 1  # the kind of watch
 ERROR = -1  # the type of an answer that is none
 
 
-@dataclass(frozen=True, slots=True)
-class AddWatch:
+class AddWatch(Struct, frozen=True):
     """Tell this session of all changes at `path` and below, until it ends or its connection does."""
 
     path: str
@@ -38,8 +37,7 @@ class AddWatch:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class CreateContainer:
+class CreateContainer(Struct, frozen=True):
     """Make a node that the server removes some time after its last child is gone."""
 
     path: str
@@ -58,8 +56,7 @@ class CreateContainer:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class MultiRead:
+class MultiRead(Struct, frozen=True):
     """Many reads in one request (ZooKeeper 3.6), which costs about as much here as one read."""
 
     operations: Sequence[Any]

@@ -8,12 +8,12 @@ or went in between; "must not be there" becomes a creation and a deletion.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.protocol.serialization import CheckVersion, Create, Delete, SetData
 from kazoo.security import ACL
+from msgspec import Struct, field
 
 from barnabas.cluster.store.interface import ABSENT, ANY, Check, Operation, Put, Remove
 
@@ -21,8 +21,7 @@ EPHEMERAL = 1
 ANY_VERSION = -1  # for ZooKeeper; the entry must be there
 
 
-@dataclass(slots=True)
-class ZooKeeperTransaction:
+class ZooKeeperTransaction(Struct):
     """The requests of a commit, and which operation each of them stands for.
 
     Args:
@@ -84,8 +83,7 @@ class ZooKeeperTransaction:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """One operation that the server refused.
 
     Args:

@@ -14,7 +14,8 @@ Rules
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
@@ -31,16 +32,14 @@ MAX_CLIENT_ID_IN_MEMBER_ID = 1_000  # characters; the rest is noise, and a membe
 SKIP_ASSIGNMENT_FROM_VERSION = 9  # KIP-814
 
 
-@dataclass(slots=True, frozen=True)
-class GroupCreated(Written):
+class GroupCreated(Struct, Written, frozen=True):
     """A group was made; it may have taken the place of an empty one of another type."""
 
     group: ClassicGroup
     former: Group | None
 
 
-@dataclass(slots=True, frozen=True)
-class StaticMemberReplaced(Written):
+class StaticMemberReplaced(Struct, Written, frozen=True):
     """A static member took its predecessor's place in a stable group; what it was before, in case that cannot be written."""
 
     group: ClassicGroup
@@ -268,8 +267,7 @@ class Joining:
         self._rebalance.prepare_or_complete(group, join.because(f"{member.member_id} joins again"), now, out)
 
 
-@dataclass(slots=True, frozen=True)
-class _Join:
+class _Join(Struct, frozen=True):
     """One request and what belongs to it."""
 
     group: ClassicGroup

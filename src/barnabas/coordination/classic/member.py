@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from barnabas.coordination.outcome import Token
 from barnabas.coordination.records import MemberMetadata
 
 
-@dataclass(slots=True)
-class ClassicMember:
+class ClassicMember(Struct):
     """What a member said of itself, and which answers it is owed.
 
     `protocols` holds the assignors it can follow, best first, each with what it wants its leader to know. `join_token` and

@@ -7,7 +7,8 @@ handlers. Refusals that concern the whole request are raised as KafkaError.
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.join import GroupCreated, Joining, StaticMemberReplaced
@@ -23,8 +24,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-@dataclass(slots=True, frozen=True)
-class AssignmentWritten(Written):
+class AssignmentWritten(Struct, Written, frozen=True):
     """The leader's assignment for one generation."""
 
     group: ClassicGroup

@@ -9,8 +9,9 @@ Rules
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from barnabas.coordination.classic.rebalance import join_error
 from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from barnabas import limits
 from barnabas.coordination.consumer.assignors import ASSIGNORS, MemberSpec

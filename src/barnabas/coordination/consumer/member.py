@@ -8,9 +8,11 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from barnabas.coordination.consumer.records import (
     ClassicMemberValue,
@@ -44,16 +46,14 @@ class MemberState(IntEnum):
         return cls.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicSide:
+class ClassicSide(Struct, frozen=True):
     """Of a member that speaks the classic protocol: its session, and the assignors it can follow, best first."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(Struct, frozen=True):
     """A member at one moment.
 
     `topics` are the names it subscribes to, `regex` the expression ("" for none). `assigned` and `pending_revocation` share no partition.

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
@@ -50,15 +51,13 @@ class Policy(StrEnum):
         return self in (Policy.DOWNGRADE, Policy.BIDIRECTIONAL)
 
 
-@dataclass(slots=True, frozen=True)
-class Upgraded(Written):
+class Upgraded(Struct, Written, frozen=True):
     """A classic group was to become one of consumers."""
 
     group: ClassicGroup
 
 
-@dataclass(slots=True, frozen=True)
-class Downgraded(Written):
+class Downgraded(Struct, Written, frozen=True):
     """A group of consumers was to become a classic one; because of a deadline, if there is a key."""
 
     group_id: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin, leading_number, version_of
-from barnabas.protocol.codec import Writer, decode, writer_of
+from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 V = TypeVar("V", bound=Message)
@@ -287,17 +287,16 @@ VALUES: dict[int, type[Message]] = {
     ConsumerRecordType.CURRENT: CurrentValue,
     ConsumerRecordType.REGULAR_EXPRESSION: RegularExpressionValue,
 }
-_WRITERS: dict[type[Message], Writer[Any]] = {cls: writer_of(cls, 0) for cls in {*_KEYS.values(), *VALUES.values()}}
 
 
 def consumer_record(kind: ConsumerRecordType, key: Key, value: Message | None) -> Record:
     """A record of a consumer group; without a value, the one that forgets what the key names."""
     written = begin(kind)
-    _WRITERS[type(key)](key, written)
+    writer_of(type(key), 0)(key, written)
     if value is None:
         return bytes(written), None
     body = begin(0)
-    _WRITERS[type(value)](value, body)
+    writer_of(type(value), 0)(value, body)
     return bytes(written), bytes(body)
 
 

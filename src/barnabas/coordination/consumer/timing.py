@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from barnabas.coordination.outcome import Written
 
@@ -23,8 +24,7 @@ class ConsumerTimerKey(NamedTuple):
     member_id: str = ""
 
 
-@dataclass(slots=True, frozen=True)
-class Changed(Written):
+class Changed(Struct, Written, frozen=True):
     """The members of a group have changed, or were to; because of a deadline, if there is a key."""
 
     group_id: str

@@ -109,14 +109,10 @@ class TransactionLogValue(Message):
         self.client_transaction_version = client_transaction_version
 
 
-_write_key = writer_of(TransactionLogKey, KEY_VERSION)
-_write_value = writer_of(TransactionLogValue, VALUE_VERSION)
-
-
 def transaction_record(transaction: Transaction) -> Record:
     """The record that says how a transactional id stands."""
     out = begin(VALUE_VERSION)
-    _write_value(_value_of(transaction), out)
+    writer_of(TransactionLogValue, VALUE_VERSION)(_value_of(transaction), out)
     return _key_of(transaction.transactional_id), bytes(out)
 
 
@@ -143,7 +139,7 @@ def read_record(record: Record) -> tuple[str, Transaction | None] | None:
 
 def _key_of(transactional_id: str) -> bytes:
     out = begin(KEY_VERSION)
-    _write_key(TransactionLogKey(transactional_id=transactional_id), out)
+    writer_of(TransactionLogKey, KEY_VERSION)(TransactionLogKey(transactional_id=transactional_id), out)
     return bytes(out)
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from enum import Enum
+
+from msgspec.structs import replace
 
 from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written

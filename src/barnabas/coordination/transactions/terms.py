@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from barnabas.coordination.outcome import Written
 from barnabas.coordination.transactions.markers import Marker
@@ -27,8 +28,7 @@ class TransactionConfig(Protocol):
     def transaction_remove_expired_transaction_cleanup_interval_ms(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class InitRequest:
+class InitRequest(Struct, frozen=True):
     """InitProducerId for a transactional id.
 
     Args:
@@ -44,31 +44,27 @@ class InitRequest:
     keep_prepared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Initialised:
+class Initialised(Struct, frozen=True):
     """The owner of the id, and whose transaction is open and was kept."""
 
     owner: Owner
     ongoing: Owner = NOBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Decided(Written):
+class Decided(Struct, Written, frozen=True):
     """The end of a transaction was decided by the record that was written; `is_late`: because it took too long."""
 
     transaction: Transaction
     is_late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Completing(Written):
+class Completing(Struct, Written, frozen=True):
     """Transactions were ended by the records that were written."""
 
     markers: tuple[Marker, ...]
 
 
-@dataclass(slots=True)
-class EndCounts:
+class EndCounts(Struct):
     """How transactions were ended, as far as decided by coordinators that share this; the timed out ones are among the aborted."""
 
     committed: int = 0

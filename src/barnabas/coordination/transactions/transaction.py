@@ -27,9 +27,11 @@ Source: KIP-98, KIP-360 (retries of init), KIP-890 (version 2), KIP-939 (two-pha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
@@ -68,8 +70,7 @@ COMPLETED = {State.COMPLETE_COMMIT, State.COMPLETE_ABORT}
 ENDED_AS = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(Struct, frozen=True):
     """A transactional id, as it is written down. Times are of the wall clock, in milliseconds since 1970-01-01 UTC."""
 
     transactional_id: str

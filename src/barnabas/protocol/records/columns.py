@@ -18,9 +18,9 @@ LOW_BYTES = bytes(range(128))  # those that end a varint
 HIGH_BYTES = bytes(range(128, 256))  # those that do not
 EVEN_HIGH_BYTES = bytes(range(0x80, 0x100, 2))  # more follows, and it is not negative
 DELTA_1 = EVEN_BYTES  # the offset deltas 0 to 63
-DELTA_LOW = bytes((2 * delta & 0x7F) | 0x80 for delta in range(WIDTH_3))  # first and second byte of those from 64 on
-DELTA_HIGH = bytes(2 * delta >> 7 for delta in range(WIDTH_3))
-DELTA_MIDDLE = bytes((2 * delta >> 7) | 0x80 for delta in range(WIDTH_3))  # the second byte where a third follows
+DELTA_LOW = EVEN_HIGH_BYTES * (WIDTH_3 // WIDTH_2)  # first and second byte of those from 64 on
+DELTA_HIGH = b"".join(bytes((high,)) * WIDTH_2 for high in LOW_BYTES)
+DELTA_MIDDLE = b"".join(bytes((high,)) * WIDTH_2 for high in HIGH_BYTES)  # the second byte where a third follows
 MANY = 1024
 
 Data = bytes | bytearray

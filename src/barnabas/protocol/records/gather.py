@@ -18,6 +18,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from barnabas.protocol.records.columns import (
+    DELTA_HIGH,
+    DELTA_LOW,
     EVEN_BYTES,
     NULL_LENGTH,
     WIDTH_4,
@@ -37,10 +39,10 @@ LENGTH_BYTES = 2  # of a value
 SHORTEST_REST = 2  # of an empty value: its length and the number of headers
 MAX_REST = 8192  # a rest is a value, its length and the number of headers; sizes of two bytes make none longer
 # The bytes of a value's length by the length of the rest: one byte for values up to 63, two from 64 on
-LENGTH_LOW = bytes((2 * (rest - 2) if rest <= 65 else (2 * (rest - 3) & 0x7F) | 0x80) & 0xFF for rest in range(MAX_REST))
-LENGTH_HIGH = bytes(max(2 * (rest - 3), 0) >> 7 & 0x7F for rest in range(MAX_REST))
-LONGEST_OF_ONE = 65  # rests up to here have a length of one byte
-IS_LONG = bytes(0xFF * (rest > LONGEST_OF_ONE) for rest in range(MAX_REST))  # a mask for those of two
+LONGEST_OF_ONE, LONG_FROM = 65, 66  # rests up to here have a length of one byte, and from here on one of two
+LENGTH_LOW = bytes(2 * (rest - 2) & 0xFF for rest in range(LONG_FROM)) + DELTA_LOW[LONG_FROM - 3 : MAX_REST - 3]
+LENGTH_HIGH = bytes(3) + DELTA_HIGH[: MAX_REST - 3]  # a length of two bytes is three less than the rest
+IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for those of two
 KEY_LENGTHS = bytes((NULL_LENGTH,)) + EVEN_BYTES
 
 

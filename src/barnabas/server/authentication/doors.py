@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from barnabas import limits
 from barnabas.cluster.metadata.declared import Kind
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class Counts:
+class Counts(Struct):
     """Of all listeners since the start."""
 
     successes: int = 0

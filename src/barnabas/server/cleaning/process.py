@@ -15,9 +15,10 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from barnabas.errors import BarnabasError, CorruptLog, SegmentsGone
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
@@ -50,8 +51,7 @@ class Cleaner(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(eq=False, slots=True)
-class _Running:
+class _Running(Struct, eq=False):
     """A cleaning that the process works on: its reports as they come, None at the end of the process."""
 
     number: int

@@ -14,10 +14,11 @@ Rules
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.fetch_request import Named
@@ -40,8 +41,7 @@ PartitionKey = tuple[TopicKey, int]
 _by_place = attrgetter("place")
 
 
-@dataclass(slots=True, eq=False)
-class FetchedPartition:
+class FetchedPartition(Struct, eq=False):
     """One partition of a fetch, and what its fetcher was last told. In a session it is a `FetchWaiter` of its partition."""
 
     topic: TopicKey
@@ -140,8 +140,7 @@ class FetchedPartition:
             self.session.wake()
 
 
-@dataclass(slots=True, eq=False)
-class FetchSession:
+class FetchSession(Struct, eq=False):
     session_id: int
     uses_topic_ids: bool
     created_ms: int
@@ -206,8 +205,7 @@ class FetchSession:
         self.wake()
 
 
-@dataclass(slots=True)
-class FetchContext:
+class FetchContext(Struct):
     """One fetch: which partitions it covers and how its answer is made."""
 
     named: list[FetchedPartition]  # those of a fetch without session

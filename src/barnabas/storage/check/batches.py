@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
@@ -51,8 +52,7 @@ class CheckedBatch(NamedTuple):
     end: int  # the byte behind it
 
 
-@dataclass(slots=True)
-class SegmentWalk:
+class SegmentWalk(Struct):
     """One pass over a segment: iterate over it, then read its fields.
 
     Args:

@@ -7,9 +7,10 @@ the partitions hold.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.errors import CorruptLog
 from barnabas.storage import checkpoints
@@ -40,8 +41,7 @@ WITHOUT_IT = {  # what it costs that a checkpoint does not parse
 NO_START = "the broker does not start with it; without it the next start reads every segment"
 
 
-@dataclass(slots=True)
-class DataFolder:
+class DataFolder(Struct):
     """A data folder as its own files tell."""
 
     path: Path

@@ -7,8 +7,9 @@ differs from both neighbours is at fault itself, a run of batches that agree sho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
@@ -20,8 +21,7 @@ from barnabas.storage.leader_epochs import LeaderEpochs
 COSTS = "followers may cut at the wrong offset; nothing is lost, it can be made anew from the batches"
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """Neighbouring batches of one epoch."""
 
     epoch: int

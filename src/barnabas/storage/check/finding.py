@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 
 class Repair(Enum):
@@ -22,8 +24,7 @@ class Repair(Enum):
     FINISH_COMPACTION = "finish-compaction"  # the swap of compacted segments that a stop interrupted
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is wrong.
 
     Args:

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from barnabas.protocol.records.header import BatchHeader
 from barnabas.storage.aborted import ENTRY as ABORTED_ENTRY
@@ -34,8 +35,7 @@ COSTS_NOTHING = "nothing is lost, it can be made anew from the batches"
 SLOW_OR_WRONG = "lookups through it may miss records; " + COSTS_NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFiles:
+class SegmentFiles(Struct, frozen=True):
     """Where the files of a segment lie; those of a compacted one may still bear other names."""
 
     base_offset: int

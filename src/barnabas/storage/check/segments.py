@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from barnabas.storage import checkpoints
 from barnabas.storage.aborted import encode_entries
@@ -27,8 +29,7 @@ NEVER = 2**63 - 1  # as a recovery point: all of the log is on the disk
 NOT_ALL_THERE = "the batches that it would be made from are not all there"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionContext:
+class PartitionContext(Struct, frozen=True):
     """What a log directory knows of a partition.
 
     Args:
@@ -46,8 +47,7 @@ class PartitionContext:
     is_compacted: bool = False
 
 
-@dataclass(slots=True)
-class PartitionReport:
+class PartitionReport(Struct):
     """What was found in a partition's folder; `replacements` are small files as they should be."""
 
     folder: Path

@@ -21,8 +21,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD, read_header
@@ -103,8 +104,7 @@ def drop_cleaned(files: Files, directory: Path) -> None:
             files.unlink(directory / name)
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedSwaps:
+class UnfinishedSwaps(Struct, frozen=True):
     """What a crash left of swaps in a folder: what a start makes of it.
 
     Args:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from barnabas.storage.producer_state import LastWrite
 
@@ -24,8 +25,7 @@ class SegmentRef(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class CleaningTask:
+class CleaningTask(Struct, frozen=True):
     """One log to be cleaned.
 
     Fields:
@@ -66,7 +66,7 @@ class CleaningTask:
         return self.segments[-1].next_offset
 
     def to_json(self) -> str:
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
         fields["directory"] = str(self.directory)
         fields["producers"] = [[producer, *last] for producer, last in self.producers.items()]
         return json.dumps(fields)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Plan, call
@@ -50,8 +51,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(slots=True)
-class Admin:
+class Admin(Struct):
     """What all of them have."""
 
     world: World

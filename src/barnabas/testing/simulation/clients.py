@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
@@ -74,8 +75,7 @@ def records_of(fetched: Fetched, offset: int) -> tuple[list[Found], int]:
     return found, following
 
 
-@dataclass(slots=True)
-class Producing:
+class Producing(Struct):
     """How one producer works."""
 
     idempotent: bool

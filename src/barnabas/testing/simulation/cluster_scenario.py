@@ -10,8 +10,9 @@ Kinds of runs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from random import Random
+
+from msgspec import Struct, field
 
 from barnabas.testing.simulation.clients import ACKS_ALL, Producing
 from barnabas.testing.simulation.history import TopicPartition
@@ -46,8 +47,7 @@ BROKER_SETTINGS = {
 ADMINS = ("reassign", "elect", "delete-records", "tune", "tune-brokers", "enlarge")
 
 
-@dataclass(slots=True)
-class ClusterBlow:
+class ClusterBlow(Struct):
     """One thing that befalls the cluster.
 
     Args:
@@ -64,8 +64,7 @@ class ClusterBlow:
     changes: int
 
 
-@dataclass(slots=True)
-class ClusterScenario:
+class ClusterScenario(Struct):
     """One run; see the module for `kind`."""
 
     kind: str

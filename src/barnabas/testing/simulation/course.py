@@ -7,9 +7,10 @@ import gc
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from barnabas.testing.simulation.complaints import Complaints
 from barnabas.testing.simulation.history import Violation
@@ -20,8 +21,7 @@ R = TypeVar("R")
 FINISH_LIMIT_S = 60.0
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(Struct):
     """How a run went; `failure` is None where nothing was wrong."""
 
     seed: int

@@ -19,10 +19,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from random import Random
+
+from msgspec import Struct, field
 
 SECTOR_BYTES = 512
 
@@ -39,8 +40,7 @@ class Fate(Enum):
 FATES = (Fate.KEPT, Fate.LOST, Fate.PREFIX, Fate.PREFIX, Fate.MIXED, Fate.MIXED)
 
 
-@dataclass(slots=True)
-class Write:
+class Write(Struct):
     """`data` was written at the byte `position`."""
 
     position: int
@@ -56,15 +56,13 @@ class Write:
             start = stop
 
 
-@dataclass(slots=True)
-class Truncate:
+class Truncate(Struct):
     """The file got `size` bytes, more or fewer than before."""
 
     size: int
 
 
-@dataclass(slots=True, eq=False)
-class File:
+class File(Struct, eq=False):
     """One file: what lies between `data` and `durable` is `pending`, in order."""
 
     data: bytearray = field(default_factory=bytearray)  # as processes read it
@@ -137,8 +135,7 @@ class File:
                     put(self.durable, position, piece[: limit - position])
 
 
-@dataclass(slots=True, eq=False)
-class Folder:
+class Folder(Struct, eq=False):
     """One folder: as for a file, with names in the place of bytes."""
 
     names: dict[str, Node] = field(default_factory=dict)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import errno as errors
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+
+from msgspec import Struct, field
 
 
 class Operation(Enum):
@@ -31,8 +32,7 @@ def everywhere(_: Path) -> bool:
     return True
 
 
-@dataclass(slots=True)
-class Fault:
+class Fault(Struct):
     """`times` operations that match fail with `errno`, after `after` more of them went well.
 
     An `errno` of 0 is a write that takes only half of the bytes.
@@ -55,8 +55,7 @@ class Fault:
         return True
 
 
-@dataclass(slots=True)
-class Faults:
+class Faults(Struct):
     """The faults of one disk."""
 
     armed: list[Fault] = field(default_factory=list)

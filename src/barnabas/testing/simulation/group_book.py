@@ -11,8 +11,9 @@ A generation counts as begun when a member was told its part in it: the coordina
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 
@@ -28,8 +29,7 @@ class Commit(NamedTuple):
     newest: int  # the newest generation that had begun when it was sent
 
 
-@dataclass(slots=True)
-class GroupBook:
+class GroupBook(Struct):
     """What is known of one group, from outside."""
 
     name: str

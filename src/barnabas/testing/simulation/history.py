@@ -20,8 +20,9 @@ Rules (each broken one is a `Violation` that names the offset and both sides; wh
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 MOST_RECORDS_OF_A_BATCH = 4
 RECORD_OVERHEAD_BYTES = 200  # of a record, at most: its batch's header, its own fields, its key
@@ -40,8 +41,7 @@ class Found(NamedTuple):
     key: bytes | None
 
 
-@dataclass(slots=True)
-class Sent:
+class Sent(Struct):
     """A record that a producer handed over."""
 
     producer: str
@@ -53,8 +53,7 @@ class Sent:
     is_tombstone: bool = False
 
 
-@dataclass(slots=True)
-class PartitionHistory:
+class PartitionHistory(Struct):
     """What is known of one partition, from outside."""
 
     name: str
@@ -212,8 +211,7 @@ class PartitionHistory:
             raise Violation(f"inconsistent offsets: {self.name}: {both}")
 
 
-@dataclass(slots=True)
-class Register:
+class Register(Struct):
     """One value that is written again and again, by one writer: a committed offset, a setting."""
 
     name: str

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from uuid import UUID
+
+from msgspec import Struct
 
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
@@ -28,8 +29,7 @@ PORT = 9092
 UUID_BITS = 128
 
 
-@dataclass(slots=True)
-class Process:
+class Process(Struct):
     """A running broker and what it runs on; all of it is gone when the process is."""
 
     loop: VirtualLoop

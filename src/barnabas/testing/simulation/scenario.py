@@ -13,8 +13,9 @@ Compacted topics, several log directories, moves between them, deletions, change
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from random import Random
+
+from msgspec import Struct, field
 
 from barnabas.testing.simulation.clients import Producing
 from barnabas.testing.simulation.history import TopicPartition
@@ -31,8 +32,7 @@ CODECS = (0, 0, 0, 1, 3)
 DAY_MS = 86_400_000
 
 
-@dataclass(slots=True)
-class Topic:
+class Topic(Struct):
     """A topic of the run, as it is created."""
 
     name: str
@@ -44,8 +44,7 @@ class Topic:
         return "compact" in self.configs["cleanup.policy"]
 
 
-@dataclass(slots=True)
-class Blow:
+class Blow(Struct):
     """One thing that befalls the broker.
 
     Args:
@@ -62,8 +61,7 @@ class Blow:
     again: int = 0
 
 
-@dataclass(slots=True)
-class Scenario:
+class Scenario(Struct):
     """One run.
 
     Args:

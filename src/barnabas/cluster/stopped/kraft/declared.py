@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.stopped.kraft.reader import Reader
@@ -28,8 +29,7 @@ KINDS = frozenset({TOKEN, USER, QUOTA, ACL, REMOVE_ACL, REMOVE_USER, REMOVE_TOKE
 WORDS = {Kind.ACL: "access control entries", Kind.USER: "SCRAM users", Kind.QUOTA: "quotas", Kind.TOKEN: "delegation tokens"}
 
 
-@dataclass(slots=True)
-class KraftDeclared:
+class KraftDeclared(Struct):
     """As far as the log was read."""
 
     acls: dict[UUID, Acl] = field(default_factory=dict)

@@ -14,9 +14,10 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from barnabas.cluster.stopped.kraft.declared import KINDS, KraftDeclared
 from barnabas.cluster.stopped.kraft.reader import Reader
@@ -51,15 +52,13 @@ WITHOUT_LOSS = {
 INT32 = struct.Struct(">i")
 
 
-@dataclass(slots=True)
-class KraftPartition:
+class KraftPartition(Struct):
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class KraftMetadata:
+class KraftMetadata(Struct):
     """What the metadata log tells."""
 
     names: dict[UUID, str] = field(default_factory=dict)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
+
+from msgspec import Struct
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
@@ -26,8 +28,7 @@ def reading_config(address: str, client_id: str, *, patience_ms: int = 3_000) ->
     return replace(client_config(address, client_id, patience_ms=patience_ms), read_committed=True)
 
 
-@dataclass(slots=True)
-class Process:
+class Process(Struct):
     """One client's process."""
 
     loop: VirtualLoop

@@ -15,9 +15,10 @@ Rules (each broken one is a `Violation`; the names are those of Adya and of Jeps
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from barnabas.testing.simulation.history import TopicPartition, Violation
 
@@ -38,8 +39,7 @@ class Outcome(Enum):
     UNKNOWN = "unknown"  # it was asked for, and no answer came that says what became of it
 
 
-@dataclass(slots=True, eq=False)
-class Transaction:
+class Transaction(Struct, eq=False):
     """One transaction of one client.
 
     Args:
@@ -84,8 +84,7 @@ class Seen(NamedTuple):
     key: bytes | None
 
 
-@dataclass(slots=True)
-class Partition:
+class Partition(Struct):
     """What is known of one partition from outside."""
 
     name: str

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError
@@ -61,8 +62,7 @@ class GivenUp(BarnabasError):
     """No answer came for so long that the client does something else; what it asked for may be done or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """The newest versions that a client speaks, and whether they let the broker add partitions."""
 
     second: bool

@@ -5,8 +5,9 @@ The topics: `in` is written by writers and read by copiers, which write to `out`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from random import Random
+
+from msgspec import Struct, field
 
 from barnabas.testing.simulation.history import TopicPartition
 
@@ -14,8 +15,7 @@ INPUT, OUTPUT, KEYED = "in", "out", "keyed"
 CODECS = (0, 0, 0, 3)
 
 
-@dataclass(slots=True)
-class Instance:
+class Instance(Struct):
     """One process that uses a transactional id; others may use it at the same time, and fence each other.
 
     Args:
@@ -35,8 +35,7 @@ class Instance:
     comes_back: int
 
 
-@dataclass(slots=True)
-class Client:
+class Client(Struct):
     """A transactional id: a writer, or the copier of one input partition.
 
     Args:
@@ -50,8 +49,7 @@ class Client:
     abort_share: float = 0.2
 
 
-@dataclass(slots=True)
-class Harm:
+class Harm(Struct):
     """Something that befalls a client: its process dies, or stands still for a while."""
 
     after_s: float
@@ -59,8 +57,7 @@ class Harm:
     while_s: float
 
 
-@dataclass(slots=True)
-class Clients:
+class Clients(Struct):
     """All of them.
 
     Args:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError
@@ -35,8 +36,7 @@ WANDERS_OFF = 0.04  # of the transactions: their client does nothing for so long
 EMPTY_POLLS = 10  # after which a copier takes its partition to be at its end, once all writers are done
 
 
-@dataclass(slots=True)
-class Surroundings:
+class Surroundings(Struct):
     """What all workers have.
 
     Args:
