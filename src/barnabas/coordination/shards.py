@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from barnabas.clock import Clock
 from barnabas.coordination.alarm import Alarm
@@ -37,6 +38,19 @@ from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+
+
+class Decision(NamedTuple):
+    """What a shard has decided.
+
+    Fields:
+        wait: what is to be awaited before the response may leave, if anything is.
+        follow: has the shard go on, as its records are committed; to be called, when the response has left or before.
+    """
+
+    response: Any
+    wait: Coroutine[Any, Any, None] | None
+    follow: Callable[[], None] | None
 
 
 class Shards(Generic[S]):
@@ -199,6 +213,16 @@ class Shards(Generic[S]):
         led = self.led_for(name)
         return await self.perform(led, self.ask(led, lambda: call(led.shard, self.now())))
 
+    def decide(self, name: str, call: Callable[[S, Now], Outcome]) -> Decision:
+        """As `write`, for who has no task to wait in, or would answer before he has the shard go on."""
+        led = self.led_for(name)
+        outcome = self.ask(led, lambda: call(led.shard, self.now()))
+        commit = self.carry_out(led, outcome, tells=False)
+        if commit is not None:
+            return Decision(outcome.response, self._in_time(commit), None)
+        follow = partial(self._tell, led, outcome, None) if outcome.written is not None else None
+        return Decision(outcome.response, self.settled(led) if led.uncommitted and not outcome.records else None, follow)
+
     async def post(self, name: str, token: asyncio.Future[T], call: Callable[[S, Now], Outcome]) -> T:
         """As `write` where the answer comes by `token`, with this outcome or a later one."""
         led = self.led_for(name)
@@ -255,8 +279,11 @@ class Shards(Generic[S]):
             led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
         return commit
 
-    def carry_out(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
+    def carry_out(self, led: Led[S], outcome: Outcome, *, tells: bool = True) -> asyncio.Future[None] | None:
         """Do what `outcome` says. A future that is not done yet comes back if its records wait to be committed.
+
+        Args:
+            tells: the shard is told of records that are committed at once; else the caller does.
 
         Raises KafkaError if the records were refused; everybody who waits for this outcome has been told then.
         """
@@ -274,7 +301,9 @@ class Shards(Generic[S]):
         if outcome.replays:
             self._replay(led, outcome)
         if commit is None:
-            self._finish(led, outcome)
+            self._answer(outcome)
+            if tells:
+                self._tell(led, outcome, None)
         self.arm(led)
         if self._changed is not None:
             self._changed(led)
@@ -320,14 +349,12 @@ class Shards(Generic[S]):
 
     def _finish(self, led: Led[S], outcome: Outcome) -> None:
         self._answer(outcome)
-        if outcome.written is not None:
-            self._tell(led, outcome, None)
+        self._tell(led, outcome, None)
 
     def _refuse(self, led: Led[S], outcome: Outcome, code: ErrorCode) -> None:
         logger.warning("event=shard-write-refused kind=%s partition=%d error_code=%s", self._kind, led.partition, code.name)
         self._fail(outcome, KafkaError(response_error_of(code)))
-        if outcome.written is not None:
-            self._tell(led, outcome, code)
+        self._tell(led, outcome, code)
 
     def _tell(self, led: Led[S], outcome: Outcome, code: ErrorCode | None) -> None:
         event = outcome.written

@@ -189,8 +189,7 @@ class Connection(asyncio.BufferedProtocol):
             self._filled += nbytes
             if self._filled == len(self._partial):
                 self._take_partial()
-        if self._outbox is not None:
-            self._outbox.flush()
+        self.flush()
 
     # --- answers
 
@@ -214,6 +213,11 @@ class Connection(asyncio.BufferedProtocol):
             outbox.push(part)
         if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
             self._check_unsent(outbox)
+
+    def flush(self) -> None:
+        """Have what was answered leave now, and not with the answers of the other requests that came with it."""
+        if self._outbox is not None:
+            self._outbox.flush()
 
     def complete(self, answer: Answer, parts: list[Part], *, among_many: bool = False) -> None:
         """The answer of a request that had to wait is there.
@@ -255,8 +259,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush_all(self) -> None:
         self._flushing = False
-        if self._outbox is not None:
-            self._outbox.flush()
+        self.flush()
 
     def close(self) -> None:
         """Drop the connection with what waits in it."""
@@ -267,8 +270,7 @@ class Connection(asyncio.BufferedProtocol):
     def close_after_answers(self) -> None:
         """Read no more; close once everything answered so far is sent."""
         self.pause("closing")
-        if self._outbox is not None:
-            self._outbox.flush()
+        self.flush()
         if self._outbox is None or not self._outbox.waiting_bytes:
             self.close()
 

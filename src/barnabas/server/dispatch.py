@@ -65,7 +65,11 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
-PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH  # for the hot path: looking them up in the enumeration takes longer
+PRODUCE, FETCH, END_TXN = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.END_TXN,
+)  # for the hot path: looking them up in the enumeration takes longer
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
@@ -188,9 +192,10 @@ class RequestDispatcher:
             raise self._give_up(header, error) from error
         budget = None if api_key in EXEMPT and self._is_exempt(connection, api_key) else connection.budget
         if isinstance(result, Message):
-            if budget is not None:
-                pay_answer(self._broker, connection, budget, result, time.perf_counter_ns() - started)
-            connection.send([encode_answer(result, header)])
+            if api_key == END_TXN:
+                self._answer_end(connection, header, budget, result, started)
+            else:
+                self._answer(connection, header, budget, result, started)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
         place = connection.expect_answer()
@@ -204,6 +209,23 @@ class RequestDispatcher:
         for begun in (result, later):
             if isinstance(begun, Coroutine | Later):
                 task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
+
+    def _answer(
+        self, connection: Connection, header: RequestHeader, budget: Budget | None, response: Message, started: int
+    ) -> None:
+        if budget is not None:
+            pay_answer(self._broker, connection, budget, response, time.perf_counter_ns() - started)
+        connection.send([encode_answer(response, header)])
+
+    def _answer_end(
+        self, connection: Connection, header: RequestHeader, budget: Budget | None, response: Message, started: int
+    ) -> None:
+        """Who has ended a transaction is answered before its markers are written: he can go on meanwhile."""
+        try:
+            self._answer(connection, header, budget, response, started)
+            connection.flush()
+        finally:
+            self._broker.transactions.follow_up()
 
     def _is_exempt(self, connection: Connection, api_key: int) -> bool:
         """Whether who sends what brokers send may do so; who is refused pays, as with Kafka."""

@@ -9,12 +9,16 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from barnabas.protocol.records.record import Record, build_batch
+from barnabas.protocol.records.header import CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Buffer
+from barnabas.protocol.records.record import Record, build_batch, iterate_records
 
 CONTROL_KEY = struct.Struct(">hh")
 CONTROL_VALUE = struct.Struct(">hi")
 ABORT, COMMIT = 0, 1
 VERSION = 0
+# The records of a batch that `marker_batch` makes, and Kafka too: sizes as zigzag varints, no deltas, no headers
+_RECORD = struct.Struct(">5s4sB6sB")
+_BEFORE_KEY, _BEFORE_VALUE, _HEADERS = b"\x20\0\0\0\x08", 0x0C, 0
 
 
 def parse_marker(record: Record) -> tuple[bool, int] | None:
@@ -26,6 +30,15 @@ def parse_marker(record: Record) -> tuple[bool, int] | None:
         return None
     _, coordinator_epoch = CONTROL_VALUE.unpack_from(record.value)
     return kind == ABORT, coordinator_epoch
+
+
+def first_record(data: Buffer, header: BatchHeader) -> Record | None:
+    """The first record of a control batch."""
+    if len(data) == HEADER_SIZE + _RECORD.size and not header.attributes & ~(TRANSACTIONAL_BIT | CONTROL_BIT):
+        before_key, key, before_value, value, headers = _RECORD.unpack_from(data, HEADER_SIZE)
+        if before_key == _BEFORE_KEY and before_value == _BEFORE_VALUE and headers == _HEADERS:
+            return Record(header.base_offset, header.base_timestamp, key, value)
+    return next(iterate_records(data), None)
 
 
 @lru_cache(maxsize=1)  # the partitions of a transaction get the same one

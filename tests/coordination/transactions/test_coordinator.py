@@ -28,6 +28,10 @@ class Ids:
         self.at_hand: list[int] = []
         self.next = 1000
 
+    @property
+    def has_one(self) -> bool:
+        return bool(self.at_hand)
+
     async def fill(self) -> None:
         await asyncio.sleep(0)
         while len(self.at_hand) < 2:
@@ -70,6 +74,11 @@ class World:
     def home(self) -> int:
         return self.coordinator.partition_of("t")
 
+    async def end(self, transactional_id: str, owner: Owner, *, commit: bool, client_version: int) -> Owner:
+        found = self.coordinator.end(transactional_id, owner, commit=commit, client_version=client_version)
+        self.coordinator.follow_up()
+        return found if isinstance(found, Owner) else await found
+
     async def begun(self) -> Owner:
         await self.coordinator.load(self.home)
         owner = (await self.coordinator.init(InitRequest("t", TIMEOUT_MS))).owner
@@ -96,7 +105,7 @@ async def world() -> AsyncIterator[World]:
 async def test_markers_go_out_once_the_decision_is_committed(world: World) -> None:
     owner = await world.begun()
     world.log.hold = True
-    ending = asyncio.ensure_future(world.coordinator.end("t", owner, commit=True, client_version=2))
+    ending = asyncio.ensure_future(world.end("t", owner, commit=True, client_version=2))
     await turns()
     assert len(world.log.held) == 1
     assert not ending.done()
@@ -109,6 +118,17 @@ async def test_markers_go_out_once_the_decision_is_committed(world: World) -> No
     assert await world.state() == "PrepareCommit"
     sent.delivery.written([B])
     assert await world.state() == "CompleteCommit"
+    sent.delivery.written([A, B])
+    assert await world.state() == "CompleteCommit"
+
+
+async def test_who_ends_a_transaction_can_be_told_before_its_markers_go_out(world: World) -> None:
+    owner = await world.begun()
+    assert world.coordinator.end("t", owner, commit=True, client_version=2) == Owner(owner.producer_id, 1)
+    assert world.sender.sent == []
+    world.coordinator.follow_up()
+    world.coordinator.follow_up()
+    (sent,) = world.sender.sent
     sent.delivery.written([A, B])
     assert await world.state() == "CompleteCommit"
 
@@ -130,7 +150,7 @@ async def test_no_answer_rests_on_what_is_not_committed(world: World) -> None:
 
 async def test_partitions_join_once_the_end_before_is_complete(world: World) -> None:
     owner = await world.begun()
-    following = await world.coordinator.end("t", owner, commit=True, client_version=2)
+    following = await world.end("t", owner, commit=True, client_version=2)
     adding = [asyncio.ensure_future(world.coordinator.add("t", following, [each], 2)) for each in (A, B)]
     await turns()
     assert [task.done() for task in adding] == [False, False]
@@ -141,7 +161,7 @@ async def test_partitions_join_once_the_end_before_is_complete(world: World) -> 
 
 async def test_partitions_do_not_wait_for_an_end_that_is_not_theirs(world: World) -> None:
     owner = await world.begun()
-    await world.coordinator.end("t", owner, commit=True, client_version=2)
+    await world.end("t", owner, commit=True, client_version=2)
     with pytest.raises(KafkaError, match="PRODUCER_FENCED"):
         await world.coordinator.add("t", owner, [A], 2)
 
@@ -149,7 +169,7 @@ async def test_partitions_do_not_wait_for_an_end_that_is_not_theirs(world: World
 async def test_partitions_do_not_wait_for_ever(world: World) -> None:
     world.config.add_partitions_to_txn_retry_backoff_max_ms = 1
     owner = await world.begun()
-    following = await world.coordinator.end("t", owner, commit=True, client_version=2)
+    following = await world.end("t", owner, commit=True, client_version=2)
     with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
         await world.coordinator.add("t", following, [A], 2)
     world.sender.sent[0].delivery.written([A, B])
@@ -161,7 +181,7 @@ async def test_partitions_do_not_wait_for_ever(world: World) -> None:
 async def test_who_waits_for_an_end_is_sent_away_with_the_others(world: World, leaves: str, told: str) -> None:
     world.config.add_partitions_to_txn_retry_backoff_max_ms = FOR_EVER_MS
     owner = await world.begun()
-    following = await world.coordinator.end("t", owner, commit=True, client_version=2)
+    following = await world.end("t", owner, commit=True, client_version=2)
     adding = asyncio.ensure_future(world.coordinator.add("t", following, [A], 2))
     await turns()
     if leaves == "unload":
@@ -191,7 +211,7 @@ async def test_what_is_answered_at_once_is_committed(world: World) -> None:
 
 async def test_a_marker_of_a_former_coordinator_is_not_wanted(world: World) -> None:
     owner = await world.begun()
-    await world.coordinator.end("t", owner, commit=True, client_version=2)
+    await world.end("t", owner, commit=True, client_version=2)
     (sent,) = world.sender.sent
     world.coordinator.unload(world.home)
     assert not sent.delivery.is_wanted
@@ -205,7 +225,7 @@ async def test_a_marker_of_a_former_coordinator_is_not_wanted(world: World) -> N
 
 async def test_an_end_that_the_log_refused_is_written_later(world: World) -> None:
     owner = await world.begun()
-    await world.coordinator.end("t", owner, commit=True, client_version=2)
+    await world.end("t", owner, commit=True, client_version=2)
     world.log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     world.sender.sent[0].delivery.written([A, B])
     assert await world.state() == "PrepareCommit"
@@ -227,7 +247,7 @@ async def test_who_takes_the_id_waits_for_the_abort(world: World) -> None:
 
 async def test_a_deleted_topic(world: World) -> None:
     owner = await world.begun()
-    await world.coordinator.end("t", owner, commit=False, client_version=2)
+    await world.end("t", owner, commit=False, client_version=2)
     world.coordinator.delete_topics(["a", "b"])
     assert await world.state() == "CompleteAbort"
 
@@ -237,7 +257,7 @@ async def test_not_here(world: World) -> None:
     for call in (
         lambda: world.coordinator.init(InitRequest("t", TIMEOUT_MS)),
         lambda: world.coordinator.add("t", Owner(1, 0), [A], 2),
-        lambda: world.coordinator.end("t", Owner(1, 0), commit=True, client_version=2),
+        lambda: world.end("t", Owner(1, 0), commit=True, client_version=2),
         lambda: world.coordinator.describe("t"),
         lambda: world.coordinator.verify("t", Owner(1, 0), [A]),
     ):

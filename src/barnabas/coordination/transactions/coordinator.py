@@ -7,7 +7,7 @@ Markers that are due go to whoever sends them (`MarkerSender`), and what he tell
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -26,6 +26,11 @@ from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
 class ProducerIds(Protocol):
     """Producer ids that nobody had before."""
+
+    @property
+    def has_one(self) -> bool:
+        """Whether one is at hand, which is what a decision takes at most."""
+        ...
 
     async def fill(self) -> None:
         """See to it that there are some at hand; raises KafkaError if there are none to be had."""
@@ -93,6 +98,7 @@ class TransactionCoordinator:
         self._sender = sender
         self._epoch_of = epoch_of
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # for the end of a transaction of this id
+        self._following: list[Callable[[], None]] = []
         self.counts = EndCounts()
         self.shards: Shards[TransactionShard] = Shards(
             "transaction", log_, clock, self._make, config.request_timeout_ms, prepare, self._changed
@@ -186,13 +192,33 @@ class TransactionCoordinator:
         """As `TransactionShard.verify`; None where the answer rests on what is not committed yet, and `verify` is to be waited for."""
         return self.shards.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
-    async def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner:
-        """As `TransactionShard.end`."""
+    def end(
+        self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int
+    ) -> Owner | Coroutine[None, None, Owner]:
+        """As `TransactionShard.end`; what is to be awaited where there is something to wait for.
+
+        The markers are written by `follow_up`, so that who asked can be answered before: it must be called.
+        """
+
+        def decide(shard: TransactionShard, now: Now) -> Outcome:
+            return shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=now)
+
+        if not self._ids.has_one:
+            return self._end_with_ids(transactional_id, decide)
+        decision = self.shards.decide(transactional_id, decide)
+        following: Owner = decision.response
+        if decision.follow is not None:
+            self._following.append(decision.follow)
+        return _after(decision.wait, following) if decision.wait is not None else following
+
+    def follow_up(self) -> None:
+        """Begin what follows from ends that were decided."""
+        while self._following:
+            self._following.pop()()
+
+    async def _end_with_ids(self, transactional_id: str, decide: Callable[[TransactionShard, Now], Outcome]) -> Owner:
         await self._ids.fill()
-        following: Owner = await self.shards.write(
-            transactional_id,
-            lambda shard, now: shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=now),
-        )
+        following: Owner = await self.shards.write(transactional_id, decide)
         return following
 
     async def describe(self, transactional_id: str) -> Transaction:
@@ -240,6 +266,11 @@ def _adding(
     transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
 ) -> Callable[[TransactionShard, Now], Outcome]:
     return lambda shard, now: shard.add(transactional_id, asking, partitions, client_version, now)
+
+
+async def _after(wait: Coroutine[None, None, None], following: Owner) -> Owner:
+    await wait
+    return following
 
 
 def _settle(waiting: asyncio.Future[None]) -> None:

@@ -11,6 +11,7 @@ Lengths of -1 stand for null. Deltas are from the header's base timestamp and ba
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from struct import Struct
 from typing import NamedTuple
 
 from barnabas import limits
@@ -21,6 +22,7 @@ from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
+    CRC_POSITION,
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -41,6 +43,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.varint import MalformedVarint, read_varint, read_varlong, varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
+_LENGTH, _LENGTH_AT, _CRC = Struct(">i"), 8, Struct(">I")
 
 
 class Record(NamedTuple):
@@ -172,9 +175,11 @@ def build_batch(
 
 def assemble(header: BatchHeader, body: Buffer) -> bytes:
     """The batch of `header` and (compressed) records, with length and CRC set."""
-    length = HEADER_SIZE - LENGTH_OVERHEAD + len(body)
-    crc = crc32c(body, crc32c(HEADER.pack(*header)[CRC_START:]))
-    return b"".join((HEADER.pack(*header._replace(batch_length=length, crc=crc)), body))
+    batch = bytearray(HEADER.pack(*header))
+    _LENGTH.pack_into(batch, _LENGTH_AT, HEADER_SIZE - LENGTH_OVERHEAD + len(body))
+    batch += body
+    _CRC.pack_into(batch, CRC_POSITION, crc32c(memoryview(batch)[CRC_START:]))
+    return bytes(batch)
 
 
 def _record_bytes(record: Record, offset_delta: int, base_timestamp: int) -> bytes:

@@ -10,7 +10,8 @@ Rules
   1. Nothing is changed in the buffer that is handed in.
   2. A batch that passes as it came is not copied. Rewritten are: the header where the timestamp type or the largest timestamp
      differ (LogAppendTime, or a producer that miscounted), and the records where `compression.type` names another codec.
-  3. A batch of another origin than a client is trusted in what only clients can get wrong.
+  3. A batch of a coordinator was made by this broker a moment before. It is looked at only where the topic's settings may have it stored
+     otherwise than it came, or refused; and then trusted in what only clients can get wrong.
 
 Where we are stricter than Kafka: offset deltas of uncompressed batches are checked as well (Kafka checks those of compressed ones
 only, and serves the others to consumers as they are), and codecs 5 to 7 get their own error instead of UNKNOWN_SERVER_ERROR. The
@@ -67,7 +68,8 @@ class ValidatedBatch(NamedTuple):
     rewritten: bytes | None
 
 
-CLIENT = AppendOrigin.CLIENT
+CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
+STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
@@ -87,6 +89,8 @@ def validate_batch(
         InvalidRecordError: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault.
     """
     size = header.batch_length + LENGTH_OVERHEAD
+    if origin is COORDINATOR and size <= config.max_message_bytes and is_stored_as_it_comes(config):
+        return new_tuple(ValidatedBatch, (header, None))
     end = position + size
     if origin is CLIENT and header.base_offset != 0:
         raise invalid(f"The baseOffset of the record batch should be 0, but it is {header.base_offset}")
@@ -126,6 +130,11 @@ def validate_batch(
         view[position + HEADER_SIZE : end] if target == codec else compress(target, data, _level(target, config)),
         config,
     )
+
+
+def is_stored_as_it_comes(config: TopicConfig) -> bool:
+    """A good batch without codec."""
+    return config.message_timestamp_type == "CreateTime" and config.compression_type in STORED_AS_THEY_COME
 
 
 def _unfolded(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:

@@ -8,7 +8,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
+Codes = dict[TopicPartition, ErrorCode]
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
 FENCED_FROM: dict[int, int] = {  # versions that know PRODUCER_FENCED
     ApiKey.INIT_PRODUCER_ID: 4,
@@ -105,48 +106,83 @@ async def init_producer_id(broker: Broker, context: RequestContext, request: Ini
 # -- what a transaction is about --------------------------------------------------------------------------------------------
 
 
-async def add_partitions(
+def add_partitions(
     broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
-) -> AddPartitionsToTxnResponse:
-    if context.api_version < BATCHED_FROM_VERSION:
-        asked = AddPartitionsToTxnTransaction(
-            transactional_id=request.v3_and_below_transactional_id,
-            producer_id=request.v3_and_below_producer_id,
-            producer_epoch=request.v3_and_below_producer_epoch,
-            topics=request.v3_and_below_topics,
-        )
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(broker, context, asked))
-    results = [
-        AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=await _add(broker, context, asked))
-        for asked in request.transactions
-    ]
+) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
+    if context.api_version >= BATCHED_FROM_VERSION:
+        return _add_all(broker, context, request)
+    asked = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    partitions = _partitions_of(asked)
+    codes = _unknown(broker, partitions) or _add_at_once(broker, context, asked, partitions)
+    return _add_one(broker, context, asked) if codes is None else _answer_to_one(asked, codes)
+
+
+async def _add_all(broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    results = []
+    for asked in request.transactions:
+        codes = await _add(broker, context, asked)
+        topics = [_added(topic, codes) for topic in asked.topics]
+        results.append(AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=topics))
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-async def _add(
-    broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction
-) -> list[AddPartitionsToTxnTopicResult]:
-    partitions = [(topic.name, index) for topic in asked.topics for index in topic.partitions]
-    owner = Owner(asked.producer_id, asked.producer_epoch)
+async def _add_one(broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResponse:
+    return _answer_to_one(asked, await _add(broker, context, asked))
+
+
+def _answer_to_one(asked: AddPartitionsToTxnTransaction, codes: Codes) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[_added(topic, codes) for topic in asked.topics])
+
+
+def _partitions_of(asked: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in asked.topics for index in topic.partitions]
+
+
+def _unknown(broker: Broker, partitions: list[TopicPartition]) -> Codes:
+    """What is told where partitions do not exist, all or nothing; empty where all do."""
     unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
-    codes: dict[TopicPartition, ErrorCode]
-    if unknown:  # all or nothing
-        refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-        codes = {each: refused if each in unknown else rest for each in partitions}
-    else:
-        try:
-            if asked.verify_only:
-                codes = await broker.transactions.verify(asked.transactional_id, owner, partitions)
-            else:
-                version = 2 if context.api_version >= BATCHED_FROM_VERSION else 0
-                await broker.transactions.add(asked.transactional_id, owner, partitions, version)
-                codes = dict.fromkeys(partitions, ErrorCode.NONE)
-        except (KafkaError, InvariantViolated) as error:
-            codes = dict.fromkeys(partitions, _code(context, error))
-    return [_added(topic, codes) for topic in asked.topics]
+    if not unknown:
+        return {}
+    refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+    return {each: refused if each in unknown else rest for each in partitions}
 
 
-def _added(topic: AddPartitionsToTxnTopic, codes: dict[TopicPartition, ErrorCode]) -> AddPartitionsToTxnTopicResult:
+def _add_at_once(
+    broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
+) -> Codes | None:
+    """What is told of partitions that were added; None where there is something to wait for, and `_add` is to be awaited."""
+    owner = Owner(asked.producer_id, asked.producer_epoch)
+    try:
+        if not broker.transactions.add_at_once(asked.transactional_id, owner, partitions, 0):
+            return None
+    except (KafkaError, InvariantViolated) as error:
+        if isinstance(error, KafkaError) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            return None
+        return dict.fromkeys(partitions, _code(context, error))
+    return dict.fromkeys(partitions, ErrorCode.NONE)
+
+
+async def _add(broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Codes:
+    partitions = _partitions_of(asked)
+    owner = Owner(asked.producer_id, asked.producer_epoch)
+    if unknown := _unknown(broker, partitions):
+        return unknown
+    try:
+        if asked.verify_only:
+            return await broker.transactions.verify(asked.transactional_id, owner, partitions)
+        version = 2 if context.api_version >= BATCHED_FROM_VERSION else 0
+        await broker.transactions.add(asked.transactional_id, owner, partitions, version)
+    except (KafkaError, InvariantViolated) as error:
+        return dict.fromkeys(partitions, _code(context, error))
+    return dict.fromkeys(partitions, ErrorCode.NONE)
+
+
+def _added(topic: AddPartitionsToTxnTopic, codes: Codes) -> AddPartitionsToTxnTopicResult:
     results = [
         AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index])
         for index in topic.partitions
@@ -216,16 +252,29 @@ def _uncommitted(name: str, partitions: Iterable[int], code: ErrorCode) -> TxnOf
 # -- the end ----------------------------------------------------------------------------------------------------------------
 
 
-async def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse | Awaitable[EndTxnResponse]:
     version = 2 if context.api_version >= SECOND_VERSION_END else 0
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
-        following = await broker.transactions.end(
-            request.transactional_id, owner, commit=request.committed, client_version=version
-        )
+        following = broker.transactions.end(request.transactional_id, owner, commit=request.committed, client_version=version)
     except (KafkaError, InvariantViolated) as error:
-        return EndTxnResponse(error_code=_code(context, error), producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
+        return _not_ended(context, error)
+    return _ended(following) if isinstance(following, Owner) else _end_later(context, following)
+
+
+async def _end_later(context: RequestContext, following: Awaitable[Owner]) -> EndTxnResponse:
+    try:
+        return _ended(await following)
+    except (KafkaError, InvariantViolated) as error:
+        return _not_ended(context, error)
+
+
+def _ended(following: Owner) -> EndTxnResponse:
     return EndTxnResponse(producer_id=following.producer_id, producer_epoch=following.epoch)
+
+
+def _not_ended(context: RequestContext, error: KafkaError | InvariantViolated) -> EndTxnResponse:
+    return EndTxnResponse(error_code=_code(context, error), producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
 
 
 async def write_markers(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:

@@ -17,6 +17,10 @@ class IdsAtHand:
         self._next_id = next_id
         self._ids: deque[int] = deque()
 
+    @property
+    def has_one(self) -> bool:
+        return bool(self._ids)
+
     async def fill(self) -> None:
         while len(self._ids) < AT_HAND:
             self._ids.append(await self._next_id())

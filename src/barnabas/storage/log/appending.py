@@ -32,14 +32,14 @@ from barnabas.protocol.records.header import (
     Buffer,
     only_batch,
 )
-from barnabas.protocol.records.record import Record, iterate_records
+from barnabas.protocol.records.record import Record
 from barnabas.protocol.records.scan import Run
-from barnabas.protocol.records.validate import AppendOrigin, validate_batch
+from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
 from barnabas.storage.aborted import add_aborted
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import write_all
 from barnabas.storage.log.reading import ReadableLog
-from barnabas.storage.markers import parse_marker
+from barnabas.storage.markers import first_record, parse_marker
 from barnabas.storage.producer_state import KEPT_BATCHES
 from barnabas.storage.replicated import good_batches, stretch_from
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
@@ -47,7 +47,6 @@ from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
 from barnabas.storage.segments import remove_segment_files
 
 CLIENT = AppendOrigin.CLIENT
-STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
 WRITTEN_AT_ONCE = 1000  # producers, by a roll: 1 ms; more are left to the next flush of everything
 NEWEST_MS = 2**62  # beyond are no times of records
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
@@ -84,8 +83,8 @@ class GrowingLog(ReadableLog):
         if size != len(records):
             records = only_batch(records)
         config = self.config
-        header, rewritten = validate_batch(records, header, config=config, now_ms=now_ms, origin=origin)
         data: Buffer = records
+        header, rewritten = validate_batch(records, header, config=config, now_ms=now_ms, origin=origin)
         if rewritten is not None:
             data, size = bytearray(rewritten), len(rewritten)
         if size > config.segment_bytes:
@@ -122,7 +121,7 @@ class GrowingLog(ReadableLog):
         """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
         and the records there is room for, whether records must have keys. None where a batch is not stored as it comes."""
         config = self.config
-        if config.message_timestamp_type != "CreateTime" or config.compression_type not in STORED_AS_THEY_COME:
+        if not is_stored_as_it_comes(config):
             return None
         return (
             min(config.max_message_bytes, config.segment_bytes),
@@ -255,7 +254,7 @@ class GrowingLog(ReadableLog):
         return stop, size
 
     def _checked_marker(self, header: BatchHeader, data: Buffer) -> Record | None:
-        marker = next(iterate_records(data), None)
+        marker = first_record(data, header)
         decision = parse_marker(marker) if marker is not None else None
         if decision is not None:
             self._producers.check_marker(header, decision[1])
@@ -265,7 +264,7 @@ class GrowingLog(ReadableLog):
         if not header.is_control:
             self._producers.update(header, base_offset)
             return
-        marker = next(iterate_records(data), None)
+        marker = first_record(data, header)
         if marker is not None:
             self._count_marker(segment, header, base_offset, marker)
 
