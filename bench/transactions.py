@@ -21,6 +21,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.learnt import Learnt
 from bench.meter import Figures, Meter
 from bench.report import (
     OURS,
@@ -57,13 +58,13 @@ NOTES = """
 Measured by `python -m bench.transactions`: each producer begins a transaction, writes records of 100 bytes to four partitions in turn,
 and commits; the next one begins when the commit is answered. A *plain producer* is a socket: one Produce request with all records and
 EndTxn, as the newest clients have it (transactions version 2), all driven by one thread. A *client* is confluent-kafka, which sends
-AddPartitionsToTxn and a request for each partition as well; its own threads take most of the time of a transaction, and with eight of
-them most of the two cores. With plain producers Kafka's rate is that of a wait inside its broker: while the markers of a producer's last
-transaction are not written, the broker tries the first Produce request of the next one again after
-`add.partitions.to.txn.retry.backoff.ms`, 20 ms by default (with 1 ms it commits some eight times as many); the client asks for itself, and
-sooner. *Peak MB* is the most memory that a server had in RAM. What is read was written in transactions of 1,000 records,
-every tenth of which is aborted; a second is one in which a reader of committed records, or one of all records, gets past so many stored
-ones.
+AddPartitionsToTxn and a request for each partition as well. *Answers alone* are from a loop that repeats to the clients what a broker has
+answered before and does nothing else (`bench/learnt.py`): what is left is the clients' own time. With plain producers Kafka's rate is
+that of a wait inside its broker: while the markers of a producer's last transaction are not written, the broker tries the first Produce
+request of the next one again after `add.partitions.to.txn.retry.backoff.ms`, 20 ms by default (with 1 ms it commits some eight times as
+many); the client asks for itself, and sooner. *Peak MB* is the most memory that a server had in RAM. What is read was written in
+transactions of 1,000 records, every tenth of which is aborted; a second is one in which a reader of committed records, or one of all
+records, gets past so many stored ones.
 """
 _numbers = itertools.count()
 
@@ -203,6 +204,7 @@ class Measure:
     figure: str = "per_s"
     higher_is_better: bool = True
     limit: float | None = None
+    is_of_clients: bool = False
 
 
 WAYS = (("socket", "plain producer", write_plainly), ("client", "client", write))
@@ -213,7 +215,7 @@ def writing(seconds: float) -> Iterator[Measure]:
         who = f"{producers} {how}{'s' * (producers > 1)}"
         title = f"transactions of {records:,} record{'s' * (records > 1)}, {who}"
         once = partial(writes, records=records, producers=producers, seconds=seconds)
-        yield Measure(f"{name}-{records}-{producers}", title, "transactions/s", once, TARGET)
+        yield Measure(f"{name}-{records}-{producers}", title, "transactions/s", once, TARGET, is_of_clients=writes is write)
 
 
 def reading() -> Iterator[Measure]:
@@ -231,14 +233,22 @@ def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Resu
     return found
 
 
+def beside(measure: Measure, servers: Sequence[Server], alone: Server) -> Sequence[Server]:
+    """Who is measured: with clients the loop that only answers, too."""
+    return (*servers, alone) if measure.is_of_clients else servers
+
+
 def render(page: dict[str, Any]) -> str:
     """The part of `docs/performance.md`."""
     cases: list[Result] = page["cases"]
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs]
     text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.{by_command(page)} "
     text += f"Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median).\n\n"
-    rates = [[titled(case), *_both(case, case["figure"]), f"{case['ratio']:.2f}x", verdict(case)] for case in cases]
-    text += table(["", OURS, THEIRS, "ratio", "target"], rates)
+    rates = [
+        [titled(case), *_both(case, case["figure"]), f"{case['ratio']:.2f}x", verdict(case), _alone(case, case["figure"])]
+        for case in cases
+    ]
+    text += table(["", OURS, THEIRS, "ratio", "target", Learnt.name], rates)
     text += "\nCPU of the server, in milliseconds for a transaction and in microseconds for a record that is read, and its memory:\n\n"
     costs = [[case["title"], *_both(case, "cpu_each"), f"{_cpu_ratio(case):.2f}x", *peaks(case), ""] for case in cases]
     return text + table(["", OURS, THEIRS, "ratio", *PEAKS, ""], costs) + NOTES
@@ -246,6 +256,10 @@ def render(page: dict[str, Any]) -> str:
 
 def _both(case: Result, figure: str) -> list[str]:
     return [spread(case, server, figure) for server in (OURS, THEIRS)]
+
+
+def _alone(case: Result, figure: str) -> str:
+    return spread(case, Learnt.name, figure) if Learnt.name in case["runs"] else ""
 
 
 def _cpu_ratio(case: Result) -> float:
@@ -259,12 +273,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of writing (default 5)")
     parser.add_argument("--json", metavar="FILE", default=str(RESULTS), help="write the results here (default: the page's)")
     options = parser.parse_args(arguments)
-    with Barnabas() as ours, Kafka() as theirs:
+    with Barnabas() as ours, Kafka() as theirs, Learnt() as alone:
         servers: tuple[Server, Server] = (ours, theirs)
         for server in servers:
             write(server, 10, 2, options.seconds)  # to warm up
             write_plainly(server, 10, 2, options.seconds)
-        cases = [take_turns(measure, servers, options.repeat) for measure in writing(options.seconds)]
+        cases = [take_turns(measure, beside(measure, servers, alone), options.repeat) for measure in writing(options.seconds)]
         for server in servers:
             fill(server)
             read(server, COMMITTED)  # to warm up

@@ -1,0 +1,174 @@
+"""What a client reaches when nothing is done for it: a loop that repeats what a broker has answered to the same request.
+
+It stands before a broker and asks it whatever it has not heard before. Requests of transactions that differ in nothing but the
+correlation id and the records, it answers with the same bytes again: it checks, writes and waits for nothing. So the rate beside it is
+that of the client and of the system calls, with any server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from struct import Struct
+from types import TracebackType
+from typing import Self
+
+from tools.kafka import free_ports
+
+from barnabas.protocol.headers import read_request_header
+from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
+from bench.servers import Barnabas
+from bench.wire import varint
+
+PRODUCE, ADD_PARTITIONS_TO_TXN, END_TXN = 0, 24, 26
+REPEATED = {PRODUCE, ADD_PARTITIONS_TO_TXN, END_TXN}
+RECEIVE_BYTES = 1024 * 1024
+_SIZE, _HEAD = Struct(">i"), Struct(">ihhi")  # size; and API, version, correlation id
+_VERSIONED, _CORRELATED = slice(4, 8), slice(8, 12)  # in a request: API and version, correlation id
+_CORRELATION_AT = 4  # of an answer
+
+
+class Behind(Barnabas):
+    """A broker that sends its clients to the loop."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self._advertised = port
+
+    def _settings(self, port: int) -> dict[str, str]:
+        return {**super()._settings(port), "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._advertised}"}
+
+
+class Learnt:
+    """A process with the loop, and the broker behind it."""
+
+    name = "answers alone"
+
+    def __init__(self) -> None:
+        self.address = ("127.0.0.1", free_ports(1)[0])
+        self.ready_after_s = 0.0
+        self._stack = ExitStack()
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the loop."""
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            host, port = stack.enter_context(Behind(self.address[1])).address
+            command = [sys.executable, "-m", "bench.learnt", str(self.address[1]), host, str(port)]
+            self._process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(self._process.kill)
+            assert self._process.stdout is not None
+            self._process.stdout.readline()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+
+class _Line:
+    """One connection of a client, and the one behind it."""
+
+    def __init__(self, connection: socket.socket, broker: tuple[str, int]) -> None:
+        self.connection = connection
+        self._behind = socket.create_connection(broker)
+        for each in (connection, self._behind):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = bytearray()
+        self._before_records: dict[bytes, int] = {}  # bytes of a Produce request in front of its records, by API and version
+
+    def take(self, answers: dict[bytes, bytearray]) -> bool:
+        """What has come; False at the end of the connection."""
+        piece = self.connection.recv(RECEIVE_BYTES)
+        received, out = self._received, bytearray()
+        received += piece
+        while len(received) >= _SIZE.size and len(received) >= (behind := _SIZE.size + _SIZE.unpack_from(received)[0]):
+            out += self._answer(received[:behind], answers)
+            del received[:behind]
+        if out:
+            self.connection.sendall(out)
+        return bool(piece)
+
+    def _answer(self, request: bytearray, answers: dict[bytes, bytearray]) -> bytearray:
+        _, api_key, version, _ = _HEAD.unpack_from(request)
+        if api_key not in REPEATED:
+            return self._ask(request)
+        key = self._key(request, api_key, version)
+        known = answers.get(key)
+        if known is None:
+            known = answers[key] = self._ask(request)
+        known[_CORRELATION_AT : _CORRELATION_AT + 4] = request[_CORRELATED]
+        return known
+
+    def _key(self, request: bytearray, api_key: int, version: int) -> bytes:
+        """All of the request that decides its answer."""
+        kind, end = bytes(request[_VERSIONED]), len(request)
+        if api_key == PRODUCE:
+            found = self._before_records.get(kind)
+            if found is None:
+                found = self._before_records[kind] = _before_records(request, version)
+            end = found
+        return kind + request[_CORRELATED.stop : end]
+
+    def _ask(self, request: bytearray) -> bytearray:
+        self._behind.sendall(request)
+        answer = bytearray()
+        while len(answer) < _SIZE.size or len(answer) < _SIZE.size + _SIZE.unpack_from(answer)[0]:
+            piece = self._behind.recv(RECEIVE_BYTES)
+            if not piece:
+                raise ConnectionError("the broker closed the connection")
+            answer += piece
+        return answer
+
+    def close(self) -> None:
+        self.connection.close()
+        self._behind.close()
+
+
+def _before_records(request: bytearray, version: int) -> int:
+    """Bytes in front of the length of the records, which is the same for all requests of a client to topics of as long a name."""
+    with memoryview(request)[_SIZE.size :] as frame:
+        ((_, (part,)),) = read_produce(frame, read_request_header(frame).body, version).topics
+        assert part.records is not None
+        records = bytes(part.records)
+        part.records.release()
+    length = varint(len(records) + 1) if version >= FIRST_FLEXIBLE_VERSION else _SIZE.pack(len(records))
+    return request.index(length + records)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """What `Learnt` starts: says that it listens, and goes on until it is killed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.learnt")
+    parser.add_argument("port", type=int)
+    parser.add_argument("broker_host")
+    parser.add_argument("broker_port", type=int)
+    options = parser.parse_args(arguments)
+    broker = options.broker_host, options.broker_port
+    answers: dict[bytes, bytearray] = {}
+    lines: dict[int, _Line] = {}
+    with socket.create_server(("127.0.0.1", options.port)) as listening, select.epoll() as poller:
+        poller.register(listening.fileno(), select.EPOLLIN)
+        print("listening", flush=True)
+        while True:
+            for descriptor, _ in poller.poll():
+                if descriptor == listening.fileno():
+                    line = _Line(listening.accept()[0], broker)
+                    lines[line.connection.fileno()] = line
+                    poller.register(line.connection.fileno(), select.EPOLLIN)
+                elif not lines[descriptor].take(answers):
+                    poller.unregister(descriptor)
+                    lines.pop(descriptor).close()
+
+
+if __name__ == "__main__":
+    main()
