@@ -15,7 +15,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed
 from barnabas.client.plans import Call
 from barnabas.client.results import Produced
-from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.metadata.image import MetadataDelta, PartitionState
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
@@ -143,6 +143,23 @@ async def test_a_follower_that_stops_leaves_the_in_sync_set_and_joins_when_it_is
         await cluster.start(3)
         await until(lambda: set(cluster.state().isr) == {1, 2, 3})
         assert cluster.ends() == {1: 2, 2: 2, 3: 2}
+
+
+async def test_a_follower_that_asks_before_the_leader_knows_of_the_partition_is_heard(tmp_path: Path) -> None:
+    """Its session has no news of a partition without records, so that it would not come to say again where it is."""
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        await produce(cluster, b"a")
+        topic, leader = cluster.image.topics[TOPIC], cluster.brokers.pop(1)
+        added = PartitionState(1, 0, (1, 2), (1, 2))
+        await cluster.apply(MetadataDelta(topics=(replace(topic, partitions=(*topic.partitions, added)),)))
+        sessions = leader.fetch_sessions._sessions.values()
+        await until(lambda: any(len(each.partitions) == 2 and each.waiters for each in sessions))
+        cluster.brokers[1] = leader
+        await cluster.apply(MetadataDelta(), everything_to=1)
+        followers = cluster.replica(1, 1).followers
+        assert followers is not None
+        await until(lambda: followers.replicas.followers()[2].end_offset == 0)
 
 
 async def test_too_few_in_sync_refuse_before_and_after_the_append(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partitio
 the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
 after the others, as Kafka does.
 
-A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look. One
+A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look that
+finds the partition: it may ask before the leader knows that it leads, and in a session it does not say again what has not changed. One
 that a throttle holds back is passed over; the fetch waits as if there were nothing, and looks again when the rate allows more.
 """
 
@@ -71,6 +72,7 @@ class Looking:
         "_partitions",
         "_replica_id",
         "_request",
+        "_uncounted",
         "_version",
         "_waited_without",
     )
@@ -97,6 +99,7 @@ class Looking:
         self._is_held_back = False  # a throttle kept something from a follower at the last look
         self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
         self._partitions: list[Partition] = []
+        self._uncounted: set[FetchedPartition] = set()  # of a follower: those that were not there at the first look
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
         """What every partition has to give, the bytes of it all, and whether something must be told at once."""
@@ -136,6 +139,8 @@ class Looking:
             found.append((wanted, data))
         if first and self._asks_for_more_than(len(absent)):
             self._waited_without = len(absent)
+        if first and absent and self._replica_id >= 0:
+            self._uncounted = {wanted for wanted, _ in absent}
         must_answer = must_answer or len(absent) > self._waited_without
         if size and not must_answer and size < self._request.min_bytes:
             must_answer = any(self._goes_on_behind(wanted, data) for wanted, data in found)
@@ -178,7 +183,8 @@ class Looking:
             if diverging is None:
                 size = min(left, wanted.max_bytes)
                 if self._replica_id >= 0:
-                    if first:
+                    if first or wanted in self._uncounted:
+                        self._uncounted.discard(wanted)
                         count_follower(self._broker, self._request, self._replica_id, partition, wanted)
                     region = self._read_as_follower(
                         partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
