@@ -6,7 +6,6 @@ work into the measurement of another case.
 
 from __future__ import annotations
 
-import compileall
 import os
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -96,7 +94,6 @@ class Barnabas:
         return {**CONFIG, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
 
     def __enter__(self) -> Self:
-        _compile_modules()
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
         self.address = ("127.0.0.1", free_ports(1)[0])
         command = [sys.executable, "-m", "barnabas.cli", "broker", "start"]
@@ -145,12 +142,6 @@ class Kafka(KafkaNode):
     def __enter__(self) -> Self:
         self.start()
         return self
-
-
-@cache
-def _compile_modules() -> None:
-    """As at an installation; otherwise the first start does it, and every one where the environment forbids to keep what is compiled."""
-    compileall.compile_dir(SOURCE, quiet=1)
 
 
 def _wait_ready(server: Server, process: subprocess.Popen[bytes], began: float) -> float:

@@ -204,19 +204,19 @@ class _Steps:
     def _frame(self, request: FetchRequest) -> bytes:
         return write_request_header(FETCH, FETCH_VERSION, 1, "steps") + bytes(encode(request, FETCH_VERSION))
 
+    def region(self, offset: int, size: int) -> FileRegion:
+        found = self._partition.read(offset, size, minimum_one=True, is_verified_later=True)
+        assert isinstance(found, FileRegion)
+        return found
+
     def fetch(self, offsets: Sequence[int], size: int) -> list[tuple[str, float]]:
         """Of a consumer that fetches at these offsets in turn."""
-        broker, partition = self._broker, self._partition
+        broker = self._broker
         frames = [self._frame(self._request(offset, size)) for offset in offsets]
         request, frame = self._request(offsets[0], size), memoryview(frames[0])
         body = read_request_header(frame).body
 
-        def read(offset: int) -> FileRegion:
-            found = partition.read(offset, size, minimum_one=True, is_verified_later=True)
-            assert isinstance(found, FileRegion)
-            return found
-
-        region = read(offsets[0])
+        region = self.region(offsets[0], size)
         answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
         connection, repeating = self._connection(), self._connection()
         connection.repeated_fetch = RepeatedFetch()
@@ -233,7 +233,7 @@ class _Steps:
             ("header", _each(lambda: read_request_header(frame))),
             ("the request", _each(lambda: decode_request(FetchRequest, FETCH_VERSION, frame, body))),
             ("session, or none", _each(lambda: sessions.open(request, FETCH_VERSION, 0))),
-            ("offset to region", _in_turn(read, offsets)),
+            ("offset to region", _in_turn(lambda offset: self.region(offset, size), offsets)),
             ("in memory, and trusted?", _each(lambda: at_hand(broker.files, region, may_copy=True))),
             ("the answer's bytes", _each(lambda: write_fetch_answer(FETCH_VERSION, 1, answer))),
             ("the general way in all", _in_turn(dispatch, frames)),
@@ -270,7 +270,9 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
             produce = [steps.produce(1), steps.produce(MANY)]
             log = steps._partition.log
             batches = OLDER_BYTES // len(record_batch(MANY, VALUE_BYTES))
-            older = range(log.log_end_offset // 2, log.log_end_offset - MANY * 1_000, MANY * batches)
+            # Each begins where the one before it ended, as those of a consumer do
+            first = steps.region(log.log_end_offset // 2, OLDER_BYTES).base_offset
+            older = range(first, log.log_end_offset - MANY * 1_000, MANY * batches)
             fetch = [steps.fetch([log.log_end_offset - MANY], 1 << 20), steps.fetch(older, OLDER_BYTES)]
             return [
                 ("produce", ("1 record", f"{MANY} records"), produce),

@@ -242,7 +242,7 @@ def render(page: dict[str, Any]) -> str:
     """The part of `docs/performance.md`."""
     cases: list[Result] = page["cases"]
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs]
-    text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.{by_command(page)} "
+    text = f"{TITLE}\nMeasured on {page['date']} on {page['machine']['processor']}, {page['repetitions']} repetitions.{by_command(page)} "
     text += f"Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median).\n\n"
     rates = [
         [titled(case), *_both(case, case["figure"]), f"{case['ratio']:.2f}x", verdict(case), _alone(case, case["figure"])]

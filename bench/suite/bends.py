@@ -15,10 +15,10 @@ from bench.peers.streams import ALL_WINDOWS
 
 KEPT = 0.75
 REASONS = {
-    "kreps-2014/stored": "Free pages of this machine go back to its host after some two seconds: a plain loop of writes has 5,500 MB/s in "
-    "pages that were used just before and 360 MB/s in others, in which the last of the 2 GB come to lie.",
-    "kreps-2014/stored-beyond-memory": "A plain loop of writes has 370 to 610 MB/s here up to 24 GB and 2,800 MB/s in the last 3 GB: until "
-    "memory is full the host of this machine has to give pages, then those that were used before come back.",
+    "kreps-2014/stored": "Free pages of this machine go back to its host after some two seconds: a plain loop of writes has 4,500 MB/s in "
+    "pages that were used just before and 350 MB/s in others, in which the last of the 2 GB come to lie.",
+    "kreps-2014/stored-beyond-memory": "A plain loop of writes has 4,700 MB/s here in the first 2 GB, 330 to 420 MB/s up to 23 GB and "
+    "1,800 MB/s behind: until memory is full the host of this machine has to give pages, then those that were used before come back.",
     "growth/size": "A batch costs little more for its bytes: one of 10 kB is a single message, others fill 16 kB. From 100 kB on requests "
     f"are not taken together with their neighbours any more ({MAX_RUN_BYTES // 1024} kB, `MAX_RUN_BYTES`); with 1 MB the work for a byte "
     "is least. With 10 MB it depends on memory: in pages that the host of this machine gives first, more than half of the broker's time is "
