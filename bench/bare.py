@@ -11,19 +11,16 @@ from __future__ import annotations
 import argparse
 import os
 import select
-import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from struct import Struct
-from types import TracebackType
-from typing import Self
 
 from bench.load import Load
+from bench.loop import Loop
 from bench.wire import AnswerShape
 
 RECEIVE, SEND = "receive", "send"
@@ -35,7 +32,7 @@ _HEAD = Struct(">ii")  # of an answer: size, correlation id
 _REQUEST = Struct(">ihhi")  # size, API, version, correlation id
 
 
-class Bare:
+class Bare(Loop):
     """A process with one of the loops."""
 
     name = "bare system calls"
@@ -46,33 +43,12 @@ class Bare:
             size: bytes of the file that is sent.
             pull_bytes: those that are sent when they are asked for; 0 for all at once.
         """
-        self.address = ("127.0.0.1", 0)
-        self._arguments = [str(size), str(pull_bytes)]
-        self._kind = kind
-        self._folder: Path | None = None
-        self._process: subprocess.Popen[str] | None = None
+        super().__init__()
+        self._kind, self._sizes = kind, (size, pull_bytes)
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-bare-"))
-        command = [sys.executable, "-m", "bench.bare", self._kind, str(self._folder), *self._arguments]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.address = ("127.0.0.1", int(self._process.stdout.readline()))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder)
+    def _command(self, stack: ExitStack) -> list[str]:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="barnabas-bench-bare-"))
+        return ["bench.bare", self._kind, folder, *map(str, self._sizes)]
 
 
 def drain(address: tuple[str, int], records: int, total: int, pull_bytes: int = 0) -> Load:

@@ -10,18 +10,15 @@ from __future__ import annotations
 import argparse
 import select
 import socket
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from struct import Struct
-from types import TracebackType
-from typing import Self
 
 from tools.kafka import free_ports
 
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
+from bench.loop import Loop
 from bench.servers import Barnabas
 from bench.wire import varint
 
@@ -44,36 +41,15 @@ class Behind(Barnabas):
         return {**super()._settings(port), "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._advertised}"}
 
 
-class Learnt:
+class Learnt(Loop):
     """A process with the loop, and the broker behind it."""
 
     name = "answers alone"
 
-    def __init__(self) -> None:
-        self.address = ("127.0.0.1", free_ports(1)[0])
-        self.ready_after_s = 0.0
-        self._stack = ExitStack()
-        self._process: subprocess.Popen[str] | None = None
-
-    @property
-    def pid(self) -> int:
-        """Of the loop."""
-        assert self._process is not None
-        return self._process.pid
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            host, port = stack.enter_context(Behind(self.address[1])).address
-            command = [sys.executable, "-m", "bench.learnt", str(self.address[1]), host, str(port)]
-            self._process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-            stack.callback(self._process.kill)
-            assert self._process.stdout is not None
-            self._process.stdout.readline()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stack.close()
+    def _command(self, stack: ExitStack) -> list[str]:
+        (port,) = free_ports(1)
+        host, behind = stack.enter_context(Behind(port)).address
+        return ["bench.learnt", str(port), host, str(behind)]
 
 
 class _Line:
@@ -147,7 +123,7 @@ def _before_records(request: bytearray, version: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What `Learnt` starts: says that it listens, and goes on until it is killed."""
+    """What `Learnt` starts."""
     parser = argparse.ArgumentParser(prog="python -m bench.learnt")
     parser.add_argument("port", type=int)
     parser.add_argument("broker_host")
@@ -158,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines: dict[int, _Line] = {}
     with socket.create_server(("127.0.0.1", options.port)) as listening, select.epoll() as poller:
         poller.register(listening.fileno(), select.EPOLLIN)
-        print("listening", flush=True)
+        print(options.port, flush=True)
         while True:
             for descriptor, _ in poller.poll():
                 if descriptor == listening.fileno():

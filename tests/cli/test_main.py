@@ -24,9 +24,15 @@ def test_help_imports_nothing_heavy() -> None:
     program = "import sys; from barnabas.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {module.partition(".")[0] for module in done.stderr.split()}
-    assert loaded.isdisjoint({"rich", "confluent_kafka", "uvloop", "asyncio", "prometheus_client", "cramjam"})
+    assert loaded.isdisjoint({"rich", "confluent_kafka", "uvloop", "asyncio", "prometheus_client", "cramjam", "msgspec"})
     assert "barnabas.cli.topic" not in done.stderr.split()
     assert "Create, list, describe" in done.stdout
+
+
+def test_a_broker_starts_without_what_only_other_commands_and_rare_requests_need() -> None:
+    program = "import sys, barnabas.cli.broker, barnabas.server.main, barnabas.server.broker; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert {"barnabas.cli.adopt", "barnabas.cli.reassign", "barnabas.cluster.stopped", "re2", "rich"}.isdisjoint(loaded)
 
 
 def test_the_line_in_the_help_of_a_group_is_the_command_s_own() -> None:

@@ -6,12 +6,10 @@ import asyncio
 
 import pytest
 
-from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.seams import LogEntry
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.testing.no_topics import NoTopics
 from tests.coordination.world import GROUP, PARTITIONS, World, turns
 
 
@@ -96,7 +94,7 @@ async def test_the_topic_is_prepared_once_by_whoever_comes_first() -> None:
         await asyncio.sleep(0)
         await world.load()
 
-    world.groups = GroupCoordinator(world.log, world.config, world.clock, NoTopics(), prepare)
+    world.groups = world.another(prepare)
     await asyncio.gather(world.commit(1), world.commit(2), world.groups.prepare())
     assert len(calls) == 1
     assert await world.fetch() == 2
@@ -113,7 +111,7 @@ async def test_a_preparation_that_fails_is_tried_again() -> None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         await world.load()
 
-    world.groups = GroupCoordinator(world.log, world.config, world.clock, NoTopics(), prepare)
+    world.groups = world.another(prepare)
     with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
         await world.commit(1)
     assert await world.commit(1) is ErrorCode.NONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -25,8 +26,8 @@ class World:
         self.log, self.config, self.clock = MemoryLog(PARTITIONS), Config(), ManualClock()
         self.groups = self.another()
 
-    def another(self) -> GroupCoordinator:
-        return GroupCoordinator(self.log, self.config, self.clock, NoTopics())
+    def another(self, prepare: Callable[[], Awaitable[None]] | None = None) -> GroupCoordinator:
+        return GroupCoordinator(self.log, self.config, self.clock, NoTopics(), prepare)
 
     async def load(self) -> None:
         for partition in range(PARTITIONS):

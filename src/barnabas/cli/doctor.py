@@ -35,7 +35,7 @@ OPEN_FILES_NEEDED = 1_024
 FREE_SHARE_WANTED = 0.10
 FREE_BYTES_NEEDED = 512 * 1024 * 1024  # below this the next segments may not fit
 PROBLEMS_SHOWN = 5
-LIBRARIES = ["barnabas", "uvloop", "crc32c", "cramjam", "confluent-kafka", "rich", "click"]
+LIBRARIES = ["barnabas", "uvloop", "crc32c", "cramjam", "msgspec", "confluent-kafka", "rich", "click"]
 
 
 class Finding(Struct, frozen=True):

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -44,12 +44,12 @@ class Decision(NamedTuple):
     """What a shard has decided.
 
     Fields:
-        wait: what is to be awaited before the response may leave, if anything is.
+        commit: what is to be waited for (`wait_for`) before the response may leave, if anything is.
         follow: has the shard go on, as its records are committed; to be called, when the response has left or before.
     """
 
     response: Any
-    wait: Coroutine[Any, Any, None] | None
+    commit: asyncio.Future[None] | None
     follow: Callable[[], None] | None
 
 
@@ -218,10 +218,10 @@ class Shards(Generic[S]):
         led = self.led_for(name)
         outcome = self.ask(led, lambda: call(led.shard, self.now()))
         commit = self.carry_out(led, outcome, tells=False)
-        if commit is not None:
-            return Decision(outcome.response, self._in_time(commit), None)
-        follow = partial(self._tell, led, outcome, None) if outcome.written is not None else None
-        return Decision(outcome.response, self.settled(led) if led.uncommitted and not outcome.records else None, follow)
+        if commit is None and not outcome.records and led.uncommitted:
+            commit = led.uncommitted[-1]  # as in `settled`
+        follow = partial(self._tell, led, outcome, None) if commit is None and outcome.written is not None else None
+        return Decision(outcome.response, commit, follow)
 
     async def post(self, name: str, token: asyncio.Future[T], call: Callable[[S, Now], Outcome]) -> T:
         """As `write` where the answer comes by `token`, with this outcome or a later one."""
@@ -251,7 +251,7 @@ class Shards(Generic[S]):
         """Carry out, and give the outcome's own response when that may leave."""
         commit = self.carry_out(led, outcome)
         if commit is not None:
-            await self._in_time(commit)
+            await self.wait_for(commit)
         elif not outcome.records:
             await self.settled(led)
         return outcome.response
@@ -403,9 +403,14 @@ class Shards(Generic[S]):
             KafkaError: NOT_COORDINATOR if it was lost, COORDINATOR_NOT_AVAILABLE if it takes too long.
         """
         if led.uncommitted:
-            await self._in_time(led.uncommitted[-1])
+            await self.wait_for(led.uncommitted[-1])
 
-    async def _in_time(self, commit: asyncio.Future[None]) -> None:
+    async def wait_for(self, commit: asyncio.Future[None]) -> None:
+        """Wait for a commit.
+
+        Raises:
+            KafkaError: as `settled`.
+        """
         done, _ = await asyncio.wait((commit,), timeout=self._timeout_ms / 1000)
         if not done:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

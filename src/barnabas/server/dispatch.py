@@ -65,11 +65,8 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
-PRODUCE, FETCH, END_TXN = (
-    ApiKey.PRODUCE,
-    ApiKey.FETCH,
-    ApiKey.END_TXN,
-)  # for the hot path: looking them up in the enumeration takes longer
+# For the hot path: looking them up in the enumeration takes longer
+PRODUCE, FETCH, END_TXN = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.END_TXN
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (

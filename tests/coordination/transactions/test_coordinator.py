@@ -77,7 +77,7 @@ class World:
     async def end(self, transactional_id: str, owner: Owner, *, commit: bool, client_version: int) -> Owner:
         found = self.coordinator.end(transactional_id, owner, commit=commit, client_version=client_version)
         self.coordinator.follow_up()
-        return found if isinstance(found, Owner) else await found
+        return found if isinstance(found, Owner) else await found()
 
     async def begun(self) -> Owner:
         await self.coordinator.load(self.home)
@@ -122,12 +122,15 @@ async def test_markers_go_out_once_the_decision_is_committed(world: World) -> No
     assert await world.state() == "CompleteCommit"
 
 
-async def test_who_ends_a_transaction_can_be_told_before_its_markers_go_out(world: World) -> None:
+@pytest.mark.parametrize("is_called", [True, False])
+async def test_who_ends_a_transaction_can_be_told_before_its_markers_go_out(world: World, is_called: bool) -> None:
     owner = await world.begun()
     assert world.coordinator.end("t", owner, commit=True, client_version=2) == Owner(owner.producer_id, 1)
     assert world.sender.sent == []
-    world.coordinator.follow_up()
-    world.coordinator.follow_up()
+    if is_called:
+        world.coordinator.follow_up()
+        assert len(world.sender.sent) == 1
+    await turns()
     (sent,) = world.sender.sent
     sent.delivery.written([A, B])
     assert await world.state() == "CompleteCommit"

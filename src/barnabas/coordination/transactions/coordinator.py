@@ -7,7 +7,8 @@ Markers that are due go to whoever sends them (`MarkerSender`), and what he tell
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -22,6 +23,8 @@ from barnabas.coordination.transactions.shard import TransactionShard
 from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+
+Pending = Callable[[], Awaitable[Owner]]  # to be called and awaited
 
 
 class ProducerIds(Protocol):
@@ -98,7 +101,7 @@ class TransactionCoordinator:
         self._sender = sender
         self._epoch_of = epoch_of
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # for the end of a transaction of this id
-        self._following: list[Callable[[], None]] = []
+        self._following: deque[Callable[[], None]] = deque()
         self.counts = EndCounts()
         self.shards: Shards[TransactionShard] = Shards(
             "transaction", log_, clock, self._make, config.request_timeout_ms, prepare, self._changed
@@ -123,6 +126,7 @@ class TransactionCoordinator:
 
     def close(self) -> None:
         """Send everybody away; nothing of this object runs afterwards."""
+        self._following.clear()
         self.shards.close()
         self._release(self._waiting)
 
@@ -192,29 +196,32 @@ class TransactionCoordinator:
         """As `TransactionShard.verify`; None where the answer rests on what is not committed yet, and `verify` is to be waited for."""
         return self.shards.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
-    def end(
-        self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int
-    ) -> Owner | Coroutine[None, None, Owner]:
-        """As `TransactionShard.end`; what is to be awaited where there is something to wait for.
+    def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
+        """As `TransactionShard.end`; what gives it later where there is something to wait for.
 
-        The markers are written by `follow_up`, so that who asked can be answered before: it must be called.
+        The markers are written by `follow_up`, so that who asked can be answered before: in the next turn of the loop, unless it is called.
         """
 
         def decide(shard: TransactionShard, now: Now) -> Outcome:
             return shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=now)
 
         if not self._ids.has_one:
-            return self._end_with_ids(transactional_id, decide)
+            return partial(self._end_with_ids, transactional_id, decide)
         decision = self.shards.decide(transactional_id, decide)
         following: Owner = decision.response
         if decision.follow is not None:
             self._following.append(decision.follow)
-        return _after(decision.wait, following) if decision.wait is not None else following
+            asyncio.get_running_loop().call_soon(self.follow_up)
+        return following if decision.commit is None else partial(self._end_when, decision.commit, following)
 
     def follow_up(self) -> None:
         """Begin what follows from ends that were decided."""
         while self._following:
-            self._following.pop()()
+            self._following.popleft()()
+
+    async def _end_when(self, commit: asyncio.Future[None], following: Owner) -> Owner:
+        await self.shards.wait_for(commit)
+        return following
 
     async def _end_with_ids(self, transactional_id: str, decide: Callable[[TransactionShard, Now], Outcome]) -> Owner:
         await self._ids.fill()
@@ -266,11 +273,6 @@ def _adding(
     transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
 ) -> Callable[[TransactionShard, Now], Outcome]:
     return lambda shard, now: shard.add(transactional_id, asking, partitions, client_version, now)
-
-
-async def _after(wait: Coroutine[None, None, None], following: Owner) -> Owner:
-    await wait
-    return following
 
 
 def _settle(waiting: asyncio.Future[None]) -> None:

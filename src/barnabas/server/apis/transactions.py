@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
+from barnabas.coordination.transactions.coordinator import Pending
 from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
@@ -117,9 +118,9 @@ def add_partitions(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    partitions = _partitions_of(asked)
-    codes = _unknown(broker, partitions) or _add_at_once(broker, context, asked, partitions)
-    return _add_one(broker, context, asked) if codes is None else _answer_to_one(asked, codes)
+    if _is_added_at_once(broker, asked):
+        return _answer_to_one(asked, dict.fromkeys(_partitions_of(asked), ErrorCode.NONE))
+    return _add_one(broker, context, asked)
 
 
 async def _add_all(broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
@@ -143,35 +144,25 @@ def _partitions_of(asked: AddPartitionsToTxnTransaction) -> list[TopicPartition]
     return [(topic.name, index) for topic in asked.topics for index in topic.partitions]
 
 
-def _unknown(broker: Broker, partitions: list[TopicPartition]) -> Codes:
-    """What is told where partitions do not exist, all or nothing; empty where all do."""
-    unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
-    if not unknown:
-        return {}
-    refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-    return {each: refused if each in unknown else rest for each in partitions}
-
-
-def _add_at_once(
-    broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
-) -> Codes | None:
-    """What is told of partitions that were added; None where there is something to wait for, and `_add` is to be awaited."""
+def _is_added_at_once(broker: Broker, asked: AddPartitionsToTxnTransaction) -> bool:
+    """Whether the partitions are in the transaction, without waiting; what there is to wait for or to refuse is for `_add`."""
+    partitions = _partitions_of(asked)
+    if any(broker.metadata.partition(*each) is None for each in partitions):
+        return False
     owner = Owner(asked.producer_id, asked.producer_epoch)
     try:
-        if not broker.transactions.add_at_once(asked.transactional_id, owner, partitions, 0):
-            return None
-    except (KafkaError, InvariantViolated) as error:
-        if isinstance(error, KafkaError) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            return None
-        return dict.fromkeys(partitions, _code(context, error))
-    return dict.fromkeys(partitions, ErrorCode.NONE)
+        return broker.transactions.add_at_once(asked.transactional_id, owner, partitions, 0)
+    except (KafkaError, InvariantViolated):
+        return False  # nothing has changed: `_add` is refused too, and words it
 
 
 async def _add(broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Codes:
     partitions = _partitions_of(asked)
     owner = Owner(asked.producer_id, asked.producer_epoch)
-    if unknown := _unknown(broker, partitions):
-        return unknown
+    unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
+    if unknown:  # all or nothing
+        refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        return {each: refused if each in unknown else rest for each in partitions}
     try:
         if asked.verify_only:
             return await broker.transactions.verify(asked.transactional_id, owner, partitions)
@@ -262,9 +253,9 @@ def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndT
     return _ended(following) if isinstance(following, Owner) else _end_later(context, following)
 
 
-async def _end_later(context: RequestContext, following: Awaitable[Owner]) -> EndTxnResponse:
+async def _end_later(context: RequestContext, pending: Pending) -> EndTxnResponse:
     try:
-        return _ended(await following)
+        return _ended(await pending())
     except (KafkaError, InvariantViolated) as error:
         return _not_ended(context, error)
 

@@ -38,6 +38,7 @@ FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
 Records = Region | Copied
 Found = tuple[FetchedPartition, FetchedData[Records]]
 NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})  # else it is on another broker
+NO_PARTITIONS: frozenset[FetchedPartition] = frozenset()
 NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
@@ -99,7 +100,7 @@ class Looking:
         self._is_held_back = False  # a throttle kept something from a follower at the last look
         self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
         self._partitions: list[Partition] = []
-        self._uncounted: set[FetchedPartition] = set()  # of a follower: those that were not there at the first look
+        self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS  # of a follower: those that were not there at the first look
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
         """What every partition has to give, the bytes of it all, and whether something must be told at once."""
@@ -140,7 +141,7 @@ class Looking:
         if first and self._asks_for_more_than(len(absent)):
             self._waited_without = len(absent)
         if first and absent and self._replica_id >= 0:
-            self._uncounted = {wanted for wanted, _ in absent}
+            self._uncounted = frozenset(wanted for wanted, _ in absent)
         must_answer = must_answer or len(absent) > self._waited_without
         if size and not must_answer and size < self._request.min_bytes:
             must_answer = any(self._goes_on_behind(wanted, data) for wanted, data in found)
@@ -184,7 +185,7 @@ class Looking:
                 size = min(left, wanted.max_bytes)
                 if self._replica_id >= 0:
                     if first or wanted in self._uncounted:
-                        self._uncounted.discard(wanted)
+                        self._uncounted -= {wanted}
                         count_follower(self._broker, self._request, self._replica_id, partition, wanted)
                     region = self._read_as_follower(
                         partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later

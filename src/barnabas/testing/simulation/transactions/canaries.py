@@ -98,7 +98,7 @@ def answering_before_the_record_is_committed() -> Iterator[None]:
     async def at_once(shards: Shards[Any], commit: Any) -> None:
         """Nobody waits for a commit."""
 
-    with mock.patch.object(Shards, "_in_time", at_once):
+    with mock.patch.object(Shards, "wait_for", at_once):
         yield
 
 

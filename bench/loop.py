@@ -1,0 +1,46 @@
+"""A loop in a process of its own, so that its CPU time is told apart: what is measured beside the servers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+
+class Loop:
+    """A module of ours that says its port when it listens, and goes on until it is killed."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        self.address = ("127.0.0.1", 0)
+        self.ready_after_s = 0.0
+        self._stack = ExitStack()
+        self._process: subprocess.Popen[str] | None = None
+
+    def _command(self, stack: ExitStack) -> list[str]:
+        """The module and its arguments; what it needs is entered into `stack`, and left when the process has ended."""
+        raise NotImplementedError
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            command = [sys.executable, "-m", *self._command(stack)]
+            self._process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(self._process.kill)
+            assert self._process.stdout is not None
+            port = self._process.stdout.readline()
+            if not port:
+                raise RuntimeError(f"{self.name}: the process ended with {self._process.wait()}")
+            self.address = ("127.0.0.1", int(port))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
