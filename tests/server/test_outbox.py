@@ -7,21 +7,46 @@ import errno
 import os
 import random
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from barnabas.server import outbox as outbox_module
 from barnabas.server.held import HeldFiles, HeldRegion
-from barnabas.server.outbox import FILE_BYTES_PER_TURN, Buffer, Outbox, Part, Region
+from barnabas.server.outbox import FILE_BYTES_PER_TURN, SENT_SHARE, TRIES, UNTRIED, Buffer, Outbox, Part, Region
 from barnabas.server.room import Room
+from barnabas.server.ways import Ways
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
 
 FILES = OsFiles()
+PIECE = 200_000
+
+
+class FixedWays(Ways):
+    """Always one way, however long it takes."""
+
+    def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
+        """Nothing is learnt from it."""
+
+
+@pytest.fixture(params=[False, True], ids=["read", "sendfile"])
+def by_sendfile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Which way large pieces go, whatever takes less time here."""
+    ways = FixedWays()
+    ways.by_sendfile = request.param
+    monkeypatch.setattr(outbox_module, "_ways", ways)
+    return ways.by_sendfile
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces are read."""
+    monkeypatch.setattr(outbox_module, "_ways", FixedWays())
 
 
 class NoneLeft(OsFiles):
@@ -75,16 +100,18 @@ async def send(
     return received, waiting
 
 
-def test_a_large_region_takes_many_turns(tmp_path: Path) -> None:
-    data = os.urandom(8 * FILE_BYTES_PER_TURN + 1000)
+def test_a_large_region_takes_many_turns(tmp_path: Path, by_sendfile: bool) -> None:
+    share = FILE_BYTES_PER_TURN * (SENT_SHARE if by_sendfile else 1)
+    data = os.urandom(3 * share + 1000)
     path = tmp_path / "file"
     path.write_bytes(data)
     received, waiting = asyncio.run(send(path, [b"head", (0, len(data)), b"tail"]))
     assert received == b"head" + data + b"tail"
-    assert waiting[1] >= len(data) - FILE_BYTES_PER_TURN, "the first turn sends its share and no more"
+    assert waiting[1] >= len(data) - share, "the first turn sends its share and no more"
     assert waiting[-1] == 0
 
 
+@pytest.mark.usefixtures("reading")
 def test_many_small_regions_share_a_turn_up_to_its_bound(tmp_path: Path) -> None:
     data = os.urandom(40 * 16_384)
     path = tmp_path / "file"
@@ -99,7 +126,7 @@ def test_many_small_regions_share_a_turn_up_to_its_bound(tmp_path: Path) -> None
     assert waiting[-1] == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(st.integers(1, 3 * FILE_BYTES_PER_TURN // 2), st.binary(max_size=70), st.integers(1, 3000)),
@@ -110,7 +137,7 @@ def test_many_small_regions_share_a_turn_up_to_its_bound(tmp_path: Path) -> None
     st.sampled_from([2_000, 100_000]),
 )
 def test_small_and_large_pieces_arrive_in_order_however_full_the_socket_is(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int | bytes], send_buffer: int, taken: int
+    tmp_path_factory: pytest.TempPathFactory, by_sendfile: bool, sizes: list[int | bytes], send_buffer: int, taken: int
 ) -> None:
     path = tmp_path_factory.mktemp("outbox") / "file"
     data = random.Random(1).randbytes(2 * FILE_BYTES_PER_TURN)
@@ -122,6 +149,7 @@ def test_small_and_large_pieces_arrive_in_order_however_full_the_socket_is(
     assert waiting[-1] == 0
 
 
+@pytest.mark.usefixtures("reading")
 def test_what_goes_together_is_one_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(100_000))
@@ -137,6 +165,7 @@ def test_what_goes_together_is_one_system_call(tmp_path: Path, monkeypatch: pyte
     assert calls == [5]
 
 
+@pytest.mark.usefixtures("reading")
 def test_what_has_the_next_turn_does_not_wait_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = os.urandom(3 * FILE_BYTES_PER_TURN)
     path = tmp_path / "file"
@@ -147,6 +176,7 @@ def test_what_has_the_next_turn_does_not_wait_for_room(tmp_path: Path, monkeypat
     assert waiting[-1] == 0
 
 
+@pytest.mark.usefixtures("reading")
 def test_a_socket_that_is_full_has_nothing_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = os.urandom(4 * FILE_BYTES_PER_TURN)
     path = tmp_path / "file"
@@ -164,6 +194,7 @@ def test_a_socket_that_is_full_has_nothing_read_twice(tmp_path: Path, monkeypatc
     assert copied == [FILE_BYTES_PER_TURN - len(b"head")], "the rest goes by sendfile"
 
 
+@pytest.mark.usefixtures("reading")
 def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(2 * FILE_BYTES_PER_TURN))
@@ -186,6 +217,102 @@ def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> No
 
     assert asyncio.run(close_early()) == FILE_BYTES_PER_TURN
     assert not failures
+
+
+@pytest.mark.usefixtures("reading")
+def test_a_large_piece_goes_by_the_way_that_takes_less_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Told(FixedWays):
+        def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
+            assert size == PIECE
+            assert ns > 0
+            assert by_sendfile == self.by_sendfile
+            told.append(by_sendfile)
+
+    told: list[bool] = []
+    data = os.urandom(PIECE)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    for by_sendfile in (False, True):
+        ways = Told()
+        ways.by_sendfile = by_sendfile
+        monkeypatch.setattr(outbox_module, "_ways", ways)
+        received, _ = asyncio.run(send(path, [b"head", (0, PIECE), b"tail"]))
+        assert received == b"head" + data + b"tail"
+    assert told == [False, True]
+
+
+class Trying:
+    """A full socket, and what is done about it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.watched = 0
+        monkeypatch.setattr(Outbox, "_watch", self._watch)
+        monkeypatch.setattr(Outbox, "_unwatch", lambda _: None)
+        self.near, self.far = socket.socketpair()
+        self.near.setblocking(False)
+        self.outbox = outbox_of(self.near, FILES, [])
+
+    def _watch(self, _: object = None) -> None:
+        self.watched += 1
+
+    def fill(self) -> None:
+        self.outbox.push(bytes(2**23))
+        self.outbox.flush()
+
+    def drain(self) -> None:
+        self.far.setblocking(False)
+        while self.outbox.waiting_bytes:
+            with suppress(BlockingIOError):
+                while self.far.recv(2**20):
+                    pass
+            self.outbox.resume()
+
+    async def turns(self, count: int) -> None:
+        for _ in range(count):
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        self.outbox.close()
+        self.near.close()
+        self.far.close()
+
+
+def test_a_full_socket_is_tried_again_before_it_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fill() -> list[int]:
+        trying = Trying(monkeypatch)
+        trying.fill()
+        watched = []
+        await trying.turns(TRIES - 1)
+        watched.append(trying.watched)
+        trying.far.recv(2**22)  # so it is tried as often again
+        await trying.turns(TRIES - 1)
+        watched.append(trying.watched)
+        await trying.turns(3)
+        watched.append(trying.watched)
+        trying.close()
+        return watched
+
+    assert asyncio.run(fill()) == [0, 0, 1]
+
+
+def test_a_socket_that_stayed_full_is_watched_at_once_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fill() -> None:
+        trying = Trying(monkeypatch)
+        trying.fill()
+        await trying.turns(TRIES + 1)
+        assert trying.watched == 1
+        for number in range(UNTRIED):
+            trying.drain()
+            trying.fill()
+            await trying.turns(2)
+            assert trying.watched == number + 2
+        trying.drain()
+        trying.fill()
+        await trying.turns(2)
+        assert trying.watched == UNTRIED + 1
+        trying.close()
+
+    asyncio.run(fill())
 
 
 def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.log import Log
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.reading import Behind, FileRegion
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -130,6 +130,11 @@ class Replica:
         """
         limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
         return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
+
+    def read_behind(self, region: FileRegion, max_bytes: int, isolation_level: int) -> Behind | None:
+        """What `read` gives to who goes on behind a region; see `Log.read_behind`."""
+        limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
+        return self.log.read_behind(region, max_bytes, limit_offset=limit)
 
     def aborted_in(self, region: FileRegion | None, offset: int) -> list[tuple[int, int]]:
         """The aborted transactions that a reader at `offset` has to leave out of a region: producer id and first offset of each.

@@ -41,6 +41,7 @@ from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_held_files, most_open_segments
+from barnabas.server.fetching.ahead import Readers
 from barnabas.server.fetching.sessions import FetchSessions
 from barnabas.server.held import HeldFiles
 from barnabas.server.http import HttpEndpoint
@@ -141,6 +142,7 @@ class Broker:
             self.surroundings.new_session_id,
             config.min_incremental_fetch_session_eviction_ms,
         )
+        self.readers = Readers()
         self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None

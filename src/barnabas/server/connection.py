@@ -122,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self._backlog: bytes = b""  # frames received while reading was paused
         self._working = False
         self._flushing = False
+        self._when_sent: Callable[[], None] | None = None
         self.repeated = RepeatedProduce()
         self.repeated_fetch: RepeatedFetch | ContinuedFetch | None = None  # where there was a fetch
         self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
@@ -218,6 +219,22 @@ class Connection(asyncio.BufferedProtocol):
         """Have what was answered leave now, and not with the answers of the other requests that came with it."""
         if self._outbox is not None:
             self._outbox.flush()
+            if self._when_sent is not None:
+                self._tell_sent()
+
+    def when_sent(self, call: Callable[[], None] | None) -> None:
+        """Have it called in a turn of the loop behind the one in which all answers so far have left; it takes the place of the last."""
+        self._when_sent = call
+
+    def _tell_sent(self) -> None:
+        if self._outbox is not None and not self._outbox.waiting_bytes:
+            self._loop.call_soon(self._call_when_sent)
+
+    def _call_when_sent(self) -> None:
+        if self._when_sent is None or self._outbox is None or self._outbox.waiting_bytes:
+            return  # another answer is on its way meanwhile
+        call, self._when_sent = self._when_sent, None
+        call()
 
     def complete(self, answer: Answer, parts: list[Part], *, among_many: bool = False) -> None:
         """The answer of a request that had to wait is there.
@@ -430,8 +447,10 @@ class Connection(asyncio.BufferedProtocol):
     def _on_room(self) -> None:
         if "closing" in self._paused_for:
             self.close()
-        else:
-            self.resume("unsent")
+            return
+        if self._when_sent is not None:
+            self._tell_sent()
+        self.resume("unsent")
 
     def _on_send_error(self, error: OSError) -> None:
         if error.errno in EXHAUSTED:
@@ -463,6 +482,7 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.close()
             self._outbox = None
         self._answers.clear()
+        self._when_sent = None
         callbacks, self.on_close = self.on_close, []
         for callback in callbacks:
             callback()

@@ -3,9 +3,9 @@
 Writes go straight to the socket, not through the transport: only so can a file region follow a header by `sendfile` without the
 transport's buffer in between. The transport never gets anything to write, so the two cannot mix.
 
-Pieces of files are read into a buffer that stays in the processor's cache, and go with what stands around them in one system call. For
-100 kB that takes 42 us where `sendfile` takes 65, from request to answer between two processes; a pull of 1 MB takes 0.83 of the CPU that
-it takes by `sendfile`. While a socket is full all goes by `sendfile`, so that nothing is read twice.
+Small pieces of files are read into a buffer that stays in the processor's cache, and go with what stands around them in one system call.
+Large ones go that way or by `sendfile`, whatever takes the loop less time on this machine (`ways.py`): it depends on the kernel and on how
+it keeps the files. While a socket is full all goes by `sendfile`, so that nothing is read twice.
 
 A turn of the loop sends so much of files on a connection and no more (`FILE_BYTES_PER_TURN`), for others wait meanwhile. The rest has the
 next turn, and waits for room only where there is none: having a socket watched and no longer watched are system calls (`room.py`).
@@ -19,15 +19,23 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from time import perf_counter_ns
 
 from barnabas import limits
 from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.room import Room
+from barnabas.server.ways import MEASURED_BYTES, Ways
 from barnabas.storage.reading import FileRegion
 
 Buffer = bytes | bytearray | memoryview
 SEGMENT_BYTES = 65_483  # of TCP over loopback
 FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes so many at once
+SENT_SHARE = 5  # so many bytes by `sendfile` count as one: what a consumer asks of a partition goes in one turn
+LEAST_SENT_BYTES = 64 * 1024  # by `sendfile`: what is less is read even where that takes longer, for it goes with others
+
+
+TRIES = 64  # turns of the loop in which a full socket is tried again before it is watched: some 150 us
+UNTRIED = 16  # times that a socket is watched at once after it had no room in so many turns
 
 
 class TurnIsOver(Exception):
@@ -42,6 +50,7 @@ class _Copied(threading.local):
 
 
 _copied = _Copied()
+_ways = Ways()
 
 
 class Copied:
@@ -81,7 +90,9 @@ class Outbox:
         "_on_error",
         "_on_room",
         "_room",
+        "_tries_left",
         "_turn",
+        "_untried",
         "_watching",
         "waiting_bytes",
     )
@@ -106,7 +117,9 @@ class Outbox:
         self._closed = False  # then it is blocked as well
         self._file_bytes_left = 0  # in this turn
         self._is_full = False  # the socket took less than it was given, and there is more
+        self._tries_left = TRIES
         self._turn: asyncio.Handle | None = None  # the next, where that goes on
+        self._untried = 0  # times that the socket is watched at once
         self._watching = False  # from the first time that the socket is full until all is sent
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
@@ -159,7 +172,7 @@ class Outbox:
             try:
                 while self._items:
                     front = self._items[0]
-                    if self._is_full and isinstance(front, Region):
+                    if isinstance(front, Region) and (self._is_full or self._goes_by_sendfile(front)):
                         self._send_file(front)
                     else:
                         self._send_buffers()
@@ -193,10 +206,24 @@ class Outbox:
         self._blocked = self._is_full = True
         if not self._watching:
             self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
+            if self._is_tried_again():
+                self._turn = self._loop.call_soon(self.resume)
+                return
             self._watch()
             self._watching = True
             if self._held.is_crowded:
                 self._room.make_way(self._held, self)
+
+    def _is_tried_again(self) -> bool:
+        """Whether the socket has likely room in a moment, as that of a reader on the same machine: being woken up for it takes longer."""
+        if self._untried:
+            self._untried -= 1
+            return False
+        if self._tries_left:
+            self._tries_left -= 1
+            return True
+        self._tries_left, self._untried = TRIES, UNTRIED
+        return False
 
     def give_up(self, error: OSError) -> None:
         self._items.clear()
@@ -221,14 +248,22 @@ class Outbox:
     def _unwatch(self) -> None:
         self._room.unwatch(self._descriptor)
 
+    def _goes_by_sendfile(self, region: Region) -> bool:
+        return _ways.by_sendfile and region.size >= LEAST_SENT_BYTES
+
     def _send_buffers(self) -> None:
         """One system call for what is in front: buffers, and pieces of files unless the socket is full."""
         only = self._items[0]
-        buffers = self._gather() if len(self._items) > 1 or isinstance(only, Region) else [only]
-        if not buffers:
+        if len(self._items) == 1 and not isinstance(only, Region):
+            if not self._sent([only], self._write([only])):
+                raise TurnIsOver
+            return
+        started = perf_counter_ns()
+        buffers, read = self._gather()
+        if not buffers or not self._sent(buffers, self._write(buffers)):
             raise TurnIsOver
-        if not self._sent(buffers, self._write(buffers)):
-            raise TurnIsOver
+        if read >= MEASURED_BYTES:
+            _ways.took(read, perf_counter_ns() - started, by_sendfile=False)
 
     def _write(self, buffers: list[Buffer]) -> int:
         if len(buffers) == 1:
@@ -238,8 +273,8 @@ class Outbox:
     def _read(self, region: Region, piece: memoryview) -> int:
         return os.preadv(region.fileno, (piece,), region.position)
 
-    def _gather(self) -> list[Buffer]:
-        """The bytes of the items in front, as far as they go together; of the last region perhaps a piece."""
+    def _gather(self) -> tuple[list[Buffer], int]:
+        """The bytes of the items in front, as far as they go together, of the last region perhaps a piece; and how many were read."""
         buffers: list[Buffer] = []
         target, filled, room = _copied.buffer, 0, self._file_bytes_left
         for item in self._items:
@@ -249,22 +284,23 @@ class Outbox:
                 buffers.append(item)
                 room -= len(item)
                 continue
-            if self._is_full or room <= 0:
+            if self._is_full or room <= 0 or self._goes_by_sendfile(item):
                 break
             size = min(item.size, room)
             piece = target[filled : filled + size]
             if self._read(item, piece) < size:
                 raise OSError(f"a file region of {item.size} bytes ends before its end")
             buffers.append(piece)
+            filled += size
             if size < item.size:
                 break
-            filled += size
             room -= size
-        return buffers
+        return buffers, filled
 
     def _sent(self, buffers: list[Buffer], sent: int) -> bool:
         """The kernel has taken so many bytes of `buffers`, which are those of the items in front; whether the turn goes on."""
         self.waiting_bytes -= sent
+        self._tries_left = TRIES
         for buffer in buffers:
             item, size = self._items[0], len(buffer)
             taken = min(sent, size)
@@ -289,14 +325,19 @@ class Outbox:
         return True
 
     def _send_file(self, region: Region) -> None:
-        size = min(region.size, self._file_bytes_left)
-        self._region_sent(region, os.sendfile(self._descriptor, region.fileno, region.position, size))
+        size = min(region.size, SENT_SHARE * self._file_bytes_left)
+        started = perf_counter_ns()
+        sent = os.sendfile(self._descriptor, region.fileno, region.position, size)
+        if sent == size >= MEASURED_BYTES:
+            _ways.took(size, perf_counter_ns() - started, by_sendfile=True)
+        self._region_sent(region, sent)
 
     def _region_sent(self, region: Region, sent: int) -> None:
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
         self.waiting_bytes -= sent
-        self._file_bytes_left -= sent
+        self._tries_left = TRIES
+        self._file_bytes_left -= sent // SENT_SHARE
         if sent == region.size:
             self._items.popleft()
             if self._file_bytes_left <= 0 < len(self._items):

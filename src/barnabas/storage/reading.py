@@ -34,6 +34,51 @@ class FileRegion(NamedTuple):
     reach: int = 0
 
 
+class Behind(NamedTuple):
+    """What a reader in order gets who asks for `offset`, found before it asks: a region of `segment`."""
+
+    offset: int
+    region: FileRegion
+    segment: Segment
+    cuts: int  # of the segment, when it was found
+
+
+def region_behind(segments: Segments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
+    """What `read_region` gives behind a region that it gave, as far as that is sure to be what it gives later, and is in memory.
+
+    None at the end of a segment, and near the limit: there may be more when the reader asks.
+
+    Raises:
+        CorruptLog, OSError: as `Log.read`.
+    """
+    segment = segments.holding(region.base_offset)
+    end = region.position + region.size
+    if segment is None or segment.trust is not region.trust or end >= segment.size:
+        return None
+    offset = segment.trust.asked_behind(end)
+    if offset is None:
+        offset = segment.base_offset_at(end)
+    if offset is None or segments.holding(offset) is not segment:
+        return None
+    behind = read_region(segments, offset, max_bytes, limit_offset, minimum_one=False, is_verified_later=True)
+    if behind is None or behind.trust is not region.trust or behind.reach:
+        return None
+    if behind.size <= max_bytes // 2 and segment is segments.active:
+        return None
+    return new_tuple(Behind, (offset, behind, segment, segment.trust.cuts))
+
+
+def is_still(segments: Segments, behind: Behind) -> bool:
+    """Whether a region that was found in an earlier turn of the loop is what it was, and its descriptor open."""
+    segment, region = behind.segment, behind.region
+    return (
+        segments.holding(behind.offset) is segment
+        and segment.fileno == region.fileno
+        and segment.trust is region.trust
+        and region.trust.cuts == behind.cuts
+    )
+
+
 def read_region(
     segments: Segments,
     offset: int,

@@ -76,6 +76,13 @@ class Segments:
         """Index of the segment that `offset` falls in; -1 before the first."""
         return bisect_right(self.bases, offset) - 1
 
+    def holding(self, offset: int) -> Segment | None:
+        """The segment that `offset` falls in; None before the first."""
+        if offset >= self.active.base_offset:
+            return self.active
+        slot = self.index_of(offset)
+        return self._segments[slot] if slot >= 0 else None
+
     def starting_at(self, offset: int) -> list[Segment]:
         """The segments from the one that `offset` falls in on."""
         return self._segments[max(0, self.index_of(offset)) :]

@@ -103,6 +103,13 @@ class Trust:
         """Where the read ended whose reader now asks for `offset`, if that is remembered."""
         return None if self._ends is None else self._ends.get(offset)
 
+    def asked_behind(self, position: int) -> int | None:
+        """The offset that the reader asks for whose read ended at byte `position`, if that is remembered."""
+        for offset, end in reversed((self._ends or {}).items()):
+            if end == position:
+                return offset
+        return None
+
     def note(self, damage: Damage) -> bool:
         """Remember a damaged stretch; whether it was not known."""
         if self.damages is None:

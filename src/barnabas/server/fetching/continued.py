@@ -27,10 +27,13 @@ from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, s
 from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_UNCOMMITTED
+from barnabas.server.fetching.ahead import ReadAhead
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.looking import count_follower
 from barnabas.server.fetching.sessions import replica_id_of
-from barnabas.server.page_cache import at_hand
+from barnabas.server.outbox import Copied
+from barnabas.server.page_cache import COPIED_BYTES, at_hand
+from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.looking import Records
     from barnabas.server.fetching.session import FetchContext, FetchedPartition
-    from barnabas.storage.reading import FileRegion
 
 _I32 = Struct(">i")
 
@@ -47,6 +49,7 @@ class ContinuedFetch:
     """The fetches of one session on one connection."""
 
     __slots__ = (
+        "_ahead",
         "_api",
         "_client_id",
         "_is_plain",
@@ -61,6 +64,7 @@ class ContinuedFetch:
     )
 
     def __init__(self) -> None:
+        self._ahead = ReadAhead()  # of a consumer
         self._api = b""
         self._start = b""  # from the client id up to the session's epoch
         self._tail = b""  # what stands behind the partitions
@@ -154,11 +158,14 @@ class ContinuedFetch:
         ):
             return False
         wanted.follow(partition)
+        is_quick = self._replica_id < 0 and self._ahead.begin(connection)
         try:
-            region = self._find(broker, partition, wanted)
-            records = None if region is None else at_hand(broker.files, region, may_copy=True)
-            if records is None:
+            found = self._find(broker, partition, wanted)
+            if found is None:
                 return False
+            region, records, size = found
+            if is_quick and region.size > COPIED_BYTES:
+                self._ahead.gave(partition, region, size)
             if self._replica_id >= 0:
                 broker.isr.heard_of(self._replica_id)
                 count_follower(broker, self._request, self._replica_id, partition, wanted)
@@ -171,15 +178,20 @@ class ContinuedFetch:
             topics = [(wanted.topic, [wanted.index])]
             self._shape = FetchAnswerShape(self._version, topics, is_committed=False, session_id=session.session_id)
             self._shaped = wanted
-        parts, size = self._shape.write(correlation_id, [(marks[0], partition.last_stable_offset, marks[1], records)])
-        broker.metrics.bytes_out += size
+        parts, payload = self._shape.write(correlation_id, [(marks[0], partition.last_stable_offset, marks[1], records)])
+        broker.metrics.bytes_out += payload
         if self._replica_id >= 0:
-            broker.throttles.sent(partition, size)
+            broker.throttles.sent(partition, payload)
         connection.send(parts)
+        if is_quick:
+            self._ahead.answered(broker, connection, READ_UNCOMMITTED)
         return True
 
-    def _find(self, broker: Broker, partition: Partition, wanted: FetchedPartition) -> FileRegion | None:
-        """Enough records to answer with, and no word of where histories part."""
+    def _find(
+        self, broker: Broker, partition: Partition, wanted: FetchedPartition
+    ) -> tuple[FileRegion, FileRegion | Copied, int] | None:
+        """Enough records to answer with, and no word of where histories part: where they lie, as they are sent, and how many bytes they
+        were to have at most."""
         log, offset, request = partition.log, wanted.fetch_offset, self._request
         if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
             return None
@@ -187,10 +199,17 @@ class ContinuedFetch:
         size = min(most, wanted.max_bytes)
         if size < 0:
             return None
+        region: FileRegion | None
         if self._replica_id < 0:
+            found = self._ahead.take(broker, partition, offset, size) if self._ahead.found else None
+            if found is not None:
+                return (*found, size) if found[0].size >= min(request.min_bytes, most) else None
             region = partition.read(offset, size, minimum_one=True, is_verified_later=True)
         elif broker.throttles.room_to_send(partition, self._replica_id) is None:
             region = partition.read_as_follower(offset, size, minimum_one=True, is_verified_later=True)
         else:
             return None
-        return region if region is not None and region.size >= min(request.min_bytes, most) else None
+        if region is None or region.size < min(request.min_bytes, most):
+            return None
+        records = at_hand(broker.files, region, may_copy=True)
+        return None if records is None else (region, records, size)

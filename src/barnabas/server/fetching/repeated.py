@@ -32,17 +32,19 @@ from barnabas.protocol.fetch_request import NO_EPOCH
 from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.server.fetching.ahead import ReadAhead
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.sessions import FINAL_EPOCH, replica_id_of
-from barnabas.server.page_cache import at_hand
+from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.looking import Records
+    from barnabas.storage.reading import FileRegion
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
 _OFFSET = Struct(">q")
@@ -62,9 +64,10 @@ class _Wanted(NamedTuple):
 class RepeatedFetch:
     """What one connection fetches."""
 
-    __slots__ = ("_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
+    __slots__ = ("_ahead", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
 
     def __init__(self) -> None:
+        self._ahead = ReadAhead()
         self._layout = Struct("")
         self._fixed: tuple[bytes, ...] = ()
         self._request = FetchRequest()
@@ -105,7 +108,8 @@ class RepeatedFetch:
         if any(wanted.partition.closed for wanted in self._wanted):
             return False
         self._patience = PATIENCE
-        found = self._look(broker, fields[3::2])
+        is_quick = self._ahead.begin(connection)
+        found = self._look(broker, fields[3::2], is_quick=is_quick)
         if found is None:
             context = FetchContext([_asked(*each) for each in zip(self._wanted, fields[3::2], strict=True)])
             Fetch(broker, connection, self._request, context, self._version, fields[1], None).start()
@@ -113,33 +117,44 @@ class RepeatedFetch:
         parts, size = shape.write(fields[1], found)
         broker.metrics.bytes_out += size
         connection.send(parts)
+        if is_quick:
+            self._ahead.answered(broker, connection, self._request.isolation_level)
         return True
 
-    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given[Records]] | None:
+    def _look(self, broker: Broker, offsets: Sequence[int], *, is_quick: bool) -> list[Given[Records]] | None:
         """What every partition gives; None where that is not for this way."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
-        isolation_level = request.isolation_level
+        isolation_level, ahead = request.isolation_level, self._ahead
         left = most = min(request.max_bytes, broker.config.fetch_max_bytes)
         found: list[Given[Records]] = []
         try:
             for (partition, _, max_bytes, leader_epoch, _), offset in zip(self._wanted, offsets, strict=True):
                 if leader_epoch not in (NO_EPOCH, partition.leader_epoch):
                     return None
-                region = partition.read(
-                    offset,
-                    min(left, max_bytes),
-                    minimum_one=left == most,
-                    isolation_level=isolation_level,
-                    is_verified_later=True,
-                )
-                records = None
+                most_here = min(left, max_bytes)
+                known = ahead.take(broker, partition, offset, most_here) if ahead.found else None
+                region: FileRegion | None
+                records: Records | None = None
+                if known is not None:
+                    region, records = known
+                else:
+                    region = partition.read(
+                        offset,
+                        most_here,
+                        minimum_one=left == most,
+                        isolation_level=isolation_level,
+                        is_verified_later=True,
+                    )
+                    if region is not None:
+                        records = at_hand(broker.files, region, may_copy=most - left < MOST_COPIED_BYTES)
                 if region is not None:
-                    records = at_hand(broker.files, region, may_copy=most - left < MOST_COPIED_BYTES)
                     if records is None or (isolation_level == READ_COMMITTED and partition.aborted_in(region, offset)):
                         return None
                     left = max(left - region.size, 0)
+                    if is_quick and region.size > COPIED_BYTES:
+                        ahead.gave(partition, region, most_here)
                 found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
         except (KafkaError, StorageError, OSError):
             return None  # a `Fetch` finds the same and words it

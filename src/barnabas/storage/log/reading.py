@@ -19,7 +19,7 @@ from barnabas.storage.producer_state import (
     ProducerDescription,
     ProducerEntry,
 )
-from barnabas.storage.reading import FileRegion, read_region
+from barnabas.storage.reading import Behind, FileRegion, is_still, read_region, region_behind
 from barnabas.storage.retention import unknown_ages
 from barnabas.storage.segment_times import TimesLook
 from barnabas.storage.time_search import SealedSearch, TimestampedOffset, first_at_or_after, newest, sealed_search
@@ -65,6 +65,18 @@ class ReadableLog(LogState):
             as_stored=as_stored,
             is_verified_later=is_verified_later,
         )
+
+    def read_behind(self, region: FileRegion, max_bytes: int, *, limit_offset: int) -> Behind | None:
+        """What `read` gives to who goes on behind a region that it gave, where that can be told before it asks.
+
+        Raises:
+            CorruptLog, OSError: as `read`.
+        """
+        return region_behind(self._segments, region, max_bytes, limit_offset)
+
+    def still_has(self, behind: Behind) -> bool:
+        """Whether `read` would give the same now, or more."""
+        return self.log_start_offset <= behind.offset and is_still(self._segments, behind)
 
     def bounded(self, damage: Damage) -> Damage:
         """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""

@@ -21,6 +21,7 @@ from barnabas.storage.segment.names import ABORTED_SUFFIX
 from barnabas.storage.trust import Trust
 from barnabas.storage.verify import measure
 
+BASE_OFFSET_BYTES = 8  # of a batch's header, the first
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
 
 
@@ -51,6 +52,15 @@ class WalkedSegment(SegmentFile):
         data = self.files.pread(self.fileno, LENGTH_OVERHEAD, position)
         size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
         return min(max(size, HEADER_SIZE), self.size - position)
+
+    def base_offset_at(self, position: int) -> int | None:
+        """That of the batch at `position`, as it says itself; None where it is not in memory."""
+        data = bytearray(BASE_OFFSET_BYTES)
+        try:
+            got = self.files.preadv_nowait(self.fileno, (data,), position)
+        except OSError:
+            return None
+        return int.from_bytes(data, "big", signed=True) if got == BASE_OFFSET_BYTES else None
 
     def walk(self, position: int = 0, *, waits: bool = True, first_bytes: int = WALK_BYTES) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at `position` on.

@@ -378,6 +378,12 @@ class VirtualOutbox(Outbox):
         piece[: len(data)] = data
         return len(data)
 
+    def _goes_by_sendfile(self, region: Region) -> bool:
+        return False  # which would depend on the time that it takes
+
+    def _is_tried_again(self) -> bool:
+        return False  # its time stands still meanwhile
+
     def _send_file(self, region: Region) -> None:
         data = self._held.files.pread(region.fileno, min(region.size, self._room_left()), region.position)
         if data:
