@@ -295,6 +295,28 @@ def test_a_full_socket_is_tried_again_before_it_is_watched(monkeypatch: pytest.M
     assert asyncio.run(fill()) == [0, 0, 1]
 
 
+def test_who_reads_crumbs_has_the_socket_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+
+    def crumb(outbox: Outbox, _: list[Buffer]) -> int:
+        if len(sent) % 2:
+            sent.append(0)
+            raise BlockingIOError
+        sent.append(1000)
+        return 1000
+
+    async def fill() -> int:
+        trying = Trying(monkeypatch)
+        monkeypatch.setattr(Outbox, "_write", crumb)
+        trying.fill()
+        await trying.turns(3 * TRIES)
+        trying.close()
+        return trying.watched
+
+    assert asyncio.run(fill()) == 1
+    assert TRIES // 2 <= sum(each > 0 for each in sent) <= TRIES
+
+
 def test_a_socket_that_stayed_full_is_watched_at_once_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fill() -> None:
         trying = Trying(monkeypatch)

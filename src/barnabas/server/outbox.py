@@ -35,6 +35,9 @@ LEAST_SENT_BYTES = 64 * 1024  # by `sendfile`: what is less is read even where t
 
 
 TRIES = 64  # turns of the loop in which a full socket is tried again before it is watched: some 150 us
+BYTES_PER_TRY = (
+    2048  # that a try must have sent on average to go on: else a slow reader would have the loop send crumbs without a pause
+)
 UNTRIED = 16  # times that a socket is watched at once after it had no room in so many turns
 
 
@@ -197,22 +200,24 @@ class Outbox:
 
     def _wait_for_turn(self) -> None:
         """Have `resume` called in the next turn of the loop, unless it will be because there is room."""
-        self._blocked = True
-        if not self._watching:
-            self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
-            self._turn = self._loop.call_soon(self.resume)
+        self._wait()
 
     def _wait_for_room(self) -> None:
-        self._blocked = self._is_full = True
-        if not self._watching:
-            self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
-            if self._is_tried_again():
-                self._turn = self._loop.call_soon(self.resume)
-                return
-            self._watch()
-            self._watching = True
-            if self._held.is_crowded:
-                self._room.make_way(self._held, self)
+        self._is_full = True
+        self._wait()
+
+    def _wait(self) -> None:
+        self._blocked = True
+        if self._watching:
+            return
+        self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
+        if not self._is_full or self._is_tried_again():
+            self._turn = self._loop.call_soon(self.resume)
+            return
+        self._watch()
+        self._watching = True
+        if self._held.is_crowded:
+            self._room.make_way(self._held, self)
 
     def _is_tried_again(self) -> bool:
         """Whether the socket has likely room in a moment, as that of a reader on the same machine: being woken up for it takes longer."""
@@ -224,6 +229,11 @@ class Outbox:
             return True
         self._tries_left, self._untried = TRIES, UNTRIED
         return False
+
+    def _count_tries(self, sent: int) -> None:
+        self.waiting_bytes -= sent
+        if self._tries_left < TRIES:
+            self._tries_left = min(self._tries_left + sent // BYTES_PER_TRY, TRIES)
 
     def give_up(self, error: OSError) -> None:
         self._items.clear()
@@ -299,8 +309,7 @@ class Outbox:
 
     def _sent(self, buffers: list[Buffer], sent: int) -> bool:
         """The kernel has taken so many bytes of `buffers`, which are those of the items in front; whether the turn goes on."""
-        self.waiting_bytes -= sent
-        self._tries_left = TRIES
+        self._count_tries(sent)
         for buffer in buffers:
             item, size = self._items[0], len(buffer)
             taken = min(sent, size)
@@ -335,8 +344,7 @@ class Outbox:
     def _region_sent(self, region: Region, sent: int) -> None:
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
-        self.waiting_bytes -= sent
-        self._tries_left = TRIES
+        self._count_tries(sent)
         self._file_bytes_left -= sent // SENT_SHARE
         if sent == region.size:
             self._items.popleft()
