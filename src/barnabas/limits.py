@@ -14,9 +14,7 @@ KEPT_GROWN_BYTES = 16 * 1024 * 1024  # the largest buffer of a frame beyond that
 FRAME_GROWTH_BYTES = 1024 * 1024  # memory given to a frame ahead of the bytes that arrived for it
 MAX_REQUESTS_IN_FLIGHT = 1_000  # requests of one connection that wait for their answers; then its socket is not read
 MAX_REQUESTS_PER_TURN = 128  # of one connection, before others have their turn; a receive buffer holds thousands of small ones
-MAX_KEPT_ANSWER_BYTES = (
-    12 * 1024 * 1024
-)  # memory of an answer that a client keeps for the next; replica.fetch.response.max.bytes is less
+MAX_KEPT_ANSWER_BYTES = 12 * 1024 * 1024  # of an answer whose memory a client keeps for the next; a follower's has 10 MB
 KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large requests instead of given back to the kernel
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records

@@ -128,13 +128,16 @@ class Replica:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log. Between the high watermark and the log's end there is nothing to read
                 yet: a reader may have been there before the leader changed.
         """
-        limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
+        limit = self._readers_end(isolation_level)
         return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
     def read_behind(self, region: FileRegion, max_bytes: int, isolation_level: int) -> Behind | None:
         """What `read` gives to who goes on behind a region; see `Log.read_behind`."""
-        limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
-        return self.log.read_behind(region, max_bytes, limit_offset=limit)
+        return self.log.read_behind(region, max_bytes, limit_offset=self._readers_end(isolation_level))
+
+    def _readers_end(self, isolation_level: int) -> int:
+        """Up to which offset readers of this isolation may see."""
+        return self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
 
     def aborted_in(self, region: FileRegion | None, offset: int) -> list[tuple[int, int]]:
         """The aborted transactions that a reader at `offset` has to leave out of a region: producer id and first offset of each.

@@ -230,7 +230,8 @@ class Outbox:
         self._tries_left, self._untried = TRIES, UNTRIED
         return False
 
-    def _count_tries(self, sent: int) -> None:
+    def _taken(self, sent: int) -> None:
+        """The kernel has taken so many bytes of what waits; who takes many at a try is worth more tries."""
         self.waiting_bytes -= sent
         if self._tries_left < TRIES:
             self._tries_left = min(self._tries_left + sent // BYTES_PER_TRY, TRIES)
@@ -309,7 +310,7 @@ class Outbox:
 
     def _sent(self, buffers: list[Buffer], sent: int) -> bool:
         """The kernel has taken so many bytes of `buffers`, which are those of the items in front; whether the turn goes on."""
-        self._count_tries(sent)
+        self._taken(sent)
         for buffer in buffers:
             item, size = self._items[0], len(buffer)
             taken = min(sent, size)
@@ -344,7 +345,7 @@ class Outbox:
     def _region_sent(self, region: Region, sent: int) -> None:
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
-        self._count_tries(sent)
+        self._taken(sent)
         self._file_bytes_left -= sent // SENT_SHARE
         if sent == region.size:
             self._items.popleft()

@@ -59,16 +59,6 @@ class Readers:
         return Copied(data)
 
 
-class Found:
-    """What one partition gives next."""
-
-    __slots__ = ("behind", "max_bytes")
-
-    def __init__(self, behind: Behind, max_bytes: int) -> None:
-        self.behind = behind
-        self.max_bytes = max_bytes
-
-
 class ReadAhead:
     """What one connection asks for next."""
 
@@ -76,7 +66,7 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._asked_s = -1.0
-        self.found: dict[Partition, Found] = {}  # for `take`
+        self.found: dict[Partition, tuple[Behind, int]] = {}  # for `take`; and at most how many bytes it was to have
         self._found_s = 0.0
         self._given: list[tuple[Partition, FileRegion, int]] = []  # in the last answer, and at most how many bytes
 
@@ -95,12 +85,10 @@ class ReadAhead:
         self, broker: Broker, partition: Partition, offset: int, max_bytes: int
     ) -> tuple[FileRegion, FileRegion | Copied] | None:
         """What was found for this: where it lies, and as it is sent."""
-        found = self.found.pop(partition, None)
-        if found is None or found.behind.offset != offset or found.max_bytes != max_bytes:
+        behind, wanted_bytes = self.found.pop(partition, (None, 0))
+        if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.still_has(behind):
             return None
-        if not partition.log.still_has(found.behind):
-            return None
-        region = found.behind.region
+        region = behind.region
         return region, broker.readers.take(region) or region
 
     def gave(self, partition: Partition, region: FileRegion, max_bytes: int) -> None:
@@ -113,6 +101,7 @@ class ReadAhead:
             connection.when_sent(lambda: self._look(broker, isolation_level))
 
     def _look(self, broker: Broker, isolation_level: int) -> None:
+        """What cannot be read is passed over: whoever asks for it finds the same and words it."""
         self.found.clear()
         self._found_s = broker.loop.time()
         copies = broker.readers.is_alone(self, self._found_s)
@@ -125,7 +114,10 @@ class ReadAhead:
                     continue
                 region = behind.region
                 if copies and region.size <= COPIED_BYTES and len(self._given) == 1:
-                    broker.readers.keep(region, broker.files.pread(region.fileno, region.size, region.position))
+                    data = broker.files.pread(region.fileno, region.size, region.position)
+                    if len(data) < region.size:
+                        continue
+                    broker.readers.keep(region, data)
             except (KafkaError, StorageError, OSError):
-                continue  # whoever asks for it finds the same and words it
-            self.found[partition] = Found(behind, max_bytes)
+                continue
+            self.found[partition] = behind, max_bytes

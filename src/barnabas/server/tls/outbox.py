@@ -77,7 +77,7 @@ class TlsOutbox(Outbox):
                     raise TurnIsOver
                 self._seal()
             sent = os.write(self._descriptor, self._sealed)
-            self._count_tries(sent)
+            self._taken(sent)
             self._sealed = self._sealed[sent:]
 
     def close(self) -> None:

@@ -54,13 +54,12 @@ class WalkedSegment(SegmentFile):
         return min(max(size, HEADER_SIZE), self.size - position)
 
     def base_offset_at(self, position: int) -> int | None:
-        """That of the batch at `position`, as it says itself; None where it is not in memory."""
-        data = bytearray(BASE_OFFSET_BYTES)
+        """That of the batch at `position`, as it says itself; None where it is not in memory. Raises as `_read`."""
         try:
-            got = self.files.preadv_nowait(self.fileno, (data,), position)
-        except OSError:
+            data = self._read_now(HEADER_SIZE, position)
+        except BlockingIOError:
             return None
-        return int.from_bytes(data, "big", signed=True) if got == BASE_OFFSET_BYTES else None
+        return int.from_bytes(data[:BASE_OFFSET_BYTES], "big", signed=True)
 
     def walk(self, position: int = 0, *, waits: bool = True, first_bytes: int = WALK_BYTES) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at `position` on.
