@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from barnabas.storage.segment import Segment
+from barnabas.storage.segment.growing import RECENT_BATCHES
+from barnabas.storage.segment.names import file_name
 from barnabas.storage.segments import Segments, retire
 from tests.storage.support import FILES, NOW
 
@@ -71,3 +76,43 @@ def test_detaching_behind_an_offset_leaves_the_segment_that_holds_it_active(tmp_
     assert segments.detach_behind(15) == every[2:]
     assert (segments.active, segments.sealed, segments.sealed_bytes) == (every[1], every[:1], 100)
     close(every)
+
+
+@given(
+    runs=st.lists(
+        st.lists(st.tuples(st.integers(70, 5_000), st.integers(1, 60), st.integers(0, 50)), min_size=1, max_size=40),
+        min_size=1,
+        max_size=30,
+    ),
+    interval=st.sampled_from([0, 500, 4_096]),
+)
+@settings(deadline=None, max_examples=60)
+def test_many_batches_leave_what_each_of_them_would(runs: list[list[tuple[int, int, int]]], interval: int) -> None:
+    """Of a batch: its bytes, its records and its largest timestamp."""
+    with TemporaryDirectory() as folder:
+        at_once, one_by_one = (Segment.create(FILES, Path(folder), base_offset, 0) for base_offset in (1_000, 2_000))
+        for batches in runs:
+            described, last = [], at_once.next_offset - 1
+            for size, count, timestamp in batches:
+                last += count
+                described.append((last, size, timestamp))
+                one_by_one.appended(last + 1_000, size, timestamp, interval)
+            at_once.appended_many(described, interval)
+        for segment in (at_once, one_by_one):
+            segment.write_indexes()
+        first, second = (
+            (
+                segment.size,
+                segment.next_offset - segment.base_offset,
+                segment.max_timestamp,
+                segment.offset_of_max_timestamp - segment.base_offset,
+                segment.bytes_since_index_entry,
+                [Path(folder, file_name(segment.base_offset, suffix)).read_bytes() for suffix in (".index", ".timeindex")],
+                [last - segment.base_offset for last in segment._recent_last][-RECENT_BATCHES:],
+                list(segment._recent_positions)[-RECENT_BATCHES:],
+            )
+            for segment in (at_once, one_by_one)
+        )
+        assert first == second
+        for segment in (at_once, one_by_one):
+            segment.close()

@@ -24,6 +24,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -136,16 +137,31 @@ class SparseIndex:
     def append(self, key: int, value: int) -> None:
         tail = self._tail
         assert tail is not None, "a sealed index does not grow"
-        tail.keys.append(key)
         tail.values.append(value)
+        tail.keys.append(key)  # last: another thread counts these
         if tail.total - self._written >= WRITTEN_AT_ONCE:
-            # An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the
-            # file meets the same error where it can be told.
-            with suppress(OSError):
-                self.write()
-            if len(tail.keys) >= 2 * KEPT_ENTRIES:
-                gone = min(self._written - tail.first, len(tail.keys) - KEPT_ENTRIES)
-                self._tail = _Tail(tail.first + gone, tail.keys[gone:], tail.values[gone:])
+            self._write_some(tail)
+
+    def extend(self, keys: Sequence[int], values: Sequence[int]) -> None:
+        """As `append` for each of them."""
+        tail = self._tail
+        assert tail is not None, "a sealed index does not grow"
+        tail.values.extend(values)
+        tail.keys.extend(keys)
+        if tail.total - self._written >= WRITTEN_AT_ONCE:
+            self._write_some(tail)
+
+    def _write_some(self, tail: _Tail) -> None:
+        """Put the entries into the file, and let go of old ones.
+
+        An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the file meets
+        the same error where it can be told.
+        """
+        with suppress(OSError):
+            self.write()
+        if len(tail.keys) >= 2 * KEPT_ENTRIES:
+            gone = min(self._written - tail.first, len(tail.keys) - KEPT_ENTRIES)
+            self._tail = _Tail(tail.first + gone, tail.keys[gone:], tail.values[gone:])
 
     def first(self) -> tuple[int, int] | None:
         return self.entry(0) if len(self) else None

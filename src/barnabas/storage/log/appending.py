@@ -152,11 +152,14 @@ class GrowingLog(ReadableLog):
             if self._producers.check(header, from_client=True) is not None:
                 return None
         segment = self._segments.active
-        offset, batches, place = self.log_end_offset, [], PLACE.pack_into
-        for _, start, end, count, _ in run.batches:
-            place(buffer, start, offset, end - start - LENGTH_OVERHEAD, leader_epoch)
+        first_offset = offset = self.log_end_offset
+        batches, described, place = [], [], PLACE.pack_into
+        for _, start, end, count, max_timestamp in run.batches:
+            size = end - start
+            place(buffer, start, offset, size - LENGTH_OVERHEAD, leader_epoch)
             batches.append(buffer[start:end])
             offset += count
+            described.append((offset - 1, size, max_timestamp))
         size = run.size
         if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
             segment.reserve(size)
@@ -168,8 +171,8 @@ class GrowingLog(ReadableLog):
             for batch in batches:  # as the producers sent them: whoever words the refusals looks at them again
                 PLACE.pack_into(batch, 0, 0, len(batch) - LENGTH_OVERHEAD, NO_LEADER_EPOCH)
             raise self._write_failed(error) from error
-        first_offset, self.log_end_offset = self.log_end_offset, offset
-        segment.appended_run(run, first_offset, self.config.index_interval_bytes)
+        self.log_end_offset = offset
+        segment.appended_many(described, self.config.index_interval_bytes)
         if run.has_producer:
             for _, start, *_ in run.batches[-KEPT_BATCHES:]:
                 header = BatchHeader._make(HEADER.unpack_from(buffer, start))
@@ -243,11 +246,18 @@ class GrowingLog(ReadableLog):
         except OSError as error:
             raise self._write_failed(error) from error
         segment.written_ms = now_ms
-        interval, position = self.config.index_interval_bytes, 0
-        for header in headers[at:stop]:
+        written = headers[at:stop]
+        segment.appended_many(
+            [
+                (each.base_offset + each.last_offset_delta, each.batch_length + LENGTH_OVERHEAD, each.max_timestamp)
+                for each in written
+            ],
+            self.config.index_interval_bytes,
+        )
+        self.log_end_offset = segment.next_offset
+        position = 0
+        for header in written:
             batch_size = header.batch_length + LENGTH_OVERHEAD
-            segment.appended(header.base_offset + header.last_offset_delta, batch_size, header.max_timestamp, interval)
-            self.log_end_offset = segment.next_offset
             if header.producer_id >= 0:
                 self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
             position += batch_size

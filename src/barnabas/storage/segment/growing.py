@@ -7,8 +7,8 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from barnabas.errors import CorruptLog
 from barnabas.storage.files import Files
@@ -17,9 +17,6 @@ from barnabas.storage.segment.file import NO_TIMESTAMP
 from barnabas.storage.segment.lookup import SearchedSegment
 from barnabas.storage.segment.names import SUFFIXES, file_name
 from barnabas.storage.trust import Trust
-
-if TYPE_CHECKING:
-    from barnabas.protocol.records.scan import Run
 
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
@@ -85,29 +82,39 @@ class Segment(SearchedSegment):
         self.size = position + size
         self.next_offset = last_offset + 1
 
-    def appended_run(self, run: Run, first_offset: int, interval: int) -> None:
-        """The batches of `run` were written at `self.size`, one behind the other; as `appended` for each of them."""
-        position, next_offset, since = self.size, first_offset, self.bytes_since_index_entry
-        add_last, add_position = self._recent_last.append, self._recent_positions.append
-        for _, start, end, count, max_timestamp in run.batches:
-            next_offset += count
-            if max_timestamp > self.max_timestamp:
-                self.max_timestamp = max_timestamp
-                self.offset_of_max_timestamp = next_offset - 1
+    def appended_many(self, batches: Iterable[tuple[int, int, int]], interval: int) -> None:
+        """As `appended` for each of `batches` (last offset, size, largest timestamp), which lie one behind the other."""
+        position, since, base, last = self.size, self.bytes_since_index_entry, self.base_offset, self.next_offset - 1
+        newest, offset_of_newest, noted = self.max_timestamp, self.offset_of_max_timestamp, self._noted_timestamp()
+        lasts: list[int] = []
+        positions: list[int] = []
+        entries: tuple[list[int], list[int]] = [], []
+        time_entries: tuple[list[int], list[int]] = [], []
+        for last, size, max_timestamp in batches:
+            if max_timestamp > newest:
+                newest, offset_of_newest = max_timestamp, last
             if since > interval:
-                self.index.append(next_offset - 1 - self.base_offset, position)
-                self.add_time_entry()
+                entries[0].append(last - base)
+                entries[1].append(position)
+                if newest > noted:
+                    time_entries[0].append(newest)
+                    time_entries[1].append(offset_of_newest - base)
+                    noted = newest
                 since = 0
-            add_last(next_offset - 1)
-            add_position(position)
-            size = end - start
+            lasts.append(last)
+            positions.append(position)
             since += size
             position += size
+        self.max_timestamp, self.offset_of_max_timestamp = newest, offset_of_newest
+        self.index.extend(*entries)
+        self.time_index.extend(*time_entries)
+        self._recent_last.extend(lasts)
+        self._recent_positions.extend(positions)
         if len(self._recent_last) >= 2 * RECENT_BATCHES:
             del self._recent_last[:-RECENT_BATCHES], self._recent_positions[:-RECENT_BATCHES]
         self.bytes_since_index_entry = since
         self.size = position
-        self.next_offset = next_offset
+        self.next_offset = last + 1
 
     def reserve(self, size: int, more: int = RESERVED_BYTES) -> None:
         """Have space set aside for the next `size` bytes and `more`, as far as the file system can.
@@ -129,9 +136,13 @@ class Segment(SearchedSegment):
 
     def add_time_entry(self) -> None:
         """Note the largest timestamp so far, if it grew since the last entry."""
-        last = self.time_index.last()
-        if self.max_timestamp > (NO_TIMESTAMP if last is None else last[0]):
+        if self.max_timestamp > self._noted_timestamp():
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+
+    def _noted_timestamp(self) -> int:
+        """That of the last time entry."""
+        last = self.time_index.last()
+        return NO_TIMESTAMP if last is None else last[0]
 
     def activate(self) -> None:
         """Make the last segment of a log ready to grow again; what follows its last index entry is read.
