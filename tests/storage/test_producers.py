@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, ErrorCode, KafkaError
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header
-from barnabas.protocol.records.header import MAX_SEQUENCE
+from barnabas.protocol.records.header import CRC_POSITION, CRC_START, HEADER_SIZE, MAX_SEQUENCE
 from barnabas.storage import producer_state
 from barnabas.storage.log import Log
 from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates
@@ -369,6 +369,22 @@ def test_a_follower_takes_the_leaders_batches_without_judging(log: Log) -> None:
     data = build_batch([(b"k", b"v")], base_offset=1, producer_id=PRODUCER, producer_epoch=0, base_sequence=9, timestamp_ms=NOW)
     log.append_as_follower(memoryview(data), now_ms=NOW)
     assert [producer.last_sequence for producer in log.producers()] == [9]
+    log.close()
+
+
+def test_behind_a_batch_of_the_leader_that_is_not_understood_no_producer_is_missed(log: Log) -> None:
+    strange = bytearray(build_batch([(b"no", b"marker")], producer_id=8, producer_epoch=0, transactional=True, control=True))
+    strange[HEADER_SIZE] = 0xFF  # the size of its record
+    struct.pack_into(">I", strange, CRC_POSITION, crc32c(strange[CRC_START:]))
+    sent = [
+        build_batch([(None, b"v")], base_offset=offset, producer_id=PRODUCER, producer_epoch=0, base_sequence=offset)
+        for offset in (1, 2)
+    ]
+    with pytest.raises(KafkaError):
+        log.append_as_follower(memoryview(strange + b"".join(sent)), now_ms=NOW)
+    assert log.log_end_offset == 1
+    log.append_as_follower(memoryview(b"".join(sent)), now_ms=NOW)
+    assert [-1 - produce(log, sequence) for sequence in (1, 2)] == [1, 2], "a retry gets the first answer"
     log.close()
 
 

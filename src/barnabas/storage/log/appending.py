@@ -246,21 +246,18 @@ class GrowingLog(ReadableLog):
         except OSError as error:
             raise self._write_failed(error) from error
         segment.written_ms = now_ms
-        written = headers[at:stop]
-        segment.appended_many(
-            [
-                (each.base_offset + each.last_offset_delta, each.batch_length + LENGTH_OVERHEAD, each.max_timestamp)
-                for each in written
-            ],
-            self.config.index_interval_bytes,
-        )
-        self.log_end_offset = segment.next_offset
+        noted: list[tuple[int, int, int]] = []
         position = 0
-        for header in written:
-            batch_size = header.batch_length + LENGTH_OVERHEAD
-            if header.producer_id >= 0:
-                self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
-            position += batch_size
+        try:
+            for header in headers[at:stop]:
+                batch_size = header.batch_length + LENGTH_OVERHEAD
+                noted.append((header.base_offset + header.last_offset_delta, batch_size, header.max_timestamp))
+                if header.producer_id >= 0:
+                    self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
+                position += batch_size
+        finally:  # behind a batch that cannot be counted nothing is in the log: its producers would not be known
+            segment.appended_many(noted, self.config.index_interval_bytes)
+            self.log_end_offset = segment.next_offset
         return stop, size
 
     def _checked_marker(self, header: BatchHeader, data: Buffer) -> Record | None:
