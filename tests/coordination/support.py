@@ -69,24 +69,23 @@ class MemoryLog:
 
     def append(
         self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None
-    ) -> asyncio.Future[None]:
+    ) -> asyncio.Future[None] | None:
         producer_id = NO_PRODUCER if producer is None else producer.producer_id
         commit = self._append(partition, [LogEntry(record, producer_id) for record in records])
         self.batches.append((partition, records))
         return commit
 
-    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None]:
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
         return self._append(partition, [LogEntry(None, marker.producer.producer_id, marker.commit)])
 
-    def _append(self, partition: int, entries: list[LogEntry]) -> asyncio.Future[None]:
+    def _append(self, partition: int, entries: list[LogEntry]) -> asyncio.Future[None] | None:
         if self.refusal is not None:
             raise self.refusal
         self.partitions.setdefault(partition, []).extend(entries)
+        if not self.hold:
+            return None
         commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self.hold:
-            self.held.append(commit)
-        else:
-            commit.set_result(None)
+        self.held.append(commit)
         return commit
 
     async def read_all(self, partition: int) -> AsyncGenerator[list[LogEntry], None]:

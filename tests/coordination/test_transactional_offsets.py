@@ -72,7 +72,9 @@ class World:
         return ErrorCode(response.topics[0].partitions[0].error_code)
 
     async def end(self, producer: Producer, *, commit: bool) -> None:
-        await self.groups.end_transaction(HOME, EndMarker(producer, commit, 0))
+        committed = self.groups.end_transaction(HOME, EndMarker(producer, commit, 0))
+        if committed is not None:
+            await committed
 
     async def commit(self, offset: int, partition: int = 0) -> None:
         committed = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
@@ -197,10 +199,10 @@ async def test_who_may_not_commit(world: World) -> None:
 
 async def test_an_end_elsewhere(world: World) -> None:
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        await world.groups.end_transaction((HOME + 1) % PARTITIONS, EndMarker(FIRST, commit=True, coordinator_epoch=0))
+        world.groups.end_transaction((HOME + 1) % PARTITIONS, EndMarker(FIRST, commit=True, coordinator_epoch=0))
     world.log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
-        await world.groups.end_transaction(HOME, EndMarker(FIRST, commit=True, coordinator_epoch=0))
+        world.groups.end_transaction(HOME, EndMarker(FIRST, commit=True, coordinator_epoch=0))
 
 
 async def test_the_end_is_told_once_it_is_committed(world: World) -> None:

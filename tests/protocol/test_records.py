@@ -20,6 +20,7 @@ from barnabas.protocol.records.batch import (
     Compression,
     Record,
     build_batch,
+    build_pairs,
     compress,
     decompress,
     iterate_records,
@@ -40,6 +41,28 @@ def record_lists(draw: st.DrawFn, *, min_size: int = 1) -> list[Record]:
     items = draw(st.lists(st.tuples(timestamps, fields, fields, headers), min_size=min_size, max_size=80))
     base = draw(st.integers(0, 2**40))
     return [Record(base + index, *item) for index, item in enumerate(items)]
+
+
+@given(
+    pairs=st.lists(st.tuples(fields, fields), min_size=1, max_size=80),
+    timestamp=timestamps,
+    producer=st.tuples(st.integers(-1, 2**63 - 1), st.integers(-1, 2**15 - 1)),
+    transactional=st.booleans(),
+    control=st.booleans(),
+)
+def test_pairs_are_built_as_any_batch_of_them(
+    pairs: list[tuple[bytes | None, bytes | None]], timestamp: int, producer: tuple[int, int], transactional: bool, control: bool
+) -> None:
+    producer_id, epoch = producer
+    built = build_pairs(pairs, timestamp, producer_id, epoch, transactional=transactional, control=control)
+    assert built == build_batch(
+        pairs,
+        timestamp_ms=timestamp,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transactional=transactional,
+        control=control,
+    )
 
 
 @given(records=record_lists(), codec=st.sampled_from(Compression))

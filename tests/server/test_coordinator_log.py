@@ -42,7 +42,7 @@ async def test_everything_is_read_however_many_segments_there_are(tmp_path: Path
         await client.create()
         log = PartitionedLog(client.broker, TOPIC, 1)
         for key in keys:
-            await log.append(0, [(key, b"")], NOW_MS)
+            assert log.append(0, [(key, b"")], NOW_MS) is None
             stored = client.broker.partitions.require(TOPIC, 0).log
             assert stored.maybe_roll(stored.segments.active.created_ms + YEAR_MS)
         assert await records_in(log) == [(key, b"") for key in keys]
@@ -58,7 +58,7 @@ async def test_much_is_read_by_threads_with_descriptors_of_their_own(tmp_path: P
         log = PartitionedLog(client.broker, TOPIC, 1)
         records = [(b"%d" % number, b"x" * 1000) for number in range(400)]
         for record in records:
-            await log.append(0, [record], NOW_MS)
+            assert log.append(0, [record], NOW_MS) is None
         path = client.broker.partitions.require(TOPIC, 0).log.segments.active.path
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF

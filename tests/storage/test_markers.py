@@ -6,17 +6,15 @@ import pytest
 
 from barnabas.protocol.records.header import read_header
 from barnabas.protocol.records.record import build_batch, iterate_records
-from barnabas.storage.markers import first_record, marker_batch, parse_marker
+from barnabas.storage.markers import Ending, ending_in, ending_of, marker_batch
 
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1])
 def test_a_marker_is_read_as_any_record_is(commit: bool, epoch: int) -> None:
     batch = marker_batch(9, 3, commit=commit, coordinator_epoch=epoch, now_ms=1_700_000_000_000)
-    found = first_record(batch, read_header(batch))
-    assert found == next(iterate_records(batch))
-    assert found is not None
-    assert parse_marker(found) == (not commit, epoch)
+    found = ending_in(batch, read_header(batch))
+    assert found == ending_of(next(iterate_records(batch))) == Ending(not commit, epoch, 1_700_000_000_000)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +23,7 @@ def test_a_marker_is_read_as_any_record_is(commit: bool, epoch: int) -> None:
         [(b"\0\0\0\1", b"\0\0\0\0\0\1\0")],  # a value of seven bytes, as a version that is not known may have
         [(b"\0\0\0\1\0", b"\0\0\0\0\0")],  # as long as a marker, and divided otherwise
         [(b"\0\0\0\1", None)],
+        [(b"\0\0\0\2", b"\0\0\0\0\0\1")],  # not about a transaction
         [(None, b"\0\0\0\0\0\1")],
         [(b"\0\0\0\1", b"\0\0\0\0\0\1"), (b"\0\0\0\0", b"\0\0\0\0\0\1")],
         [],
@@ -32,4 +31,4 @@ def test_a_marker_is_read_as_any_record_is(commit: bool, epoch: int) -> None:
 )
 def test_other_control_batches_are_read_too(records: list[tuple[bytes | None, bytes | None]]) -> None:
     batch = build_batch(records, timestamp_ms=5, producer_id=1, producer_epoch=0, transactional=True, control=True)
-    assert first_record(batch, read_header(batch)) == next(iterate_records(batch), None)
+    assert ending_in(batch, read_header(batch)) == ending_of(next(iterate_records(batch), None))

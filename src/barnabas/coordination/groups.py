@@ -151,7 +151,7 @@ class GroupCoordinator:
         )
         return response
 
-    def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None]:
+    def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None] | None:
         """As `Shards.end_transaction`."""
         return self._shards.end_transaction(partition, marker)
 

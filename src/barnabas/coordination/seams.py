@@ -6,7 +6,8 @@ list in the tests two of the other.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Iterable
+from asyncio import Future
+from collections.abc import AsyncGenerator, Iterable
 from typing import NamedTuple, Protocol
 
 from barnabas.coordination.numbered import Record
@@ -42,16 +43,18 @@ class CoordinatorLog(Protocol):
         """How many partitions the topic has, or will have once it is made."""
         ...
 
-    def append(self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None) -> Awaitable[None]:
-        """Append `records` as one batch, of the transaction of `producer` if there is one. What comes back is done when they are
-        committed.
+    def append(self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None) -> Future[None] | None:
+        """Append `records` as one batch, of the transaction of `producer` if there is one.
 
-        A refusal, after which nothing was written, is a KafkaError raised at once or a future that holds it when it is returned.
-        A KafkaError that comes later means that what was written may be lost.
+        Returns:
+            None where they are committed already; else what is done when they are, or has the KafkaError by which they may be lost.
+
+        Raises:
+            KafkaError: they were refused, and nothing was written.
         """
         ...
 
-    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> Awaitable[None]:
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> Future[None] | None:
         """Append the end of a transaction; as `append`."""
         ...
 

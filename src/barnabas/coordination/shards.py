@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -256,10 +256,10 @@ class Shards(Generic[S]):
             await self.settled(led)
         return outcome.response
 
-    def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None]:
+    def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None] | None:
         """The coordinator of a transaction that has records in `partition` has decided its end: write that down.
 
-        What comes back is done when it is committed, or with the KafkaError by which it was lost; wait for it `shielded`.
+        As `CoordinatorLog.append_marker`; what comes back is to be waited for `shielded`.
 
         Raises:
             KafkaError: NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as `led_for`, and what the log refuses the marker with.
@@ -269,14 +269,15 @@ class Shards(Generic[S]):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         if led.phase is Phase.LOADING:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        commit = asyncio.ensure_future(self._log.append_marker(partition, marker, self._clock.now_ms()))
-        if commit.done():
-            commit.result()
-        else:
+        commit = self._log.append_marker(partition, marker, self._clock.now_ms())
+        if commit is not None:
             led.uncommitted.append(commit)
             commit.add_done_callback(lambda done: self._committed(led, Outcome(), done))
-        with self._in_step(led, Outcome()):
+        try:
             led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
+        except Exception as error:
+            self._part(led, Outcome(), error)
+            raise
         return commit
 
     def carry_out(self, led: Led[S], outcome: Outcome, *, tells: bool = True) -> asyncio.Future[None] | None:
@@ -292,14 +293,15 @@ class Shards(Generic[S]):
         commit: asyncio.Future[None] | None = None
         if outcome.records:
             try:
-                commit = self._append(led, outcome)
+                commit = self._log.append(led.partition, outcome.records, self._clock.now_ms(), outcome.producer)
             except KafkaError as error:
                 self._refuse(led, outcome, error.code)
                 raise KafkaError(response_error_of(error.code)) from error
-        if commit is not None:
-            commit.add_done_callback(lambda done: self._committed(led, outcome, done))
-        if outcome.replays:
-            self._replay(led, outcome)
+            if commit is not None:
+                led.uncommitted.append(commit)
+                commit.add_done_callback(lambda done: self._committed(led, outcome, done))
+            if outcome.replays:
+                self._replay(led, outcome)
         if commit is None:
             self._answer(outcome)
             if tells:
@@ -309,31 +311,20 @@ class Shards(Generic[S]):
             self._changed(led)
         return commit
 
-    def _append(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
-        """None if everything is committed already. Raises KafkaError if the log took nothing."""
-        commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms(), outcome.producer))
-        if commit.done():
-            commit.result()
-            return None
-        led.uncommitted.append(commit)
-        return commit
-
     def _replay(self, led: Led[S], outcome: Outcome) -> None:
         """Have the shard take what the log took."""
         producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
-        with self._in_step(led, outcome):
+        try:
             for record in outcome.records:
                 led.shard.replay(record, producer_id)
-
-    @contextmanager
-    def _in_step(self, led: Led[S], outcome: Outcome) -> Iterator[None]:
-        """If a shard fails to take what the log took, they have parted, and it is not to be asked any more."""
-        try:
-            yield
         except Exception as error:
-            self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
-            self._reload(led, f"the shard does not take it: {error}")
+            self._part(led, outcome, error)
             raise
+
+    def _part(self, led: Led[S], outcome: Outcome, error: Exception) -> None:
+        """A shard has failed to take what the log took: it is not to be asked any more."""
+        self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
+        self._reload(led, f"the shard does not take it: {error}")
 
     def _committed(self, led: Led[S], outcome: Outcome, commit: asyncio.Future[None]) -> None:
         if commit in led.uncommitted:

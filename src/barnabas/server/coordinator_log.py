@@ -10,7 +10,7 @@ from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Producer
 from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
-from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
+from barnabas.protocol.records.batch import build_pairs, iterate_records, split_batches
 from barnabas.server.logs.damage import tell_damage
 from barnabas.server.page_cache import is_resident
 from barnabas.storage.files import Files
@@ -28,6 +28,40 @@ READ_BYTES = 1024 * 1024  # at a time while loading
 READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
 
 
+def append_own(broker: Broker, partition: Partition, batch: bytes | bytearray, now_ms: int) -> asyncio.Future[None] | None:
+    """Append a batch that this broker has made; None once it is committed, else what is then done, or has the KafkaError that prevents it.
+
+    Raises:
+        KafkaError: it was refused.
+    """
+    try:
+        result = partition.append_as_leader(memoryview(batch), now_ms, AppendOrigin.COORDINATOR, acks_all=True)
+    except StorageError as error:
+        broker.faults.report(error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+    if partition.is_committed(result.last_offset):
+        return None
+    future: asyncio.Future[None] = broker.loop.create_future()
+    partition.wait_committed(result.last_offset, lambda error: _settle(future, error))
+    return future
+
+
+def append_marker(broker: Broker, partition: Partition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
+    """Append the end of a transaction, as `append_own`.
+
+    A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
+    and would end its successor (KIP-1228).
+    """
+    (producer_id, epoch), commit, coordinator_epoch, version = marker
+    is_led = partition.is_leader and not partition.is_offline
+    if version >= STRICT_VERSION and is_led and partition.log.is_in_transaction(producer_id, epoch):
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+    batch = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
+    done = append_own(broker, partition, batch, now_ms)
+    partition.settle_transactions()
+    return done
+
+
 class PartitionedLog:
     """`CoordinatorLog` over the partitions of one internal topic."""
 
@@ -43,62 +77,23 @@ class PartitionedLog:
 
     def append(
         self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None
-    ) -> asyncio.Future[None]:
-        """Append the records as one batch; done once they are committed, or with the KafkaError that prevents it."""
+    ) -> asyncio.Future[None] | None:
+        """As `CoordinatorLog.append`."""
         if producer is None:
-            return self._append(partition, build_batch(records, timestamp_ms=now_ms), now_ms)
-        batch = build_batch(
-            records,
-            timestamp_ms=now_ms,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            transactional=True,
-        )
-        return self._append(partition, batch, now_ms)
+            batch = build_pairs(records, now_ms)
+        else:
+            batch = build_pairs(records, now_ms, producer.producer_id, producer.epoch, transactional=True)
+        return append_own(self._broker, self._found(partition), batch, now_ms)
 
-    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None]:
-        """Append the end of a transaction; done once it is committed, or with the KafkaError that prevents it.
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
+        """As `CoordinatorLog.append_marker`."""
+        return append_marker(self._broker, self._found(partition), marker, now_ms)
 
-        A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
-        and would end its successor (KIP-1228).
-        """
-        producer_id, epoch = marker.producer
-        here = self._leading(partition)
-        is_late = here is not None and here.log.is_in_transaction(producer_id, epoch)
-        if is_late and marker.transaction_version >= STRICT_VERSION:
-            return self._refused(KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH))
-        batch = marker_batch(producer_id, epoch, commit=marker.commit, coordinator_epoch=marker.coordinator_epoch, now_ms=now_ms)
-        done = self._append(partition, batch, now_ms)
-        if here is not None:
-            here.settle_transactions()
-        return done
-
-    def _leading(self, partition: int) -> Partition | None:
-        found = self._broker.partitions.get(self._topic, partition)
-        return found if found is not None and found.is_leader and not found.is_offline else None
-
-    def _refused(self, error: KafkaError) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = self._broker.loop.create_future()
-        future.set_exception(error)
-        return future
-
-    def _append(self, partition: int, batch: bytes, now_ms: int) -> asyncio.Future[None]:
+    def _found(self, partition: int) -> Partition:
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
-            return self._refused(KafkaError(ErrorCode.NOT_COORDINATOR))
-        try:
-            result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR, acks_all=True)
-        except KafkaError as error:
-            return self._refused(error)
-        except StorageError as error:
-            self._broker.faults.report(error)
-            return self._refused(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-        future: asyncio.Future[None] = self._broker.loop.create_future()
-        if found.is_committed(result.last_offset):
-            future.set_result(None)
-        else:
-            found.wait_committed(result.last_offset, lambda error: _settle(future, error))
-        return future
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return found
 
     async def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
         """Everything in the partition in order. What is damaged there is left out, with a line in the log.

@@ -16,35 +16,36 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The epochs of one partition."""
+    """The epochs of one partition; `latest` is the latest, UNDEFINED_EPOCH before the first record."""
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
-        self._entries = sorted(entries)
+        self._entries: list[tuple[int, int]] = []
+        self.latest = UNDEFINED_EPOCH  # asked for with each append
+        self._set(sorted(entries))
+
+    def _set(self, entries: list[tuple[int, int]]) -> None:
+        self._entries = entries
+        self.latest = entries[-1][0] if entries else UNDEFINED_EPOCH
 
     @property
     def entries(self) -> list[tuple[int, int]]:
         return list(self._entries)
 
-    @property
-    def latest(self) -> int:
-        """The latest epoch, UNDEFINED_EPOCH before the first record."""
-        return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
-
     def assign(self, epoch: int, start_offset: int) -> None:
         """Records of `epoch` begin at `start_offset`; entries that this contradicts are dropped."""
         if self._entries and self._entries[-1][0] == epoch:
             return
-        self._entries = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
-        self._entries.append((epoch, start_offset))
+        before = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
+        self._set([*before, (epoch, start_offset)])
 
     def found(self, epoch: int, offset: int) -> None:
         """A record of `epoch` lies at `offset`; entries that this contradicts are dropped: the file may be of before a cut."""
         if epoch < 0 or self.epoch_of(offset) == epoch:
             return
         entries = [entry for entry in self._entries if (entry[0] <= epoch) == (entry[1] <= offset)]
-        self._entries = entries
+        self._set(entries)
         if self.epoch_of(offset) != epoch:
-            self._entries = sorted([*entries, (epoch, offset)])
+            self._set(sorted([*entries, (epoch, offset)]))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch at or below `epoch` and the offset its records end before; undefined ones if unknown."""
@@ -63,11 +64,11 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """The log now ends at `end_offset`."""
-        self._entries = [entry for entry in self._entries if entry[1] < end_offset]
+        self._set([entry for entry in self._entries if entry[1] < end_offset])
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch that holds it begins there."""
         after = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if not after or (self._entries[after - 1][1] == start_offset and after == 1):
             return
-        self._entries = [(self._entries[after - 1][0], start_offset), *self._entries[after:]]
+        self._set([(self._entries[after - 1][0], start_offset), *self._entries[after:]])

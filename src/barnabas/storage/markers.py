@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
+from typing import NamedTuple
 
 from barnabas.protocol.records.header import CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Buffer
-from barnabas.protocol.records.record import Record, build_batch, iterate_records
+from barnabas.protocol.records.record import Record, build_pairs, iterate_records
 
 CONTROL_KEY = struct.Struct(">hh")
 CONTROL_VALUE = struct.Struct(">hi")
 ABORT, COMMIT = 0, 1
 VERSION = 0
 # The records of a batch that `marker_batch` makes, and Kafka too: sizes as zigzag varints, no deltas, no headers
-_RECORD = struct.Struct(">5s4sB6sB")
+_RECORD = struct.Struct(">5shhBhiB")
 _BEFORE_KEY, _BEFORE_VALUE, _HEADERS = b"\x20\0\0\0\x08", 0x0C, 0
+
+
+class Ending(NamedTuple):
+    """What a marker says: whether the transaction is aborted, the epoch of its coordinator, and when it ended (ms)."""
+
+    aborted: bool
+    coordinator_epoch: int
+    timestamp: int
 
 
 def parse_marker(record: Record) -> tuple[bool, int] | None:
@@ -32,24 +41,23 @@ def parse_marker(record: Record) -> tuple[bool, int] | None:
     return kind == ABORT, coordinator_epoch
 
 
-def first_record(data: Buffer, header: BatchHeader) -> Record | None:
-    """The first record of a control batch."""
+def ending_of(record: Record | None) -> Ending | None:
+    """What a control record says of a transaction's end; None if it is about something else."""
+    decision = None if record is None else parse_marker(record)
+    return None if record is None or decision is None else Ending(*decision, record.timestamp)
+
+
+def ending_in(data: Buffer, header: BatchHeader) -> Ending | None:
+    """What a control batch says, in its first record."""
     if len(data) == HEADER_SIZE + _RECORD.size and not header.attributes & ~(TRANSACTIONAL_BIT | CONTROL_BIT):
-        before_key, key, before_value, value, headers = _RECORD.unpack_from(data, HEADER_SIZE)
-        if before_key == _BEFORE_KEY and before_value == _BEFORE_VALUE and headers == _HEADERS:
-            return Record(header.base_offset, header.base_timestamp, key, value)
-    return next(iterate_records(data), None)
+        before_key, _, kind, before_value, _, coordinator_epoch, headers = _RECORD.unpack_from(data, HEADER_SIZE)
+        if before_key == _BEFORE_KEY and before_value == _BEFORE_VALUE and headers == _HEADERS and kind in (ABORT, COMMIT):
+            return Ending(kind == ABORT, coordinator_epoch, header.base_timestamp)
+    return ending_of(next(iterate_records(data), None))
 
 
 @lru_cache(maxsize=1)  # the partitions of a transaction get the same one
 def marker_batch(producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> bytes:
     """The control batch that ends a producer's transaction in a partition."""
     key, value = CONTROL_KEY.pack(VERSION, COMMIT if commit else ABORT), CONTROL_VALUE.pack(VERSION, coordinator_epoch)
-    return build_batch(
-        [(key, value)],
-        timestamp_ms=now_ms,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
-    )
+    return bytes(build_pairs([(key, value)], now_ms, producer_id, producer_epoch, transactional=True, control=True))

@@ -15,6 +15,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.storage.aborted import add_aborted
 from barnabas.storage.files import Files
+from barnabas.storage.markers import ending_of
 from barnabas.storage.producer_state import CompletedTransaction, ProducerStates
 from barnabas.storage.segment import (
     SNAPSHOT_SUFFIX,
@@ -92,7 +93,8 @@ def replay(segment: Segment, producers: ProducerStates, position: int, start: in
                 "event=transaction-marker-unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason
             )
             continue
-        completed = producers.update_marker(header, marker) if marker is not None else None
+        ending = ending_of(marker)
+        completed = producers.update_marker(header, ending, marker.offset) if marker is not None and ending is not None else None
         if completed is not None and completed.aborted:
             aborted.append(completed)
     return aborted

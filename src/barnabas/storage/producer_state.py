@@ -14,8 +14,8 @@ Rules
      takes these for a retry, and they are lost in a transaction that is committed. Of all errors this one makes librdkafka abort and
      take another epoch; it ends for good with the others that fit.
 
-Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker carries its decision in a record, so `update` of a
-control batch gets the batch's records as well.
+Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker carries its decision in a record, so that of a control
+batch `update_marker` gets what its record says.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from barnabas.protocol.records.header import (
     TRANSACTIONAL_BIT,
     BatchHeader,
 )
-from barnabas.protocol.records.record import Record
-from barnabas.storage.markers import parse_marker
+from barnabas.storage.markers import Ending
 
 KEPT_BATCHES = 5  # what a client may have in flight with idempotence on
 LOOKED_AT_AT_ONCE = 5000  # producers; takes 1 ms
@@ -204,26 +203,20 @@ class ProducerStates:
             ),
         )
 
-    def update_marker(self, header: BatchHeader, marker: Record) -> CompletedTransaction | None:
-        """A control batch was appended; the transaction it ended, if one was open. Other control records change nothing."""
-        decision = parse_marker(marker)
-        if decision is None:
-            return None
-        aborted, coordinator_epoch = decision
-        entry = self._entry_of(header)
-        first_offset = entry.transaction_first_offset
-        self._entries[header.producer_id] = entry._replace(
-            markers=entry.markers + 1,
-            coordinator_epoch=coordinator_epoch,
-            last_timestamp=marker.timestamp,
-            transaction_first_offset=NO_OFFSET,
+    def update_marker(self, header: BatchHeader, ending: Ending, offset: int) -> CompletedTransaction | None:
+        """A marker was appended at `offset`; the transaction it ended, if one was open."""
+        aborted, coordinator_epoch, timestamp = ending
+        producer_id, epoch, _, _, first_offset, first_timestamp, markers, batches = self._entry_of(header)
+        self._entries[producer_id] = new_tuple(
+            ProducerEntry,
+            (producer_id, epoch, coordinator_epoch, timestamp, NO_OFFSET, first_timestamp, markers + 1, batches),
         )
         if first_offset == NO_OFFSET:
             return None
         del self._open[first_offset]
-        self._unreplicated[first_offset] = marker.offset
-        stable = next(iter(self._open), marker.offset + 1)
-        return CompletedTransaction(header.producer_id, first_offset, marker.offset, aborted, stable)
+        self._unreplicated[first_offset] = offset
+        stable = next(iter(self._open), offset + 1)
+        return CompletedTransaction(producer_id, first_offset, offset, aborted, stable)
 
     def _entry_of(self, header: BatchHeader) -> ProducerEntry:
         """What its producer's entry is made of, in the batch's epoch: what was known of an older one is forgotten."""

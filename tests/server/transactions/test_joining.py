@@ -131,6 +131,40 @@ def test_requests_that_repeat_join_each_transaction_once(kafka: Broker) -> None:
             owner = answer.producer_id, answer.producer_epoch
 
 
+def test_requests_that_repeat_are_refused_where_their_partition_was_not_added(kafka: Broker) -> None:
+    """By a client of transactions version 1, and also where the transaction is open."""
+    with Line(kafka) as line:
+        owner = init(line, "unasked")
+
+        def added(topic: str) -> list[int]:
+            add = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="unasked",
+                v3_and_below_producer_id=owner[0],
+                v3_and_below_producer_epoch=owner[1],
+                v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+            )
+            answer = line.ask(ADD, add, AddPartitionsToTxnResponse)
+            return [each.results_by_partition[0].partition_error_code for each in answer.results_by_topic_v3_and_below]
+
+        def end() -> int:
+            request = EndTxnRequest(transactional_id="unasked", producer_id=owner[0], producer_epoch=owner[1], committed=True)
+            return int(line.ask(END, request, EndTxnResponse).error_code)
+
+        def produce(sequence: int) -> list[int]:
+            return produced(line, "unasked", [("a", owner)], (0, 10), sequence)
+
+        for sequence in range(3):
+            assert added("a") == [ErrorCode.NONE]
+            assert produce(sequence) == [ErrorCode.NONE]
+            assert end() == ErrorCode.NONE
+        assert produce(3) == [ErrorCode.INVALID_TXN_STATE]
+        assert added("b") == [ErrorCode.NONE]
+        assert produce(3) == [ErrorCode.INVALID_TXN_STATE]
+        assert added("a") == [ErrorCode.NONE]
+        assert produce(3) == [ErrorCode.NONE]
+        assert end() == ErrorCode.NONE
+
+
 def test_who_does_not_lead_says_so_before_anything_of_the_transaction() -> None:
     partition: Any = SimpleNamespace(is_offline=False, is_leader=False, topic="t", index=0)
     head: Any = SimpleNamespace(transactional_id="id")

@@ -196,6 +196,14 @@ class TransactionCoordinator:
         """As `TransactionShard.verify`; None where the answer rests on what is not committed yet, and `verify` is to be waited for."""
         return self.shards.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
+    def holds_at_once(self, transactional_id: str, asking: Owner, place: TopicPartition) -> bool:
+        """As `TransactionShard.holds`; False as well where the coordinator is not here or there is something to wait for."""
+        try:
+            led = self.shards.led_for(transactional_id)
+        except KafkaError:
+            return False
+        return not led.uncommitted and led.shard.holds(transactional_id, asking, place)
+
     def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
         """As `TransactionShard.end`; what gives it later where there is something to wait for.
 

@@ -57,6 +57,8 @@ class _Due(Enum):
     ABORT = "abort"  # an open transaction times out
     COMPLETE = "complete"  # the record of an end is tried again, which the log has refused
 
+    __hash__ = object.__hash__  # of identity: the one of enumerations is Python code
+
 
 class TransactionShard:
     """The coordinator of the transactional ids of one partition.
@@ -78,7 +80,7 @@ class TransactionShard:
         self._transactions: dict[str, Transaction] = {}
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
-        self._story: deque[str] = deque(maxlen=STORY_LENGTH)
+        self._story: deque[Transaction] = deque(maxlen=STORY_LENGTH)
         self._made: deque[tuple[Record, Transaction]] = deque()  # what the records that are to be replayed next were made of
         self._is_loading = True
         self._wall_offset_ms = 0  # from the wall clock, by which transactions begin, to the steady one, by which they time out
@@ -92,7 +94,10 @@ class TransactionShard:
 
     @property
     def story(self) -> tuple[str, ...]:
-        return tuple(self._story)
+        return tuple(
+            f"{each.transactional_id}: {each.state.title} producer={each.owner.producer_id} epoch={each.owner.epoch}"
+            for each in self._story
+        )
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
@@ -163,6 +168,11 @@ class TransactionShard:
             return Outcome(response=before.owner)
         return self._decide(after, after.owner)
 
+    def holds(self, transactional_id: str, asking: Owner, place: TopicPartition) -> bool:
+        """Whether a partition is in the open transaction of `asking`; `verify` says why it is not."""
+        found = self._transactions.get(transactional_id)
+        return found is not None and found.state is State.ONGOING and place in found.partitions and found.owner == asking
+
     def _fence(self, before: Transaction, now: Now, *, is_late: bool = False) -> Outcome:
         return self._decide(rules.fence(before, now.wall_ms, self._take_id), None, is_late=is_late)
 
@@ -182,9 +192,7 @@ class TransactionShard:
     def _write(self, after: Transaction, response: object = None) -> Outcome:
         record = transaction_record(after)
         self._made = deque([(record, after)])
-        owner = after.owner
-        note = f"{after.transactional_id}: {after.state.title} producer={owner.producer_id} epoch={owner.epoch}"
-        self._story.append(note)
+        self._story.append(after)
         return Outcome(response=response, records=[record])
 
     # -- markers --------------------------------------------------------------------------------------------------------
@@ -240,7 +248,7 @@ class TransactionShard:
             record = transaction_record(after)
             out.records.append(record)
             self._made.append((record, after))
-            self._story.append(f"{after.transactional_id}: {after.state.title}")
+            self._story.append(after)
         return out
 
     # -- the log --------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ LENGTH_OVERHEAD = 12  # base offset and length, which the length does not count
 CRC_START = 21  # the CRC covers the batch from here to its end
 CRC_POSITION = 17
 MAGIC_POSITION = 16
+_ATTRIBUTES_POSITION = 22  # of their lower byte, which has all of them
 MAGIC = 2
 MAX_LEGACY_MAGIC = 1
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")  # by their number in the attributes, as Kafka's tools say them
@@ -123,6 +124,15 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         return BatchHeader._make(HEADER.unpack_from(buffer, position))
     except struct.error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch is shorter than its header.") from None
+
+
+def is_transactional(records: Buffer) -> bool:
+    """Whether `records` begin with a batch of a transaction."""
+    return (
+        len(records) >= HEADER_SIZE
+        and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
+        and records[MAGIC_POSITION] == MAGIC
+    )
 
 
 def split_batches(buffer: Buffer, *, allow_partial: bool = False) -> list[tuple[int, BatchHeader]]:

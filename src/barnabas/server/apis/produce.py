@@ -24,7 +24,7 @@ from barnabas.protocol.produce import (
     write_produce_answer,
 )
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
+from barnabas.protocol.records.header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.server.authorization.hot import may_write_transaction, split_produce
 from barnabas.server.producing.delayed import (
     ACKS_ALL,
@@ -36,7 +36,7 @@ from barnabas.server.producing.delayed import (
     refusals,
     refused,
 )
-from barnabas.server.producing.repeated import is_transactional, learn
+from barnabas.server.producing.repeated import learn
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
 from barnabas.server.quotas.paying import pay_produced
 

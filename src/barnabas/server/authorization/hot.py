@@ -7,9 +7,9 @@ from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead
+from barnabas.protocol.records.header import is_transactional
 from barnabas.security.acls import AUDIT_TOPIC, Operation
 from barnabas.server.producing.delayed import Topics, refused
-from barnabas.server.producing.repeated import is_transactional
 
 if TYPE_CHECKING:
     from barnabas.server.authorization.control import Access

@@ -10,7 +10,7 @@ transaction): they are appended with one write and answered with one buffer. A r
 Rules
   1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
      key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow. One of a
-     transaction has to be learnt from such a one, which needs more rights, and goes the general way until its partition has joined.
+     transaction has to be learnt from such a one, which needs more rights; where its partition has to wait to join it goes the general way.
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
   4. A connection remembers a bounded number of requests (`limits`), then it learns no more.
@@ -41,10 +41,11 @@ from barnabas.protocol.produce import (
     ProduceHead,
     write_produce_answer,
 )
-from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT, read_header
+from barnabas.protocol.records.header import NO_TIMESTAMP, is_transactional
 from barnabas.protocol.records.scan import Run, compiled
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
+from barnabas.server.producing.transactional import is_joined_at_once
 from barnabas.server.quotas.paying import pay_produced
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
-_ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
@@ -80,6 +80,7 @@ class _Known:
         "tail",
         "timeout_ms",
         "transactional",
+        "transactional_id",
         "version",
     )
 
@@ -98,6 +99,7 @@ class _Known:
         self.noted: Callable[[int], None] | None = None  # hears how many of them were appended, where the audit log samples
         self.start = start  # of such a request, up to the length of the records
         self.transactional = transactional  # whether it was allowed to be of a transaction
+        self.transactional_id = head.transactional_id
         self.patience = PATIENCE if compiled is not None and not transactional else 0
         self.partition = partition
         self.api = api
@@ -277,21 +279,16 @@ def _answer(
         connection.send([answer])
 
 
-def is_transactional(records: memoryview) -> bool:
-    """Whether `records` begin with a batch of a transaction."""
-    return len(records) >= HEADER_SIZE and records[_ATTRIBUTES] & TRANSACTIONAL_BIT != 0 and records[MAGIC_POSITION] == MAGIC
-
-
 def _append(broker: Broker, connection: Connection, frame: memoryview, end: int, known: _Known) -> bool:
     api, correlation_id = _START.unpack_from(frame)
     records = _records(frame, end, known.version)
     if api != known.api or records is None:
         return False
     partition = known.partition
-    if is_transactional(records):
-        header = read_header(records)
-        if not known.transactional or not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
-            return False  # the partition has to join first
+    if is_transactional(records) and not (
+        known.transactional and is_joined_at_once(broker, partition, records, known.transactional_id, known.version)
+    ):
+        return False
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
     try:

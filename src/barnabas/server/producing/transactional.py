@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
-from barnabas.protocol.records.header import read_header
-from barnabas.server.producing.repeated import is_transactional
+from barnabas.protocol.records.header import is_transactional, read_header
 from barnabas.server.transactions.joining import PAUSE
 
 if TYPE_CHECKING:
@@ -82,6 +81,28 @@ def hold(
     broker.receiver.take(connection, len(held))
     broker.joining.hold(join())
     return True
+
+
+def is_joined_at_once(
+    broker: Broker, partition: Partition, records: memoryview, transactional_id: str | None, version: int
+) -> bool:
+    """Whether a partition is in the transaction of a batch of it, or joins it by the word of a coordinator that has nothing to wait for.
+
+    False as well for whatever is to be refused: `hold` words it.
+    """
+    header = read_header(records)
+    log = partition.log
+    if log.is_in_transaction(header.producer_id, header.producer_epoch):
+        return True
+    if transactional_id is None or partition.is_offline or not partition.is_leader:
+        return False
+    adds = version >= FIRST_ADDING_VERSION
+    if adds and header.base_sequence > 0 and not log.has_producer(header.producer_id):
+        return False
+    if not adds and not broker.config.transaction_partition_verification_enable:
+        return True
+    owner = Owner(header.producer_id, header.producer_epoch)
+    return broker.joining.is_joined_at_once(transactional_id, owner, partition, adds=adds)
 
 
 def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner], list[Partition]]:

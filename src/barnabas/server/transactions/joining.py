@@ -113,6 +113,13 @@ class Joining:
             return None
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
+    def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: Partition, *, adds: bool) -> bool:
+        """Whether the coordinator is here and has nothing to wait for, and says that one partition may be written to; else `join` tells."""
+        if not adds:
+            return self._broker.transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))
+        told = self.join_at_once(transactional_id, owner, (partition,), adds=adds, knows_abortable=True)
+        return told is not None and not any(told.values())
+
     async def _ask(
         self, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
     ) -> Mapping[TopicPartition, ErrorCode]:

@@ -27,7 +27,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
-from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.coordinator_log import append_marker
 from barnabas.server.transactions.courier import MarkerCourier
 
 if TYPE_CHECKING:
@@ -46,18 +46,16 @@ def begin_marker(broker: Broker, topic: str, index: int, marker: EndMarker) -> E
     try:
         if topic == OFFSETS_TOPIC:
             commit = broker.groups.end_transaction(index, marker)
-        elif broker.partitions.get(topic, index) is None:
-            return broker.partitions.absence(topic, index)
         else:
-            commit = PartitionedLog(broker, topic, 0).append_marker(index, marker, broker.clock.now_ms())
-        if not commit.done():
-            return commit
-        commit.result()
+            partition = broker.partitions.get(topic, index)
+            if partition is None:
+                return broker.partitions.absence(topic, index)
+            commit = append_marker(broker, partition, marker, broker.clock.now_ms())
     except KafkaError as error:
         return _refused(error)
     except InvariantViolated:  # of the groups, which have said so; they are read again
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    return ErrorCode.NONE
+    return ErrorCode.NONE if commit is None else commit
 
 
 async def marked(begun: ErrorCode | asyncio.Future[None]) -> ErrorCode:

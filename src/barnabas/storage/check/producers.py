@@ -14,7 +14,7 @@ from barnabas.protocol.records.header import NO_PRODUCER_ID, BatchHeader
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files
-from barnabas.storage.markers import parse_marker
+from barnabas.storage.markers import ending_of
 from barnabas.storage.producer_state import NO_OFFSET, CompletedTransaction, ProducerEntry, ProducerStates
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, file_name
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
@@ -65,12 +65,12 @@ class ProducerCheck:
             self._states.update(header, header.base_offset)
             return
         marker = next(iter(records), None)
-        decision = parse_marker(marker) if marker is not None else None
-        if marker is None or decision is None:
+        ending = ending_of(marker)
+        if marker is None or ending is None:
             return
-        if decision[0]:
+        if ending.aborted:
             self.markers.add((header.producer_id, marker.offset))
-        completed = self._states.update_marker(header, marker)
+        completed = self._states.update_marker(header, ending, marker.offset)
         if completed is not None and completed.aborted:
             self.aborted.append(completed)
 

@@ -22,6 +22,7 @@ from barnabas.errors import (
     StorageError,
 )
 from barnabas.protocol.records.header import (
+    CONTROL_BIT,
     HEADER,
     LENGTH_OVERHEAD,
     MAGIC,
@@ -32,14 +33,13 @@ from barnabas.protocol.records.header import (
     Buffer,
     only_batch,
 )
-from barnabas.protocol.records.record import Record
 from barnabas.protocol.records.scan import Run
 from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
 from barnabas.storage.aborted import add_aborted
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import write_all
 from barnabas.storage.log.reading import ReadableLog
-from barnabas.storage.markers import first_record, parse_marker
+from barnabas.storage.markers import Ending, ending_in
 from barnabas.storage.producer_state import KEPT_BATCHES
 from barnabas.storage.replicated import good_batches, stretch_from
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
@@ -92,14 +92,14 @@ class GrowingLog(ReadableLog):
         log_append_time = NO_TIMESTAMP if config.message_timestamp_type == "CreateTime" else header.max_timestamp
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
-        marker: Record | None = None
+        ending: Ending | None = None
         if header.producer_id >= 0:
             duplicate = self._producers.check(header, from_client=origin is CLIENT)
             if duplicate is not None:
                 time = NO_TIMESTAMP if log_append_time == NO_TIMESTAMP else duplicate.timestamp
                 return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
-            if header.is_control:
-                marker = self._checked_marker(header, data)
+            if header.attributes & CONTROL_BIT:
+                ending = self._checked_ending(header, data)
         if leader_epoch > self._epochs.epochs.latest:
             self._epochs.epochs.assign(leader_epoch, base_offset)
         segment = self._segments.active
@@ -111,9 +111,9 @@ class GrowingLog(ReadableLog):
         segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
         segment.written_ms = now_ms
         self.log_end_offset = last_offset + 1
-        if marker is not None:
-            self._count_marker(segment, header, base_offset, marker)
-        elif header.producer_id >= 0 and not header.is_control:
+        if ending is not None:
+            self._count_ending(segment, header, last_offset, ending)
+        elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
             self._producers.update(header, base_offset)
         return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
 
@@ -260,23 +260,22 @@ class GrowingLog(ReadableLog):
             self.log_end_offset = segment.next_offset
         return stop, size
 
-    def _checked_marker(self, header: BatchHeader, data: Buffer) -> Record | None:
-        marker = first_record(data, header)
-        decision = parse_marker(marker) if marker is not None else None
-        if decision is not None:
-            self._producers.check_marker(header, decision[1])
-        return marker
+    def _checked_ending(self, header: BatchHeader, data: Buffer) -> Ending | None:
+        ending = ending_in(data, header)
+        if ending is not None:
+            self._producers.check_marker(header, ending.coordinator_epoch)
+        return ending
 
     def _count_producer(self, segment: Segment, header: BatchHeader, base_offset: int, data: Buffer) -> None:
         if not header.is_control:
             self._producers.update(header, base_offset)
             return
-        marker = first_record(data, header)
-        if marker is not None:
-            self._count_marker(segment, header, base_offset, marker)
+        ending = ending_in(data, header)
+        if ending is not None:
+            self._count_ending(segment, header, base_offset + header.last_offset_delta, ending)
 
-    def _count_marker(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Record) -> None:
-        completed = self._producers.update_marker(header, marker._replace(offset=base_offset + header.last_offset_delta))
+    def _count_ending(self, segment: Segment, header: BatchHeader, offset: int, ending: Ending) -> None:
+        completed = self._producers.update_marker(header, ending, offset)
         if completed is not None and completed.aborted:
             try:
                 add_aborted(segment, completed)
