@@ -69,7 +69,7 @@ def test_aborted_transactions_are_told_of_a_region_in_a_later_segment_than_the_o
         timestamp_ms=NOW_MS,
     )
     log.append_as_follower(memoryview(bytearray(data)), now_ms=NOW_MS)
-    marker = bytearray(marker_batch(7, 0, commit=False, coordinator_epoch=0, now_ms=NOW_MS))
+    marker = bytearray(marker_batch(7, 0, commit=False, coordinator_epoch=0, now_ms=NOW_MS).batch.data)
     marker[:8] = (3).to_bytes(8, "big")
     log.append_as_follower(memoryview(marker), now_ms=NOW_MS)
     partition = Partition(log, leader_id=1, leader_epoch=3)

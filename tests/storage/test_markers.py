@@ -12,9 +12,14 @@ from barnabas.storage.markers import Ending, ending_in, ending_of, marker_batch
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1])
 def test_a_marker_is_read_as_any_record_is(commit: bool, epoch: int) -> None:
-    batch = marker_batch(9, 3, commit=commit, coordinator_epoch=epoch, now_ms=1_700_000_000_000)
-    found = ending_in(batch, read_header(batch))
-    assert found == ending_of(next(iterate_records(batch))) == Ending(not commit, epoch, 1_700_000_000_000)
+    (batch, header), ending = marker_batch(9, 3, commit=commit, coordinator_epoch=epoch, now_ms=1_700_000_000_000)
+    assert header == read_header(batch)
+    assert (
+        ending
+        == ending_in(batch, header)
+        == ending_of(next(iterate_records(batch)))
+        == Ending(not commit, epoch, 1_700_000_000_000)
+    )
 
 
 @pytest.mark.parametrize(

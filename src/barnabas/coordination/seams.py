@@ -92,8 +92,8 @@ class Shard(Protocol):
         """Everything in the log has been replayed."""
         ...
 
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
-        """The records of the outcome that named `event` are committed, or were refused."""
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome | None:
+        """The records of the outcome that named `event` are committed, or were refused; None where nothing follows."""
         ...
 
     def unload(self, now: Now) -> Outcome:

@@ -14,6 +14,7 @@ CORRELATION_ID_BYTES = 4  # all that a response's header of old has
 API_BYTES = 4  # of a request's key and version, which come first
 BEHIND_CORRELATION_ID = API_BYTES + CORRELATION_ID_BYTES
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
 class RequestHeader(NamedTuple):
@@ -57,7 +58,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
         position = end
     if has_flexible_request_header(api_key, version):
         position = _skip_tags(frame, position, "RequestHeader", 2)
-    return RequestHeader(api_key, version, correlation_id, client_id, position)
+    return new_tuple(RequestHeader, (api_key, version, correlation_id, client_id, position))
 
 
 def write_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:

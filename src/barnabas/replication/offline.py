@@ -35,6 +35,9 @@ class OfflinePartition(Partition):
     def append_as_leader(self, *_: object, **__: object) -> NoReturn:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
+    def append_own(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
     def check_leader_epoch(self, epoch: int) -> NoReturn:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 

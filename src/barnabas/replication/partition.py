@@ -27,8 +27,10 @@ from barnabas.storage.log import AppendOrigin, AppendResult, Log
 from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
+    from barnabas.protocol.records.record import OwnBatch
     from barnabas.protocol.records.scan import Run
     from barnabas.replication.replica import FetchWaiter, FlushScheduler
+    from barnabas.storage.markers import Ending
 
 __all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Partition"]
 
@@ -82,6 +84,28 @@ class Partition(Replica):
             else:
                 self._appended(result.first_offset, len(records))
         return result
+
+    def append_own(self, batch: OwnBatch, now_ms: int, ending: Ending | None = None) -> int:
+        """Append a batch that this broker has made, with `acks_all`; its last offset.
+
+        Args:
+            ending: what it says, of the marker of a transaction.
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS, and as `Log.append_own`.
+        """
+        if self.is_under_min_isr:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        log = self.log
+        first_offset = log.log_end_offset
+        last_offset = log.append_own(batch, ending, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if log.log_end_offset < self._detour_at:
+            self._advance(log.log_end_offset, len(batch.data))
+        else:
+            self._appended(first_offset, len(batch.data))
+        if ending is not None:
+            self.settle_transactions()
+        return last_offset
 
     def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
         """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.

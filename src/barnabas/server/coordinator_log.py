@@ -10,12 +10,11 @@ from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Producer
 from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
-from barnabas.protocol.records.batch import build_pairs, iterate_records, split_batches
+from barnabas.protocol.records.batch import OwnBatch, build_pairs, iterate_records, split_batches
 from barnabas.server.logs.damage import tell_damage
 from barnabas.server.page_cache import is_resident
 from barnabas.storage.files import Files
-from barnabas.storage.log import AppendOrigin
-from barnabas.storage.markers import marker_batch, parse_marker
+from barnabas.storage.markers import Ending, marker_batch, parse_marker
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified, verify
 
@@ -28,26 +27,8 @@ READ_BYTES = 1024 * 1024  # at a time while loading
 READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
 
 
-def append_own(broker: Broker, partition: Partition, batch: bytes | bytearray, now_ms: int) -> asyncio.Future[None] | None:
-    """Append a batch that this broker has made; None once it is committed, else what is then done, or has the KafkaError that prevents it.
-
-    Raises:
-        KafkaError: it was refused.
-    """
-    try:
-        result = partition.append_as_leader(memoryview(batch), now_ms, AppendOrigin.COORDINATOR, acks_all=True)
-    except StorageError as error:
-        broker.faults.report(error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-    if partition.is_committed(result.last_offset):
-        return None
-    future: asyncio.Future[None] = broker.loop.create_future()
-    partition.wait_committed(result.last_offset, lambda error: _settle(future, error))
-    return future
-
-
 def append_marker(broker: Broker, partition: Partition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
-    """Append the end of a transaction, as `append_own`.
+    """Append the end of a transaction, as `CoordinatorLog.append_marker`.
 
     A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
     and would end its successor (KIP-1228).
@@ -56,10 +37,23 @@ def append_marker(broker: Broker, partition: Partition, marker: EndMarker, now_m
     is_led = partition.is_leader and not partition.is_offline
     if version >= STRICT_VERSION and is_led and partition.log.is_in_transaction(producer_id, epoch):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
-    batch = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
-    done = append_own(broker, partition, batch, now_ms)
-    partition.settle_transactions()
-    return done
+    batch, ending = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
+    return _append(broker, partition, batch, now_ms, ending)
+
+
+def _append(
+    broker: Broker, partition: Partition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
+) -> asyncio.Future[None] | None:
+    try:
+        last_offset = partition.append_own(batch, now_ms, ending)
+    except StorageError as error:
+        broker.faults.report(error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+    if last_offset < partition.high_watermark:
+        return None
+    future: asyncio.Future[None] = broker.loop.create_future()
+    partition.wait_committed(last_offset, lambda error: _settle(future, error))
+    return future
 
 
 class PartitionedLog:
@@ -83,7 +77,7 @@ class PartitionedLog:
             batch = build_pairs(records, now_ms)
         else:
             batch = build_pairs(records, now_ms, producer.producer_id, producer.epoch, transactional=True)
-        return append_own(self._broker, self._found(partition), batch, now_ms)
+        return _append(self._broker, self._found(partition), batch, now_ms)
 
     def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
         """As `CoordinatorLog.append_marker`."""

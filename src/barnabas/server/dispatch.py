@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.budget import Budget
 
 logger = logging.getLogger(__name__)
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
@@ -303,6 +304,9 @@ class RequestDispatcher:
                 "event=request-failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer
             )
             connection.close()
+        finally:
+            if header.api_key == END_TXN:
+                self._broker.transactions.follow_up()
         self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
 
     async def _encode_later(self, response: Message, header: RequestHeader) -> bytearray:
@@ -342,18 +346,18 @@ class RequestDispatcher:
     def _context(self, connection: Connection, header: RequestHeader, request: Message) -> RequestContext:
         if isinstance(request, ApiVersionsRequest):  # it says with what the rest of the connection is made
             connection.client_software = api_versions.client_software(request) or connection.client_software
-        return RequestContext(
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            connection.peer_host,
-            connection.principal,
-            connection.listener,
-            connection.local_port,
-            connection.client_software,
-            connection.groups,
-            connection.by_token,
+        return new_tuple(
+            RequestContext,
+            (
+                *header[:4],
+                connection.peer_host,
+                connection.principal,
+                connection.listener,
+                connection.local_port,
+                connection.client_software,
+                connection.groups,
+                connection.by_token,
+            ),
         )
 
 

@@ -266,7 +266,11 @@ class Outbox:
         """One system call for what is in front: buffers, and pieces of files unless the socket is full."""
         only = self._items[0]
         if len(self._items) == 1 and not isinstance(only, Region):
-            if not self._sent([only], self._write([only])):
+            sent = self._write([only])
+            if sent == len(only):
+                self._taken(sent)
+                self._items.popleft()
+            elif not self._sent([only], sent):
                 raise TurnIsOver
             return
         started = perf_counter_ns()

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.protocol.records.header import CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Buffer
-from barnabas.protocol.records.record import Record, build_pairs, iterate_records
+from barnabas.protocol.records.record import OwnBatch, Record, build_pairs, iterate_records
 
 CONTROL_KEY = struct.Struct(">hh")
 CONTROL_VALUE = struct.Struct(">hi")
@@ -56,8 +56,16 @@ def ending_in(data: Buffer, header: BatchHeader) -> Ending | None:
     return ending_of(next(iterate_records(data), None))
 
 
+class MarkerBatch(NamedTuple):
+    """A marker to be appended, and what it says."""
+
+    batch: OwnBatch
+    ending: Ending
+
+
 @lru_cache(maxsize=1)  # the partitions of a transaction get the same one
-def marker_batch(producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> bytes:
+def marker_batch(producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> MarkerBatch:
     """The control batch that ends a producer's transaction in a partition."""
     key, value = CONTROL_KEY.pack(VERSION, COMMIT if commit else ABORT), CONTROL_VALUE.pack(VERSION, coordinator_epoch)
-    return bytes(build_pairs([(key, value)], now_ms, producer_id, producer_epoch, transactional=True, control=True))
+    batch = build_pairs([(key, value)], now_ms, producer_id, producer_epoch, transactional=True, control=True)
+    return MarkerBatch(batch, Ending(not commit, coordinator_epoch, now_ms))

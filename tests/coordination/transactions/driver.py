@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Outcome
+from barnabas.coordination.outcome import Outcome, Written
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.shard import TransactionShard
 from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest
@@ -74,7 +74,7 @@ class Driver:
         if outcome.records:
             if self.refuse is not None:
                 if outcome.written is not None:
-                    self.carry_out(self.shard.receive_written(outcome.written, self.refuse, self.clock.now()))
+                    self._tell(outcome.written, self.refuse)
                 raise KafkaError(self.refuse)
             self.log += outcome.records
             for record in outcome.records:
@@ -83,15 +83,20 @@ class Driver:
             if self.hold:
                 self._held.append(outcome)
             else:
-                self.carry_out(self.shard.receive_written(outcome.written, None, self.clock.now()))
+                self._tell(outcome.written, None)
         return outcome.response
+
+    def _tell(self, event: Written, error: ErrorCode | None) -> None:
+        following = self.shard.receive_written(event, error, self.clock.now())
+        if following is not None:
+            self.carry_out(following)
 
     def commit(self) -> None:
         self.hold = False
         held, self._held = self._held, []
         for outcome in held:
             assert outcome.written is not None
-            self.carry_out(self.shard.receive_written(outcome.written, None, self.clock.now()))
+            self._tell(outcome.written, None)
 
     # -- requests; a refusal is given back as its code ------------------------------------------------------------------
 

@@ -197,8 +197,10 @@ class TransactionShard:
 
     # -- markers --------------------------------------------------------------------------------------------------------
 
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome | None:
         """The records of an outcome are committed, or were refused (and nothing has changed)."""
+        if error is None and isinstance(event, Completing):
+            return None
         if isinstance(event, Decided):
             name = event.transaction.transactional_id
             if error is None:
@@ -208,7 +210,7 @@ class TransactionShard:
             if deadline_ms is not None:  # of a transaction that has time left the owner tries again, and its end is his
                 retry_ms = max(now.steady_ms + RETRY_MS, deadline_ms + self._wall_offset_ms)
                 self._timers.schedule((_Due.ABORT, name), retry_ms)
-        elif isinstance(event, Completing) and error is not None:
+        elif isinstance(event, Completing):
             for marker in event.markers:
                 self._timers.schedule((_Due.COMPLETE, marker.transactional_id), now.steady_ms + RETRY_MS)
         return Outcome()

@@ -39,6 +39,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")  # by their number in th
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 PLACE = struct.Struct(">qii")  # base offset, length, leader epoch: what a leader may change
+_PRODUCER, _PRODUCER_POSITION = struct.Struct(">qhi"), 43
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
@@ -133,6 +134,12 @@ def is_transactional(records: Buffer) -> bool:
         and records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT != 0
         and records[MAGIC_POSITION] == MAGIC
     )
+
+
+def producer_of(records: Buffer) -> tuple[int, int, int]:
+    """Producer id, epoch and first sequence of the batch that `records` begin with, which must be a whole header at least."""
+    found: tuple[int, int, int] = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
+    return found
 
 
 def split_batches(buffer: Buffer, *, allow_partial: bool = False) -> list[tuple[int, BatchHeader]]:

@@ -44,6 +44,7 @@ from barnabas.protocol.records.varint import MalformedVarint, read_varint, read_
 
 Headers = tuple[tuple[str, bytes | None], ...]
 _LENGTH, _LENGTH_AT, _CRC = Struct(">i"), 8, Struct(">I")
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 _BEFORE, _COVERED = Struct(">qiibI"), Struct(">hiqqqhii")  # of a header: up to the CRC, and what that covers
 
 
@@ -55,6 +56,13 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+
+
+class OwnBatch(NamedTuple):
+    """A batch that a broker makes itself: its bytes, in which the leader of a partition sets what is its own, and their header."""
+
+    data: bytearray
+    header: BatchHeader
 
 
 def records_of(buffer: Buffer, position: int, header: BatchHeader) -> bytes | bytearray:
@@ -182,7 +190,7 @@ def build_pairs(
     *,
     transactional: bool = False,
     control: bool = False,
-) -> bytearray:
+) -> OwnBatch:
     """The batch that `build_batch` makes of pairs without a codec, in a third of the time: for those that a broker writes itself."""
     parts: list[bytes] = []
     for delta, (key, value) in enumerate(pairs):
@@ -196,15 +204,21 @@ def build_pairs(
         record = b"".join(fields)
         parts += (varint(len(record)), record)
     count, attributes = len(pairs), (TRANSACTIONAL_BIT if transactional else 0) | (CONTROL_BIT if control else 0)
-    covered = b"".join(
-        (
-            _COVERED.pack(attributes, count - 1, timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, count),
-            *parts,
-        )
+    fields_covered = (
+        attributes,
+        count - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        count,
     )
-    batch = bytearray(_BEFORE.pack(0, CRC_START - LENGTH_OVERHEAD + len(covered), NO_LEADER_EPOCH, MAGIC, crc32c(covered)))
-    batch += covered
-    return batch
+    covered = b"".join((_COVERED.pack(*fields_covered), *parts))
+    fields_before = (0, CRC_START - LENGTH_OVERHEAD + len(covered), NO_LEADER_EPOCH, MAGIC, crc32c(covered))
+    data = bytearray(_BEFORE.pack(*fields_before))
+    data += covered
+    return new_tuple(OwnBatch, (data, new_tuple(BatchHeader, fields_before + fields_covered)))
 
 
 def assemble(header: BatchHeader, body: Buffer) -> bytes:

@@ -146,8 +146,8 @@ def _partitions_of(asked: AddPartitionsToTxnTransaction) -> list[TopicPartition]
 
 def _is_added_at_once(broker: Broker, asked: AddPartitionsToTxnTransaction) -> bool:
     """Whether the partitions are in the transaction, without waiting; what there is to wait for or to refuse is for `_add`."""
-    partitions = _partitions_of(asked)
-    if any(broker.metadata.partition(*each) is None for each in partitions):
+    partitions, metadata = _partitions_of(asked), broker.metadata
+    if any(metadata.partition(topic, index) is None for topic, index in partitions):
         return False
     owner = Owner(asked.producer_id, asked.producer_epoch)
     try:
@@ -244,10 +244,13 @@ def _uncommitted(name: str, partitions: Iterable[int], code: ErrorCode) -> TxnOf
 
 
 def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+    """The dispatcher has the markers written, when it has answered."""
     version = 2 if context.api_version >= SECOND_VERSION_END else 0
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
-        following = broker.transactions.end(request.transactional_id, owner, commit=request.committed, client_version=version)
+        following = broker.transactions.end(
+            request.transactional_id, owner, commit=request.committed, client_version=version, follows_up=True
+        )
     except (KafkaError, InvariantViolated) as error:
         return _not_ended(context, error)
     return _ended(following) if isinstance(following, Owner) else _end_later(context, following)

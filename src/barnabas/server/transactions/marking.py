@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
-DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
+DONE = (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH)
 logger = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]
 
@@ -82,7 +82,7 @@ class _Begun(NamedTuple):
 
     def is_done(self, partitions: frozenset[TopicPartition]) -> bool:
         """Whether the marker stands in all of them."""
-        return self.codes.keys() == partitions and DONE.issuperset(self.codes.values())
+        return self.codes.keys() == partitions and all(code in DONE for code in self.codes.values())
 
 
 class MarkerSender:
@@ -135,8 +135,9 @@ class MarkerSender:
 
     def _begin(self, end: EndMarker, partitions: Iterable[TopicPartition]) -> _Begun:
         begun = _Begun({}, {}, {})
+        metadata = self._broker.metadata
         for place in sorted(partitions):
-            state = self._broker.metadata.partition(*place)
+            state = metadata.partition(*place)
             if state is None:
                 begun.codes[place] = ErrorCode.NONE  # deleted
             elif state.leader == self._broker.config.broker_id:

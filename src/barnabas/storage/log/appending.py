@@ -1,7 +1,7 @@
 """Appending to a log: a leader's batches, one or many at once, a follower's, and the segments that they begin.
 
 How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic, written out
-in one piece, for it is run for every request. A batch past one of the bounds that `_plan_roll` sets may begin another segment.
+in few pieces, for it is run for every request. A batch past one of the bounds that `_plan_roll` sets may begin another segment.
 
 Rules
   1. A batch is checked, then written, then counted: if any step fails, nothing has changed that a reader could see.
@@ -33,6 +33,7 @@ from barnabas.protocol.records.header import (
     Buffer,
     only_batch,
 )
+from barnabas.protocol.records.record import OwnBatch
 from barnabas.protocol.records.scan import Run
 from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
 from barnabas.storage.aborted import add_aborted
@@ -100,22 +101,56 @@ class GrowingLog(ReadableLog):
                 return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
             if header.attributes & CONTROL_BIT:
                 ending = self._checked_ending(header, data)
+        segment = self._store(header, data, leader_epoch, now_ms)
+        if ending is not None:
+            self._count_ending(segment, header, last_offset, ending)
+        elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
+            self._producers.update(header, base_offset)
+        return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
+
+    def append_own(self, batch: OwnBatch, ending: Ending | None, *, leader_epoch: int, now_ms: int) -> int:
+        """Append a batch that this broker has made, as `append_as_leader` one of a coordinator; its last offset.
+
+        Args:
+            ending: what it says, of the marker of a transaction.
+
+        Raises:
+            KafkaError: as `append_as_leader`.
+            LogDirFailed, StorageExhausted: as `append_as_leader`.
+        """
+        data, header = batch
+        config, size = self.config, len(data)
+        if size > config.max_message_bytes or size > config.segment_bytes or not is_stored_as_it_comes(config):
+            origin = AppendOrigin.COORDINATOR
+            return self.append_as_leader(bytes(data), leader_epoch=leader_epoch, now_ms=now_ms, origin=origin).last_offset
+        if header.producer_id >= 0:
+            self._producers.check(header, from_client=False)
+            if ending is not None:
+                self._producers.check_marker(header, ending.coordinator_epoch)
+        base_offset = self.log_end_offset
+        segment = self._store(header, data, leader_epoch, now_ms)
+        last_offset = base_offset + header.last_offset_delta
+        if ending is not None:
+            self._count_ending(segment, header, last_offset, ending)
+        elif header.producer_id >= 0:
+            self._producers.update(header, base_offset)
+        return last_offset
+
+    def _store(self, header: BatchHeader, data: Buffer, leader_epoch: int, now_ms: int) -> Segment:
+        """Write and count a checked batch."""
+        size, base_offset = len(data), self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self._epochs.epochs.latest:
             self._epochs.epochs.assign(leader_epoch, base_offset)
         segment = self._segments.active
         end = segment.size + size
         if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
             segment = self._segment_for(size, header._replace(base_offset=base_offset), now_ms)
-
         self._write(segment, (base_offset, header.batch_length, leader_epoch), data, size)
-        segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
+        segment.appended(last_offset, size, header.max_timestamp, self.config.index_interval_bytes)
         segment.written_ms = now_ms
         self.log_end_offset = last_offset + 1
-        if ending is not None:
-            self._count_ending(segment, header, last_offset, ending)
-        elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
-            self._producers.update(header, base_offset)
-        return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
+        return segment
 
     def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool] | None:
         """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
