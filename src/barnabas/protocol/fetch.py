@@ -19,6 +19,7 @@ FIRST_FLEXIBLE_VERSION = 12
 FIRST_REPLICA_VERSION = 11  # that tells a consumer where else to read (KIP-392)
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_ENDPOINTS_VERSION = 16
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 _I16, _I32 = Struct(">h"), Struct(">i")
 _HEAD_4 = Struct(">ihqq")  # index, error code, high watermark, last stable offset
 _HEAD_5 = Struct(">ihqqq")  # and log start offset
@@ -57,7 +58,7 @@ class FetchedData(NamedTuple, Generic[D]):
 
     def with_records(self, records: D) -> FetchedData[D]:
         """The same with the records as they are sent; `_replace` takes three times as long."""
-        return FetchedData(*self[:5], records, *self[6:])
+        return new_tuple(FetchedData, (*self[:5], records, *self[6:]))
 
     def without_records(self) -> FetchedData[D]:
         """The same where another answer is to have the records."""

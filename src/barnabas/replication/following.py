@@ -31,6 +31,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.producer_rewind import ProducerRewind
 
 NO_EPOCH = -1
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
 class Position(NamedTuple):
@@ -92,7 +93,7 @@ class Following:
     @property
     def position(self) -> Position:
         log = self.log
-        return Position(log.log_end_offset, log.latest_epoch, log.kept_start_offset, self.leader_epoch)
+        return new_tuple(Position, (log.log_end_offset, log.latest_epoch, log.kept_start_offset, self.leader_epoch))
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
         """Take in the leader's answer to a fetch at `asked`.

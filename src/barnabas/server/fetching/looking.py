@@ -38,6 +38,7 @@ FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
 Records = Region | Copied
 Found = tuple[FetchedPartition, FetchedData[Records]]
 NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})  # else it is on another broker
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 NO_PARTITIONS: frozenset[FetchedPartition] = frozenset()
 NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
@@ -210,16 +211,8 @@ class Looking:
             return self._unreadable(wanted, error)
         self._partitions.append(partition)
         aborted = partition.aborted_in(region, wanted.fetch_offset) if committed else None
-        return FetchedData(
-            wanted.index,
-            0,
-            partition.high_watermark,
-            partition.last_stable_offset,
-            partition.log.log_start_offset,
-            region,
-            aborted,
-            diverging=diverging,
-        )
+        marks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
+        return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
 
     def _read_as_follower(
         self, partition: Partition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
@@ -245,6 +238,9 @@ class Looking:
         )
 
     def _find(self, wanted: FetchedPartition) -> Partition | None:
+        followed = wanted.partition
+        if followed is not None and not followed.closed:
+            return followed
         topic = wanted.topic
         partitions = self._broker.partitions
         return partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)

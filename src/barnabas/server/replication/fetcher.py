@@ -38,6 +38,7 @@ BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
 LATEST, EARLIEST = -1, -2
 NO_RECORDS = b""
 REQUESTS_IN_FLIGHT = 2
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
 class Fetcher:
@@ -201,7 +202,7 @@ class Fetcher:
         taken = 0
         for topic in answer.responses:
             for data in topic.partitions:
-                key = topic.topic_id, data.partition_index
+                key = topic.topic_id.int, data.partition_index
                 partition = self._session.find(key)
                 asked = self._session.position_told(key, number)
                 if partition is None or asked is None or partition.closed:
@@ -215,12 +216,15 @@ class Fetcher:
     def _receive(self, partition: FollowedPartition, asked: Position, data: PartitionData) -> None:
         diverging = data.diverging_epoch
         records = NO_RECORDS if data.records is None else data.records
-        told = LeadersAnswer(
-            ErrorCode(data.error_code),
-            data.high_watermark,
-            data.log_start_offset,
-            records,
-            None if diverging.epoch < 0 and diverging.end_offset < 0 else DivergingEpoch(diverging.epoch, diverging.end_offset),
+        told = new_tuple(
+            LeadersAnswer,
+            (
+                ErrorCode(data.error_code) if data.error_code else ErrorCode.NONE,
+                data.high_watermark,
+                data.log_start_offset,
+                records,
+                None if diverging.epoch < 0 and diverging.end_offset < 0 else DivergingEpoch(diverging.epoch, diverging.end_offset),
+            ),
         )
         end = partition.log.log_end_offset
         try:

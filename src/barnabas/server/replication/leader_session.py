@@ -15,7 +15,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from barnabas.replication.followed import FollowedPartition
 
-Key = tuple["UUID", int]
+Key = tuple[int, int]  # a topic's id, as a number because looking up a UUID runs Python code, and a partition
 
 
 class LeaderSession:
@@ -36,7 +36,7 @@ class LeaderSession:
     def __init__(self) -> None:
         self._asked: dict[Key, FollowedPartition] = {}  # partitions that are fetched now
         self._changed: dict[Key, None] = {}  # of those: the leader may not know their position
-        self._forgotten: dict[Key, None] = {}
+        self._forgotten: dict[Key, UUID] = {}  # and the id of the topic
         self._told: dict[Key, tuple[Position, int]] = {}  # and the number of the request that said so
         self._session_id = 0
         self._epoch = 0
@@ -59,22 +59,22 @@ class LeaderSession:
 
     def ask(self, partition: FollowedPartition) -> None:
         """Fetch a partition, or fetch on at a new position."""
-        key = partition.topic_id, partition.index
+        key = partition.topic_id.int, partition.index
         self._asked[key] = partition
         self._changed[key] = None
         self._forgotten.pop(key, None)
 
     def leave(self, partition: FollowedPartition) -> None:
         """Do not fetch a partition any more, for good or for now."""
-        key = partition.topic_id, partition.index
+        key = partition.topic_id.int, partition.index
         if self._asked.get(key) is partition:
             del self._asked[key]
             self._changed.pop(key, None)
             if self._told.pop(key, None) is not None:
-                self._forgotten[key] = None
+                self._forgotten[key] = partition.topic_id
 
     def asks_for(self, partition: FollowedPartition) -> bool:
-        return self._asked.get((partition.topic_id, partition.index)) is partition
+        return self._asked.get((partition.topic_id.int, partition.index)) is partition
 
     def find(self, key: Key) -> FollowedPartition | None:
         return self._asked.get(key)
@@ -93,14 +93,15 @@ class LeaderSession:
         if not self.is_open:
             self._changed = dict.fromkeys(self._asked)
             self._forgotten.clear()
-        named: dict[UUID, list[FetchPartition]] = {}
+        named: dict[int, tuple[UUID, list[FetchPartition]]] = {}
         for key in self._changed:
-            position = self._asked[key].position
+            partition = self._asked[key]
+            position = partition.position
             told = self._told.get(key)
             if self.is_open and told is not None and told[0] == position:
                 continue
             self._told[key] = position, self._number
-            named.setdefault(key[0], []).append(
+            named.setdefault(key[0], (partition.topic_id, []))[1].append(
                 FetchPartition(
                     partition=key[1],
                     current_leader_epoch=position.leader_epoch,
@@ -115,7 +116,7 @@ class LeaderSession:
             replica_state=replica,
             session_id=self._session_id,
             session_epoch=self._epoch,
-            topics=[FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in named.items()],
+            topics=[FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in named.values()],
             forgotten_topics_data=_forgotten(self._forgotten),
         )
         self._changed.clear()
@@ -140,8 +141,8 @@ class LeaderSession:
         return told[0] if told is not None and told[1] <= number else None
 
 
-def _forgotten(keys: Iterable[Key]) -> list[ForgottenTopic]:
+def _forgotten(left: Mapping[Key, UUID]) -> list[ForgottenTopic]:
     by_topic: dict[UUID, list[int]] = {}
-    for topic_id, index in keys:
+    for (_, index), topic_id in left.items():
         by_topic.setdefault(topic_id, []).append(index)
     return [ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in by_topic.items()]

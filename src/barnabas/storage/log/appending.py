@@ -261,7 +261,7 @@ class GrowingLog(ReadableLog):
         if fault is not None:
             raise fault
         first_offset = headers[0].base_offset if headers else -1
-        return AppendResult(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
+        return new_tuple(AppendResult, (first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False))
 
     def _append_stretch(self, headers: Sequence[BatchHeader], at: int, data: memoryview, now_ms: int) -> tuple[int, int]:
         """Write the leader's batches from number `at` on, which `data` begins with, as far as one write goes; see `stretch_from`."""

@@ -17,6 +17,8 @@ from barnabas.protocol.records.header import HEADER_SIZE
 from barnabas.storage.damaged_lookup import find_around
 from barnabas.storage.segment.walking import WalkedSegment
 
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
+
 
 class Position(NamedTuple):
     """Where a batch begins, and a bound on its base offset from below."""
@@ -43,7 +45,7 @@ class SearchedSegment(WalkedSegment):
         if slot:  # an older batch is known, so none before is meant
             if slot == len(recent):
                 return None
-            return Position(self._recent_positions[slot], recent[slot - 1] + 1)
+            return new_tuple(Position, (self._recent_positions[slot], recent[slot - 1] + 1))
         if recent and not self._recent_positions[0]:
             return Position(0, self.base_offset)
         if offset <= self.base_offset and self.size:
