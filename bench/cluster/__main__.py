@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no case {unknown[0]}; there are {', '.join(names)}")
     cases = [case for case in CASES if not options.cases or case.name in options.cases]
     wants_many = not options.alone and (not options.cases or MANY in options.cases)
-    for found in (_each(cases, options), _many(options.repeat) if wants_many else ()):
+    loads, latencies = ([case for case in cases if case.is_latency is wanted] for wanted in (False, True))
+    for found in (_each(loads, options), _one_at_a_time(latencies, options), _many(options.repeat) if wants_many else ()):
         for results in found:
             for result in results:
                 print(report.line_of(result), flush=True)
@@ -78,6 +79,27 @@ def _each(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator
                 yield [report.describe_case(case, _take_turns(case, (ours, theirs), lengths, options.repeat))]
 
 
+def _one_at_a_time(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator[list[report.Result]]:
+    """Every repetition starts, warms up, measures and stops one cluster and then the other: three idle brokers take up to a tenth of a
+    core, which is most of what two busy ones have left, and tails tell of it."""
+    lengths = QUICK if options.quick else FULL
+    runs: dict[str, dict[str, list[Figures]]] = {case.name: {Ours.name: [], Theirs.name: []} for case in cases}
+    for repetition in range(options.repeat if cases else 0):
+        for make in (Ours, Theirs) if repetition % 2 == 0 else (Theirs, Ours):
+            if options.alone and make is Theirs:
+                continue
+            with make() as cluster:
+                for case in cases:
+                    _warm_up(case, cluster, lengths)
+                    time.sleep(SETTLE_S)
+                    runs[case.name][cluster.name].append(_measure(case, cluster, lengths))
+    for case in cases:
+        if options.alone:
+            print(case.title, *runs[case.name][Ours.name], sep="\n    ", flush=True)
+        else:
+            yield [report.describe_case(case, runs[case.name])]
+
+
 def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> dict[str, list[Figures]]:
     """Every repetition measures both, and the one that began last time comes second."""
     runs: dict[str, list[Figures]] = {cluster.name: [] for cluster in clusters}
@@ -94,7 +116,7 @@ def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
     """Until it gets no faster: three Java machines on few cores compile what is hot for up to a minute."""
     best: float | None = None
     for _ in range(MAX_WARM_UPS):
-        figure = case.run(cluster, lengths.warm_up_s)[case.figure]
+        figure = case.run(cluster, case.warm_up_seconds(lengths))[case.figure]
         better = best is None or (figure > best * SETTLED if case.higher_is_better else figure * SETTLED < best)
         best = figure if best is None else max(best, figure) if case.higher_is_better else min(best, figure)
         if not better:

@@ -23,7 +23,7 @@ LEADER, ALL = 1, -1
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Seconds of a measurement, and of each load before the first of a case."""
+    """Seconds of a measurement; and of each load before the first of a case, where no latency is measured."""
 
     warm_up_s: float
     load_s: float
@@ -50,6 +50,10 @@ class ClusterCase:
 
     def seconds(self, lengths: Lengths) -> float:
         return lengths.latency_s if self.is_latency else lengths.load_s
+
+    def warm_up_seconds(self, lengths: Lengths) -> float:
+        """Of one load: brokers that were just started and have much to compile fall far behind a rate, and are to come up with it."""
+        return lengths.latency_s if self.is_latency else lengths.warm_up_s
 
 
 _numbers = count()

@@ -18,7 +18,8 @@ Measured by `python -m bench.cluster` as above, with these differences:
 - Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers. *Peak MB* adds
   up the most that each of them had in RAM during a repetition.
 - *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five
-  requests in flight on a connection and batches what comes due meanwhile, as Kafka's does.
+  requests in flight on a connection and batches what comes due meanwhile, as Kafka's does. For this each repetition starts one cluster,
+  loads it until its median gets no better, measures, stops it and starts the other: three idle brokers of Kafka take a tenth of a core.
 - Where other work took most of the machine (above), Kafka suffers more of it: its brokers need more CPU for a request, and its code does
   not get to warm up. Ratios of throughput, latency and CPU are larger than on an idle machine then; look there before quoting them.
 - *Failover* is counted from the signal until every partition has a leader that answers, with the default session timeouts of both.

@@ -214,7 +214,8 @@ class Fetcher:
                     yield
 
     def _receive(self, partition: FollowedPartition, asked: Position, data: PartitionData) -> None:
-        diverging = data.diverging_epoch
+        epoch, epoch_end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+        diverging = None if epoch < 0 and epoch_end < 0 else DivergingEpoch(epoch, epoch_end)
         records = NO_RECORDS if data.records is None else data.records
         told = new_tuple(
             LeadersAnswer,
@@ -223,7 +224,7 @@ class Fetcher:
                 data.high_watermark,
                 data.log_start_offset,
                 records,
-                None if diverging.epoch < 0 and diverging.end_offset < 0 else DivergingEpoch(diverging.epoch, diverging.end_offset),
+                diverging,
             ),
         )
         end = partition.log.log_end_offset
