@@ -77,8 +77,8 @@ def test_an_answer_from_before_a_new_position_is_void() -> None:
     followed.position = Position(3, 4, 0, 5)
     session.ask(followed)
     newer, _ = request(session)
-    assert session.position_told((TOPIC_ID, 0), older) is None
-    assert session.position_told((TOPIC_ID, 0), newer) == followed.position
+    assert session.position_told((TOPIC_ID.int, 0), older) is None
+    assert session.position_told((TOPIC_ID.int, 0), newer) == followed.position
 
 
 def test_a_restart_voids_what_is_under_way_and_names_everything() -> None:
