@@ -135,13 +135,14 @@ def _keep(
 ) -> None:
     before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
     known = before["cases"]
-    measured = {result["name"]: result for result in results}
+    measured = {result["name"]: {**result, "command": command} for result in results}
     names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
     order = {name: place for place, name in enumerate(names)}
-    kept = [each for each in known if each["name"] not in measured] + list(measured.values())
+    others = [each for each in known if each["name"] not in measured]
+    kept = others + list(measured.values())
     page = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": command,
+        "command": before["command"] if others else command,  # of what says no other
         "quick": quick,
         "machine": report.describe_machine(),
         "resync": before["resync"] if resync is None else [each.as_json() for each in resync],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 from bench.figures import spread as spread_of
@@ -31,6 +32,7 @@ def render(page: dict[str, Any]) -> str:
     text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}; a figure alone was measured once."
     text += by_command(page)
     cases: list[Result] = page["cases"]
+    text += _measured_otherwise(page["command"], cases)
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs if "others_cpu" in run]
     if shares:
         text += f" Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median)."
@@ -43,6 +45,14 @@ def render(page: dict[str, Any]) -> str:
     if many:
         text += "\n1,000 partitions with three replicas each:\n\n" + table(head, [_row(case) for case in many])
     return text + _resync([Labelled(**each) for each in page["resync"]]) + NOTES
+
+
+def _measured_otherwise(command: str, cases: Sequence[Result]) -> str:
+    """Which cases were measured by another command than most."""
+    titles: dict[str, list[str]] = {}
+    for case in cases:
+        titles.setdefault(case.get("command", command), []).append(case["title"])
+    return "".join(f" Of these by `{other}`: {'; '.join(each)}." for other, each in titles.items() if other != command)
 
 
 def _row(case: Result) -> list[str]:
