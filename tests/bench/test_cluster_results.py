@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
 
 from bench.cluster.__main__ import _keep
 from bench.cluster.page import _measured_otherwise
@@ -12,7 +11,7 @@ from bench.report import Result
 
 
 def result(name: str, ratio: float) -> Result:
-    return cast(Any, {"name": name, "title": f"title of {name}", "ratio": ratio})
+    return {"name": name, "title": f"title of {name}", "ratio": ratio}
 
 
 def test_a_case_measured_again_says_by_which_command(tmp_path: Path) -> None:
