@@ -71,8 +71,7 @@ def _each(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator
     with Ours() as ours:
         if options.alone:
             for case in cases:
-                runs = _take_turns(case, [ours], lengths, options.repeat)
-                print(case.title, *runs[ours.name], sep="\n    ", flush=True)
+                _show(case, _take_turns(case, [ours], lengths, options.repeat))
             return
         with Theirs() as theirs:
             for case in cases:
@@ -84,10 +83,9 @@ def _one_at_a_time(cases: Sequence[ClusterCase], options: argparse.Namespace) ->
     core, which is most of what two busy ones have left, and tails tell of it."""
     lengths = QUICK if options.quick else FULL
     runs: dict[str, dict[str, list[Figures]]] = {case.name: {Ours.name: [], Theirs.name: []} for case in cases}
+    makers = (Ours,) if options.alone else (Ours, Theirs)
     for repetition in range(options.repeat if cases else 0):
-        for make in (Ours, Theirs) if repetition % 2 == 0 else (Theirs, Ours):
-            if options.alone and make is Theirs:
-                continue
+        for make in makers if repetition % 2 == 0 else reversed(makers):
             with make() as cluster:
                 for case in cases:
                     _warm_up(case, cluster, lengths)
@@ -95,9 +93,14 @@ def _one_at_a_time(cases: Sequence[ClusterCase], options: argparse.Namespace) ->
                     runs[case.name][cluster.name].append(_measure(case, cluster, lengths))
     for case in cases:
         if options.alone:
-            print(case.title, *runs[case.name][Ours.name], sep="\n    ", flush=True)
+            _show(case, runs[case.name])
         else:
             yield [report.describe_case(case, runs[case.name])]
+
+
+def _show(case: ClusterCase, runs: dict[str, list[Figures]]) -> None:
+    """What was measured of ours alone, for which there is no ratio."""
+    print(case.title, *runs[Ours.name], sep="\n    ", flush=True)
 
 
 def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> dict[str, list[Figures]]:
@@ -133,20 +136,23 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
 def _keep(
     path: Path, results: Sequence[report.Result], command: str, *, quick: bool, resync: Sequence[Result] | None = None
 ) -> None:
+    """Into the file; each case says itself when, where and how it was measured, for the others may be of another day."""
     before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
-    known = before["cases"]
-    measured = {result["name"]: {**result, "command": command} for result in results}
-    names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
-    order = {name: place for place, name in enumerate(names)}
-    others = [each for each in known if each["name"] not in measured]
-    kept = others + list(measured.values())
-    page = {
+    way = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": before["command"] if others else command,  # of what says no other
+        "command": command,
         "quick": quick,
         "machine": report.describe_machine(),
+    }
+    measured = {result["name"]: {**result, "measured": way} for result in results}
+    names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
+    order = {name: place for place, name in enumerate(names)}
+    others = [each for each in before["cases"] if each["name"] not in measured]
+    of_most = {key: before[key] for key in way} if others else way  # of what says nothing else
+    page = {
+        **of_most,
         "resync": before["resync"] if resync is None else [each.as_json() for each in resync],
-        "cases": sorted(kept, key=lambda each: order.get(each["name"], len(order))),
+        "cases": sorted([*others, *measured.values()], key=lambda each: order.get(each["name"], len(order))),
     }
     path.write_text(json.dumps(page, indent=1) + "\n")
 

@@ -32,7 +32,7 @@ def render(page: dict[str, Any]) -> str:
     text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}; a figure alone was measured once."
     text += by_command(page)
     cases: list[Result] = page["cases"]
-    text += _measured_otherwise(page["command"], cases)
+    text += _measured_otherwise(page, cases)
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs if "others_cpu" in run]
     if shares:
         text += f" Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median)."
@@ -47,12 +47,17 @@ def render(page: dict[str, Any]) -> str:
     return text + _resync([Labelled(**each) for each in page["resync"]]) + NOTES
 
 
-def _measured_otherwise(command: str, cases: Sequence[Result]) -> str:
-    """Which cases were measured by another command than most."""
+def _measured_otherwise(page: dict[str, Any], cases: Sequence[Result]) -> str:
+    """Which cases were measured otherwise than most: by another command, on another day or machine, or in short."""
     titles: dict[str, list[str]] = {}
     for case in cases:
-        titles.setdefault(case.get("command", command), []).append(case["title"])
-    return "".join(f" Of these by `{other}`: {'; '.join(each)}." for other, each in titles.items() if other != command)
+        way = case.get("measured", page)
+        if any(way[key] != page[key] for key in ("command", "date", "quick", "machine")):
+            short = " in short measurements" if way["quick"] else ""
+            titles.setdefault(f"by `{way['command']}` on {way['date']}{short} ({way['machine']['processor']})", []).append(
+                case["title"]
+            )
+    return "".join(f" Of these {how}: {'; '.join(each)}." for how, each in titles.items())
 
 
 def _row(case: Result) -> list[str]:

@@ -1,9 +1,10 @@
-"""What `python -m bench.cluster` keeps of earlier measurements, and by which command the page says each was made."""
+"""What `python -m bench.cluster` keeps of earlier measurements, and how and when the page says each was made."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from bench.cluster.__main__ import _keep
 from bench.cluster.page import _measured_otherwise
@@ -14,21 +15,36 @@ def result(name: str, ratio: float) -> Result:
     return {"name": name, "title": f"title of {name}", "ratio": ratio}
 
 
-def test_a_case_measured_again_says_by_which_command(tmp_path: Path) -> None:
+def kept(path: Path) -> dict[str, Any]:
+    page: dict[str, Any] = json.loads(path.read_text())
+    return page
+
+
+def test_a_case_measured_again_says_how_and_when(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     _keep(path, [result("end-to-end-all", 1.0), result("end-to-end-1", 2.0)], "all of them", quick=False)
-    assert _measured_otherwise("all of them", json.loads(path.read_text())["cases"]) == ""
-    _keep(path, [result("end-to-end-1", 3.0)], "one of them", quick=False)
-    page = json.loads(path.read_text())
-    assert page["command"] == "all of them"
+    page = kept(path)
+    assert _measured_otherwise(page, page["cases"]) == ""
+    of_before = {"date": "2001-02-03", "machine": {"processor": "of before"}}
+    page.update(of_before)
+    for case in page["cases"]:
+        case["measured"].update(of_before)
+    path.write_text(json.dumps(page))
+
+    _keep(path, [result("end-to-end-1", 3.0)], "one of them", quick=True)
+    page = kept(path)
+    assert (page["command"], page["date"], page["quick"]) == ("all of them", "2001-02-03", False)
+    assert page["machine"] == of_before["machine"]
     assert [(case["name"], case["ratio"]) for case in page["cases"]] == [("end-to-end-all", 1.0), ("end-to-end-1", 3.0)]
-    assert _measured_otherwise(page["command"], page["cases"]) == " Of these by `one of them`: title of end-to-end-1."
+    way = page["cases"][1]["measured"]
+    how = f"by `one of them` on {way['date']} in short measurements ({way['machine']['processor']})"
+    assert _measured_otherwise(page, page["cases"]) == f" Of these {how}: title of end-to-end-1."
 
 
 def test_where_all_is_measured_again_nothing_is_said_of_before(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     for command in ("first", "second"):
         _keep(path, [result("end-to-end-all", 1.0)], command, quick=False)
-    page = json.loads(path.read_text())
+    page = kept(path)
     assert page["command"] == "second"
-    assert _measured_otherwise(page["command"], page["cases"]) == ""
+    assert _measured_otherwise(page, page["cases"]) == ""

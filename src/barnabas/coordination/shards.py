@@ -35,9 +35,9 @@ from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, response_er
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.seams import CoordinatorLog, EndMarker
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.tuples import new_tuple
 
 T = TypeVar("T")
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 logger = logging.getLogger(__name__)
 
 

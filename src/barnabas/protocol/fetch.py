@@ -13,13 +13,13 @@ from uuid import UUID
 
 from barnabas.protocol.codec import write_varint
 from barnabas.protocol.produce import NodeEndpoint, write_endpoints
+from barnabas.tuples import new_tuple
 
 FIRST_SHAPED_VERSION = 5  # from which on `FetchAnswerShape` knows the answer: it tells where the log starts
 FIRST_FLEXIBLE_VERSION = 12
 FIRST_REPLICA_VERSION = 11  # that tells a consumer where else to read (KIP-392)
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_ENDPOINTS_VERSION = 16
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 _I16, _I32 = Struct(">h"), Struct(">i")
 _HEAD_4 = Struct(">ihqq")  # index, error code, high watermark, last stable offset
 _HEAD_5 = Struct(">ihqqq")  # and log start offset

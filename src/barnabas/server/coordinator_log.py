@@ -49,7 +49,7 @@ def _append(
     except StorageError as error:
         broker.faults.report(error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-    if last_offset < partition.high_watermark:
+    if partition.is_committed(last_offset):
         return None
     future: asyncio.Future[None] = broker.loop.create_future()
     partition.wait_committed(last_offset, lambda error: _settle(future, error))

@@ -52,6 +52,7 @@ from barnabas.server.authorization.table import guarded
 from barnabas.server.cluster.pulse import give_sign_of_life
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
+from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
     from barnabas.protocol.headers import RequestHeader
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.budget import Budget
 
 logger = logging.getLogger(__name__)
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
@@ -304,9 +304,6 @@ class RequestDispatcher:
                 "event=request-failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer
             )
             connection.close()
-        finally:
-            if header.api_key == END_TXN:
-                self._broker.transactions.follow_up()
         self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
 
     async def _encode_later(self, response: Message, header: RequestHeader) -> bytearray:

@@ -25,9 +25,9 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     check_magic,
 )
+from barnabas.tuples import new_tuple
 
 LEAST_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD
-_new_tuple = tuple.__new__
 
 
 def good_batches(view: memoryview, next_offset: int) -> tuple[list[BatchHeader], KafkaError | None]:
@@ -44,7 +44,7 @@ def good_batches(view: memoryview, next_offset: int) -> tuple[list[BatchHeader],
                 check_magic(view, position)
             except KafkaError as error:
                 return headers, error
-        header: BatchHeader = _new_tuple(BatchHeader, HEADER.unpack_from(view, position))
+        header: BatchHeader = new_tuple(BatchHeader, HEADER.unpack_from(view, position))
         length = header.batch_length
         if length < LEAST_LENGTH:
             return headers, _corrupt(f"Record batch length {length} is less than its header.")

@@ -204,15 +204,10 @@ class TransactionCoordinator:
             return False
         return not led.uncommitted and led.shard.holds(transactional_id, asking, place)
 
-    def end(
-        self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int, follows_up: bool = False
-    ) -> Owner | Pending:
+    def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
         """As `TransactionShard.end`; what gives it later where there is something to wait for.
 
-        The markers are written by `follow_up`, so that who asked can be answered before.
-
-        Args:
-            follows_up: the caller sees to it that `follow_up` is called soon; else it is in the next turn of the loop.
+        Where that is given at once, the caller is to call `follow_up` when he has answered: it writes the markers.
         """
 
         def decide(shard: TransactionShard, now: Now) -> Outcome:
@@ -224,8 +219,6 @@ class TransactionCoordinator:
         following: Owner = decision.response
         if decision.follow is not None:
             self._following.append(decision.follow)
-            if not follows_up:
-                asyncio.get_running_loop().call_soon(self.follow_up)
         return following if decision.commit is None else partial(self._end_when, decision.commit, following)
 
     def follow_up(self) -> None:

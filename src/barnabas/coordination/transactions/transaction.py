@@ -34,9 +34,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.tuples import new_tuple
 
 NO_PRODUCER_ID, NO_EPOCH, NO_TIME = -1, -1, -1
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 LAST_EPOCH = 2**15 - 1
 NEVER_TIMES_OUT_MS = 2**31 - 1  # of transactions that somebody else decides (two-phase commit)
 

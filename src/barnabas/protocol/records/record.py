@@ -41,10 +41,10 @@ from barnabas.protocol.records.header import (
     read_header,
 )
 from barnabas.protocol.records.varint import MalformedVarint, read_varint, read_varlong, varint
+from barnabas.tuples import new_tuple
 
 Headers = tuple[tuple[str, bytes | None], ...]
 _LENGTH, _LENGTH_AT, _CRC = Struct(">i"), 8, Struct(">I")
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 _BEFORE, _COVERED = Struct(">qiibI"), Struct(">hiqqqhii")  # of a header: up to the CRC, and what that covers
 
 

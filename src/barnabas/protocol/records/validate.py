@@ -44,6 +44,7 @@ from barnabas.protocol.records.header import (
 )
 from barnabas.protocol.records.record import assemble, invalid, read_record, records_of
 from barnabas.protocol.records.scan import scan_records
+from barnabas.tuples import new_tuple
 
 MAX_INT64 = 2**63 - 1
 SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's list
@@ -70,7 +71,6 @@ class ValidatedBatch(NamedTuple):
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
 def validate_batch(

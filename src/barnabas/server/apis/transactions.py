@@ -248,9 +248,7 @@ def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndT
     version = 2 if context.api_version >= SECOND_VERSION_END else 0
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
-        following = broker.transactions.end(
-            request.transactional_id, owner, commit=request.committed, client_version=version, follows_up=True
-        )
+        following = broker.transactions.end(request.transactional_id, owner, commit=request.committed, client_version=version)
     except (KafkaError, InvariantViolated) as error:
         return _not_ended(context, error)
     return _ended(following) if isinstance(following, Owner) else _end_later(context, following)

@@ -47,6 +47,7 @@ from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.producing.transactional import is_joined_at_once
 from barnabas.server.quotas.paying import pay_produced
+from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -58,7 +59,6 @@ _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 PATIENCE = 4  # requests in a row that could not be part of a run before no more is tried
 
 

@@ -23,6 +23,7 @@ from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, 
 from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH
 from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.leader_session import LeaderSession
+from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -38,7 +39,6 @@ BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
 LATEST, EARLIEST = -1, -2
 NO_RECORDS = b""
 REQUESTS_IN_FLIGHT = 2
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
 class Fetcher:
@@ -220,7 +220,7 @@ class Fetcher:
         told = new_tuple(
             LeadersAnswer,
             (
-                ErrorCode(data.error_code) if data.error_code else ErrorCode.NONE,
+                ErrorCode(data.error_code),
                 data.high_watermark,
                 data.log_start_offset,
                 records,

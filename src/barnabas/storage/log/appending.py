@@ -46,11 +46,11 @@ from barnabas.storage.replicated import good_batches, stretch_from
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
 from barnabas.storage.segments import remove_segment_files
+from barnabas.tuples import new_tuple
 
 CLIENT = AppendOrigin.CLIENT
 WRITTEN_AT_ONCE = 1000  # producers, by a roll: 1 ms; more are left to the next flush of everything
 NEWEST_MS = 2**62  # beyond are no times of records
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
 class AppendResult(NamedTuple):
@@ -101,11 +101,7 @@ class GrowingLog(ReadableLog):
                 return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
             if header.attributes & CONTROL_BIT:
                 ending = self._checked_ending(header, data)
-        segment = self._store(header, data, leader_epoch, now_ms)
-        if ending is not None:
-            self._count_ending(segment, header, last_offset, ending)
-        elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
-            self._producers.update(header, base_offset)
+        self._store(header, data, ending, leader_epoch, now_ms)
         return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
 
     def append_own(self, batch: OwnBatch, ending: Ending | None, *, leader_epoch: int, now_ms: int) -> int:
@@ -127,17 +123,11 @@ class GrowingLog(ReadableLog):
             self._producers.check(header, from_client=False)
             if ending is not None:
                 self._producers.check_marker(header, ending.coordinator_epoch)
-        base_offset = self.log_end_offset
-        segment = self._store(header, data, leader_epoch, now_ms)
-        last_offset = base_offset + header.last_offset_delta
-        if ending is not None:
-            self._count_ending(segment, header, last_offset, ending)
-        elif header.producer_id >= 0:
-            self._producers.update(header, base_offset)
-        return last_offset
+        self._store(header, data, ending, leader_epoch, now_ms)
+        return self.log_end_offset - 1
 
-    def _store(self, header: BatchHeader, data: Buffer, leader_epoch: int, now_ms: int) -> Segment:
-        """Write and count a checked batch."""
+    def _store(self, header: BatchHeader, data: Buffer, ending: Ending | None, leader_epoch: int, now_ms: int) -> None:
+        """Write and count a checked batch, which is the marker of a transaction where it says an `ending`."""
         size, base_offset = len(data), self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self._epochs.epochs.latest:
@@ -150,7 +140,10 @@ class GrowingLog(ReadableLog):
         segment.appended(last_offset, size, header.max_timestamp, self.config.index_interval_bytes)
         segment.written_ms = now_ms
         self.log_end_offset = last_offset + 1
-        return segment
+        if ending is not None:
+            self._count_ending(segment, header, last_offset, ending)
+        elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
+            self._producers.update(header, base_offset)
 
     def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool] | None:
         """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
