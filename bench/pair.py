@@ -19,6 +19,7 @@ from bench.meter import Meter
 from bench.quota import RESULTS as QUOTA_RESULTS
 from bench.quota import render as render_quota
 from bench.servers import Barnabas, Kafka, Server, resident_mb
+from bench.standstill import alone, standing_still
 from bench.storage.result import render as render_storage
 from bench.tls import RESULTS as TLS_RESULTS
 from bench.tls import render as render_tls
@@ -104,7 +105,7 @@ def _measure_cases(cases: Sequence[Case], lengths: Lengths, repeat: int, results
 
 
 def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat: int) -> Runs:
-    """Every repetition measures both, and the one that began last time comes second."""
+    """Every repetition measures both while the other stands still, and the one that began last time comes second."""
     runs: Runs = {server.name: [] for server in servers}
     for server in servers:
         case.warm_up(server, lengths)
@@ -112,9 +113,11 @@ def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat:
         loop = None if case.bare is None else stack.enter_context(case.bare())
         for repetition in range(repeat):
             for server in servers if repetition % 2 == 0 else reversed(servers):
-                runs[server.name].append(_measure(case, server, lengths))
+                with alone(server, servers):
+                    runs[server.name].append(_measure(case, server, lengths))
             if loop is not None and case.measure_bare is not None:
-                runs.setdefault(loop.name, []).append(case.measure_bare(loop, lengths))
+                with standing_still([server.pid for server in servers]):
+                    runs.setdefault(loop.name, []).append(case.measure_bare(loop, lengths))
     case.clean_up(servers)
     return runs
 

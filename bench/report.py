@@ -31,10 +31,12 @@ CPU_TARGETS = {"large-100": 3.0, "large-1k": 3.0}
 
 INTRODUCTION = f"""# Performance
 
-barnabas beside {THEIRS} (one KRaft node, 1 GB heap, its defaults), measured in one run by `python -m bench run kafka` with the same
+barnabas beside {THEIRS} (one KRaft node, 1 GB heap, its defaults but for
+`broker.session.timeout.ms`, which would end while it stands still), measured in one run by `python -m bench run kafka` with the same
 client. This page is written by `python -m bench render`; the numbers behind it are in `bench/results/`.
 
-How it is measured: both servers run all the time with fresh data folders and take turns, case by case and repetition by repetition. The
+How it is measured: both servers are up all the time with fresh data folders and take turns, case by case and repetition by repetition;
+while one is measured the other is stopped by a signal, so that it stays as warm as it is and takes nothing of the machine. The
 client keeps a window of ready-made requests in flight on plain sockets, checks the error code and the order of every answer, and asks
 for the end offsets afterwards. It shares the machine with the server. Each figure is the median of the repetitions with the smallest and
 the largest beside it; a ratio is the median of the ratios of the pairs and says how many times better barnabas is.

@@ -28,6 +28,7 @@ from bench.load import Address, Load, Pattern, produce
 from bench.meter import Figures, Meter
 from bench.report import OURS, THEIRS, by_command, command_of, describe_machine, table
 from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic
+from bench.standstill import alone
 from bench.wire import record_batch
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tls.json"
@@ -219,10 +220,11 @@ def _measure(name: str, servers: Sequence[TlsServer], context: ssl.SSLContext, r
     }
     for repetition in range(-1, repeat):  # the first is for warming up
         for server in servers if repetition % 2 == 0 else reversed(servers):
-            for way, (address_of, connect) in ways.items():
-                found = measure(server, address_of(server), connect, WARM_UP_S if repetition < 0 else LOAD_S)
-                if repetition >= 0:
-                    runs[server.name][way].append(found)
+            with alone(server, servers):
+                for way, (address_of, connect) in ways.items():
+                    found = measure(server, address_of(server), connect, WARM_UP_S if repetition < 0 else LOAD_S)
+                    if repetition >= 0:
+                        runs[server.name][way].append(found)
     return {"name": name, "title": title, "runs": runs}
 
 

@@ -40,6 +40,7 @@ from bench.report import (
     verdict,
 )
 from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic, end_offsets
+from bench.standstill import alone
 from bench.transacting import Transactor, transact
 from bench.wire import record_batch
 
@@ -227,7 +228,8 @@ def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Resu
     runs: dict[str, list[Figures]] = {server.name: [] for server in servers}
     for repetition in range(repeat):
         for server in servers if repetition % 2 == 0 else reversed(servers):
-            runs[server.name].append(measure.once(server))
+            with alone(server, servers):
+                runs[server.name].append(measure.once(server))
     found = describe_case(measure, runs)
     print(line_of(found), flush=True)
     return found
@@ -273,12 +275,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of writing (default 5)")
     parser.add_argument("--json", metavar="FILE", default=str(RESULTS), help="write the results here (default: the page's)")
     options = parser.parse_args(arguments)
-    with Barnabas() as ours, Kafka() as theirs, Learnt() as alone:
+    with Barnabas() as ours, Kafka() as theirs, Learnt() as repeating:
         servers: tuple[Server, Server] = (ours, theirs)
         for server in servers:
             write(server, 10, 2, options.seconds)  # to warm up
             write_plainly(server, 10, 2, options.seconds)
-        cases = [take_turns(measure, beside(measure, servers, alone), options.repeat) for measure in writing(options.seconds)]
+        cases = [take_turns(measure, beside(measure, servers, repeating), options.repeat) for measure in writing(options.seconds)]
         for server in servers:
             fill(server)
             read(server, COMMITTED)  # to warm up

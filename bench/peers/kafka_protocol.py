@@ -184,6 +184,11 @@ class ApacheKafka(_KafkaProtocol):
     version = VERSION
     settings = (
         *_KafkaProtocol.settings,
+        Setting(
+            "broker.session.timeout.ms",
+            "3600000",
+            "it stands still while others are measured, which its controller is not to mind",
+        ),
         Setting("-Xms, -Xmx", "1g", "bin/kafka-server-start.sh"),
         Setting("-XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35", "", "documentation, Java version"),
     )

@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`measures` are taken of all systems while they run side by side; `only` names those that can do it, `why` what the others lack."""
+    """`measures` are taken of all systems while they are all up; `only` names those that can do it, `why` what the others lack."""
 
     name: str
     title: str
@@ -70,10 +70,11 @@ class Case:
                 else:
                     described[key] = describe_peer(peers[key])
             measured, measures = [], self.measures(options)
-            if all(measure.is_fresh for measure in measures):
+            are_up = not all(measure.is_fresh for measure in measures)
+            if not are_up:
                 running.close()  # they start their own
             for measure in measures:
-                found = take_turns(measure, peers, makers, options.rounds)
+                found = take_turns(measure, peers, makers, options.rounds, are_up=are_up)
                 found.dashes |= {key: each["cannot"] for key, each in described.items() if "cannot" in each}
                 measured.append(found)
                 say(line_of(measured[-1]))

@@ -1,17 +1,17 @@
 """One figure of several systems: every repetition measures each of them once, and the one that began last time comes last.
 
 Rules
-  1. A repetition is warmed up by one that does not count.
+  1. A repetition is warmed up by one that does not count. While one system is measured all others stand still (`standstill`).
   2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to no system and not to the client is kept
      beside.
-  3. A `fresh` measure starts a system for each repetition, beside those that run, in memory that was used just before (`memory`).
+  3. A `fresh` measure starts a system for each repetition, beside those that stand still, in memory that was used just before (`memory`).
   4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer`, one that cannot be read, or a lost connection:
      a figure of a system that errs is none, but those of the others are. A line of several places ends there, and keeps those before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from subprocess import SubprocessError
@@ -20,6 +20,7 @@ from typing import Any
 from bench import memory
 from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Peer, PeerUnavailable
+from bench.standstill import standing_still
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"
@@ -120,20 +121,29 @@ class Measured:
         }
 
 
-def take_turns(measure: Measure, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], rounds: int) -> Measured:
-    """All repetitions of one measure; `makers` has a maker for each of the peers that run."""
+def take_turns(
+    measure: Measure, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], rounds: int, *, are_up: bool = True
+) -> Measured:
+    """All repetitions of one measure; `makers` has a maker for each of `peers`, which run if they `are_up`."""
     measured = Measured(measure)
     able = [key for key in peers if _warm_up(measure, key, peers[key], measured)]
     for number in range(rounds):
         for key in able if number % 2 == 0 else reversed(able):
             if key not in measured.dashes:
-                _repeat(measure, key, peers, makers, measured)
+                others = [peer for other, peer in peers.items() if are_up and (other != key or measure.is_fresh)]
+                with standing_still(_pids(others)):
+                    _repeat(measure, key, peers, makers, measured)
         if measure.bare is not None:
-            measured.runs.setdefault(BARE, []).append(measure.bare())
+            with standing_still(_pids(peers.values() if are_up else ())):
+                measured.runs.setdefault(BARE, []).append(measure.bare())
     if measure.clean_up is not None:
         for key in able:
             _try(partial(measure.clean_up, peers[key]), key, measured)
     return measured
+
+
+def _pids(peers: Iterable[Peer]) -> list[int]:
+    return [pid for peer in peers for pid in peer.pids]
 
 
 def _warm_up(measure: Measure, key: str, peer: Peer, measured: Measured) -> bool:

@@ -1,0 +1,60 @@
+"""Processes that stand still while something else is measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from bench.standstill import standing_still, state_of
+
+ECHOES = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+
+
+@pytest.fixture
+def echo() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen([sys.executable, "-c", ECHOES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert _answer(process, "up") == "up\n"
+        yield process
+        process.kill()
+
+
+def _answer(process: subprocess.Popen[str], line: str) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+def test_a_process_stands_still_and_goes_on(echo: subprocess.Popen[str]) -> None:
+    with standing_still([echo.pid]):
+        assert state_of(echo.pid) == "T"
+    assert _answer(echo, "on") == "on\n"
+
+
+def test_it_goes_on_when_measuring_fails(echo: subprocess.Popen[str]) -> None:
+    with pytest.raises(ZeroDivisionError), standing_still([echo.pid]):
+        raise ZeroDivisionError
+    assert _answer(echo, "on") == "on\n"
+
+
+def test_a_process_that_is_gone_is_told_and_the_others_go_on(echo: subprocess.Popen[str]) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with pytest.raises(ProcessLookupError), standing_still([echo.pid, gone.pid]):
+        pytest.fail("measured beside a system that ended")
+    assert _answer(echo, "on") == "on\n"
+
+
+def test_a_process_that_ends_meanwhile_does_not_keep_the_others_from_going_on(echo: subprocess.Popen[str]) -> None:
+    ends = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    with ExitStack() as still:
+        still.enter_context(standing_still([ends.pid, echo.pid]))
+        ends.kill()
+        ends.wait()
+        with pytest.raises(ProcessLookupError):
+            still.close()
+    assert _answer(echo, "on") == "on\n"
