@@ -171,9 +171,9 @@ class _Steps:
 
         def call() -> None:
             data[:] = fresh
-            copy, position = bytes(data), 0
+            position = 0
             while position < len(data):
-                behind = self._broker.dispatch_run(connection, data, copy, position)
+                behind = self._broker.dispatch_run(connection, data, position)
                 if behind == position:  # a segment is full: the general way rolls it
                     behind += len(framed)
                     self._broker.dispatch(connection, data[position + 4 : behind])

@@ -88,7 +88,7 @@ class Recorder:
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
 
-    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
         return position
 
     def connection_opened(self, connection: Connection) -> str | None:

@@ -18,6 +18,7 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
+from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import (
     AppendOrigin,
     Compression,
@@ -28,15 +29,20 @@ from barnabas.protocol.records.batch import (
     split_batches,
     validate_batch,
 )
+from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.scan import walker
 
 NOW = 1_700_000_000_000
 CONFIGS = [TopicConfig(), TopicConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")]
 CRC = struct.Struct(">I")
+START = bytes(30)  # of a request whose length of records takes four bytes
+LIMITS = (2**20, 2**20, 0, 2**62, 2**40, 2**31, 10, False)
 
 
 def one_input(data: bytes) -> None:
     """Walk, check and read `data` as a produce request's records, once as it is and once with its CRC made right."""
     _try(data)
+    _agree(data)
     if len(data) > 21:
         mended = bytearray(data)
         struct.pack_into(">q", mended, 0, 0)
@@ -61,6 +67,18 @@ def _try(data: bytes) -> None:
             records = list(iterate_records(stored, at))
             if len(records) != read_header(stored, at).records_count:
                 raise AssertionError("an accepted batch reads back with another number of records")
+
+
+def _agree(data: bytes) -> None:
+    """Machine code, if it was made, sees in records and requests what the text sees that it stands for."""
+    body = data[HEADER_SIZE:]
+    count = int.from_bytes(data[57:HEADER_SIZE], "big") % 1_000
+    frame = START + len(data).to_bytes(4, "big") + data
+    requests = (len(frame).to_bytes(4, "big") + frame) * 2, 0, START, False, LIMITS
+    if walker.walk_records(body, count) != walk.walk_records(body, count):
+        raise AssertionError("records are seen in two ways")
+    if walker.walk_requests(*requests) != walk.walk_requests(*requests):
+        raise AssertionError("requests are seen in two ways")
 
 
 def _seeds() -> list[bytes]:

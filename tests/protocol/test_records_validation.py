@@ -33,7 +33,7 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.protocol.records.header import HEADER, only_batch
 from barnabas.protocol.records.record import assemble, read_record
-from barnabas.protocol.records.scan import Scan, compiled_walk, scan_interpreted, scan_records
+from barnabas.protocol.records.scan import Scan, compiled_walk, scan_interpreted, scan_records, walker
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig()
@@ -114,25 +114,11 @@ def varied_bodies(draw: st.DrawFn) -> tuple[bytearray, int]:
 
 def walk(data: bytearray | bytes, count: int) -> Scan | None:
     """`walk_records`, interpreted."""
-    try:
-        found = walk_module.walk_records(bytes(data), 0, len(data), count)
-    except IndexError:
-        return None
+    found = walk_module.walk_records(data, count)
     return None if found is None else Scan(*found)
 
 
-def walk_in_pieces(data: bytearray | bytes, count: int) -> Scan | None:
-    """What `scan_records` asks for, interpreted, in pieces that many records do not fit in."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk_module, "PIECE_BYTES", 100)
-        try:
-            found = walk_module.walk_in_pieces(memoryview(data), count)
-        except IndexError:
-            return None
-    return None if found is None else Scan(*found)
-
-
-CHECKS = [scan_interpreted, walk, walk_in_pieces, scan_records]
+CHECKS = [scan_interpreted, walk, scan_records]
 
 
 def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +126,7 @@ def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatc
     vars(stale).update(SOURCE_CHECKSUM=1, walk_records=walk)
     monkeypatch.setitem(sys.modules, "barnabas.protocol.records._walk", stale)
     assert compiled_walk() is None
-    source = Path(walk_module.__file__).read_bytes()
+    source = Path(walk_module.__file__).with_name("_walk.c").read_bytes()
     vars(stale).update(SOURCE_CHECKSUM=zlib.crc32(source))
     assert compiled_walk() is stale
 
@@ -179,6 +165,13 @@ def test_arbitrary_bytes_pass_both_checks_or_none(data: bytes, count: int) -> No
         found = check_records(data, count)
         if found is not None:
             assert found == slow_scan(data, count)
+
+
+@given(data=st.binary(max_size=40), size=st.integers(0, 40), count=st.integers(-1, 3))
+def test_machine_code_says_what_the_interpreted_text_says(data: bytes, size: int, count: int) -> None:
+    record = bytes((size << 1,)) + data
+    for body in (record, memoryview(bytearray(record))[1:], record + b"\x0c\x00\x00\x02\x00\x00\x00"):
+        assert walker.walk_records(body, count) == walk_module.walk_records(body, count)
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 100, 8191, 8192, 8193, 8300])

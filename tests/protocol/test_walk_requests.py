@@ -17,13 +17,15 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
 from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header, validate_batch
-from barnabas.protocol.records.header import MAX_SEQUENCE, NO_PRODUCER_ID
-from barnabas.protocol.records.scan import Run, compiled
+from barnabas.protocol.records.header import HEADER_SIZE, MAX_SEQUENCE, NO_PRODUCER_ID
+from barnabas.protocol.records.record import assemble
+from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
+from barnabas.protocol.records.scan import compiled
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig(message_timestamp_before_max_ms=100_000, message_timestamp_after_max_ms=50_000, max_message_bytes=2_000)
 MAX_REQUEST_BYTES = 3_000
-WALKS = [walk.walk_requests] if compiled is None else [walk.walk_requests, compiled.walk_requests]
+WALKS = [walk] if compiled is None else [walk, compiled]
 Found = list[tuple[int, int, int, int, int]]
 versions = st.sampled_from([7, 8, 9, 12])
 records = st.lists(
@@ -60,13 +62,15 @@ def bounds(*, needs_keys: bool = False, requests: int = 100) -> tuple[int, ...]:
 
 def walked(walker: Any, stream: bytes, version: int, limits: tuple[int, ...]) -> Found:
     """The batches found, the sums of which are right."""
-    found = Run._make(walker(stream, memoryview(stream), 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, limits))
-    assert found.records == sum(count for *_, count, _ in found.batches)
-    assert found.size == sum(end - start for _, start, end, *_ in found.batches)
+    found = Run._make(walker.walk_requests(stream, 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, limits))
+    batches: Found = list(ROW.iter_unpack(found.rows))
+    assert found.requests == len(batches)
+    assert found.records == sum(count for *_, count, _ in batches)
+    assert found.size == sum(end - start for _, start, end, *_ in batches)
     tags = 3 if version >= FIRST_FLEXIBLE_VERSION else 0
-    assert found.behind == (found.batches[-1][2] + tags if found.batches else 0)
-    assert not found.batches or found.has_producer == (read_header(stream, found.batches[0][1]).producer_id >= 0)
-    return found.batches
+    assert found.behind == (batches[-1][2] + tags if batches else 0)
+    assert not batches or found.has_producer == (read_header(stream, batches[0][1]).producer_id >= 0)
+    return batches
 
 
 def naive(stream: bytes, version: int) -> Found:
@@ -212,3 +216,82 @@ def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
     assert taken(request, largest, NOW + 1, newest, 3 * size, 6, most, False) == 0
     assert taken(request, largest, oldest, NOW, 3 * size, 6, most, False) == 0
     assert taken(request, largest, oldest, newest, 3 * size, 6, most, True) == 0
+
+
+@given(
+    version=versions,
+    batches=st.lists(records, min_size=1, max_size=5),
+    offset=st.integers(0, 2**60),
+    epoch=st.integers(-1, 2**31 - 1),
+)
+def test_batches_are_stored_and_answered_with_their_offsets(
+    version: int, batches: list[list[Record]], offset: int, epoch: int
+) -> None:
+    made = [build_batch(batch) for batch in batches]
+    stream = b"".join(frame_of(version, batch, -number) for number, batch in enumerate(made))
+    shape, rows = bytes(range(40)), b""
+    for walker in WALKS:
+        rows, *_ = walker.walk_requests(stream, 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, bounds())
+        stored, described = walker.place_batches(memoryview(stream), rows, offset, epoch)
+        answers = walker.answer_requests(rows, shape, 13, offset)
+        position, next_offset = 0, offset
+        for number, (batch, (last, size, newest)) in enumerate(zip(made, DESCRIBED.iter_unpack(described), strict=True)):
+            header = read_header(stored, position)
+            assert stored[position : position + len(batch)] == assemble(header, batch[HEADER_SIZE:])
+            assert header == read_header(batch)._replace(base_offset=next_offset, partition_leader_epoch=epoch)
+            told = (-number).to_bytes(4, "big", signed=True), next_offset.to_bytes(8, "big")
+            assert answers[40 * number : 40 * number + 40] == shape[:4] + told[0] + shape[8:13] + told[1] + shape[21:]
+            next_offset += header.records_count
+            assert (last, size, newest) == (next_offset - 1, len(batch), header.max_timestamp)
+            position += size
+        assert (position, len(answers)) == (len(stored), 40 * len(made))
+
+
+@pytest.mark.parametrize("walker", WALKS)
+def test_tables_that_do_not_fit_what_they_tell_of_are_refused(walker: Any) -> None:
+    row, known = ROW.pack(1, 0, 61, 1, NOW), start_of(9)
+    refused: list[tuple[str, tuple[object, ...]]] = [
+        ("place_batches", (bytes(60), row, 0, 0)),
+        ("place_batches", (bytes(99), ROW.pack(1, 40, 100, 1, NOW), 0, 0)),
+        ("place_batches", (bytes(99), ROW.pack(1, -1, 80, 1, NOW), 0, 0)),
+        ("place_batches", (bytes(99), row[:-1], 0, 0)),
+        ("answer_requests", (row[:-1], bytes(20), 10, 0)),
+        ("answer_requests", (row, bytes(20), 13, 0)),
+        ("answer_requests", (row, bytes(20), 7, 0)),
+        ("note_batches", (row, 0, 0, 0, 0, 0, 0, 0, 0)),
+        ("walk_requests", (b"", 1, known, True, bounds())),
+        ("walk_requests", (b"", -1, known, True, bounds())),
+        ("walk_requests", (b"", 0, known[:7], True, bounds())),
+    ]
+    for name, arguments in refused:
+        with pytest.raises(ValueError, match=r"rows|data|offset|request"):
+            getattr(walker, name)(*arguments)
+
+
+@given(
+    described=st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 9_000), st.integers(-1, 50)), max_size=20),
+    state=st.tuples(*[st.integers(0, 5_000)] * 8),
+)
+def test_machine_code_notes_what_the_interpreted_text_notes(
+    described: list[tuple[int, int, int]], state: tuple[int, ...]
+) -> None:
+    table = b"".join(DESCRIBED.pack(*each) for each in described)
+    assert len({repr(walker.note_batches(table, *state)) for walker in WALKS}) == 1
+
+
+@pytest.mark.skipif(compiled is None, reason="no machine code was made")
+def test_machine_code_refuses_what_it_cannot_read() -> None:
+    refused: list[tuple[str, tuple[object, ...]]] = [
+        ("walk_records", (b"",)),
+        ("walk_records", ("text", 1)),
+        ("walk_records", (b"", "1")),
+        ("walk_requests", (b"", 0, start_of(9), True, [1, 2])),
+        ("walk_requests", (b"", 0, start_of(9), True, (1, 2))),
+        ("walk_requests", (b"", 0, None, True, bounds())),
+        ("place_batches", (b"", None, 0, 0)),
+        ("answer_requests", (b"", None, 8, 0)),
+        ("note_batches", (b"", *["x"] * 8)),
+    ]
+    for name, arguments in refused:
+        with pytest.raises((TypeError, SystemError, IndexError)):
+            getattr(compiled, name)(*arguments)

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.records.scan import Run
+from barnabas.protocol.records.rows import ROW, Run
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition
@@ -152,13 +152,13 @@ def test_a_word_that_is_known_already_ends_no_proposal(leader: Partition, cluste
 
 def run_of(*values: bytes) -> tuple[Run, memoryview]:
     """Batches of one record each as they lie among requests that arrived together."""
-    buffer, batches = bytearray(), []
+    buffer, rows, taken = bytearray(), b"", 0
     for number, value in enumerate(values):
         data = batch(value)
         buffer += b"request" + data
-        batches.append((number, len(buffer) - len(data), len(buffer), 1, NOW_MS))
-    size = sum(end - start for _, start, end, *_ in batches)
-    return Run(batches, len(batches), size, len(buffer), has_producer=False), memoryview(buffer)
+        rows += ROW.pack(number, len(buffer) - len(data), len(buffer), 1, NOW_MS)
+        taken += len(data)
+    return Run(rows, len(values), len(values), taken, len(buffer), has_producer=False), memoryview(buffer)
 
 
 def test_a_run_waits_for_the_followers_like_its_batches_one_by_one(leader: Partition) -> None:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import Record
-from barnabas.protocol.records.scan import Run
+from barnabas.protocol.records.rows import ROW, Run
 from barnabas.storage.log import Log
 from barnabas.storage.open_files import OpenFiles
 from tests.storage.support import NOW, append, batch, bytes_of, open_log, read_all, records_in
@@ -62,7 +62,7 @@ class AgainstAList(RuleBasedStateMachine):
         bounds = self.log.bounds_of_run(self.time)
         assert bounds is not None
         _, _, newest, room, offsets, _ = bounds
-        buffer, run, taken, size = bytearray(), [], [], 0
+        buffer, rows, taken, size = bytearray(), b"", [], 0
         for number, values in enumerate(wanted):
             data = batch(*values, time_ms=self.time)
             room, offsets = room - len(data), offsets - len(values)
@@ -70,11 +70,11 @@ class AgainstAList(RuleBasedStateMachine):
                 break
             buffer += b"between them" + data
             size += len(data)
-            run.append((number, len(buffer) - len(data), len(buffer), len(values), self.time + len(values) - 1))
+            rows += ROW.pack(number, len(buffer) - len(data), len(buffer), len(values), self.time + len(values) - 1)
             taken.append(values)
-        if not run:
+        if not taken:
             return
-        whole = Run(run, sum(map(len, taken)), size, len(buffer), has_producer=False)
+        whole = Run(rows, len(taken), sum(map(len, taken)), size, len(buffer), has_producer=False)
         first = self.log.append_run(whole, memoryview(buffer), leader_epoch=self.epoch)
         if first is None:
             assert self.log.latest_epoch < self.epoch

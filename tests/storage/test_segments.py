@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.protocol.records.rows import DESCRIBED
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment.growing import RECENT_BATCHES
 from barnabas.storage.segment.names import file_name
@@ -92,10 +93,10 @@ def test_many_batches_leave_what_each_of_them_would(runs: list[list[tuple[int, i
     with TemporaryDirectory() as folder:
         at_once, one_by_one = (Segment.create(FILES, Path(folder), base_offset, 0) for base_offset in (1_000, 2_000))
         for batches in runs:
-            described, last = [], at_once.next_offset - 1
+            described, last = b"", at_once.next_offset - 1
             for size, count, timestamp in batches:
                 last += count
-                described.append((last, size, timestamp))
+                described += DESCRIBED.pack(last, size, timestamp)
                 one_by_one.appended(last + 1_000, size, timestamp, interval)
             at_once.appended_many(described, interval)
         for segment in (at_once, one_by_one):

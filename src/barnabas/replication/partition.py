@@ -28,7 +28,7 @@ from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.protocol.records.record import OwnBatch
-    from barnabas.protocol.records.scan import Run
+    from barnabas.protocol.records.rows import Run
     from barnabas.replication.replica import FetchWaiter, FlushScheduler
     from barnabas.storage.markers import Ending
 

@@ -352,8 +352,8 @@ class Broker:
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self._dispatcher.dispatch(connection, frame)
 
-    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
-        return self._dispatcher.dispatch_run(connection, data, copy, position)
+    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
+        return self._dispatcher.dispatch_run(connection, data, position)
 
     def connection_opened(self, connection: Connection) -> str | None:
         self.connections[connection] = None

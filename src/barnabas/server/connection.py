@@ -77,7 +77,7 @@ class Dispatcher(Protocol):
         """Work on one request; raises ProtocolError to have the connection closed."""
         ...
 
-    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
         """Work on some requests of `data` from `position` on, or none; where the first begins that is left. Raises as `dispatch`."""
         ...
 
@@ -335,7 +335,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_frames(self, data: memoryview, *, in_large: bool = False) -> None:
         position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
-        repeated, copy = self.repeated, b""
+        repeated = self.repeated
         self._working = True
         try:
             while end - position >= 4:
@@ -349,8 +349,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._put_off(data[position:])
                     return
                 if repeated.may_run and size <= limits.MAX_RUN_BYTES:
-                    copy = copy or bytes(data)
-                    behind = self._dispatcher.dispatch_run(self, data, copy, position)
+                    behind = self._dispatcher.dispatch_run(self, data, position)
                     if behind > position:
                         position = behind
                         continue

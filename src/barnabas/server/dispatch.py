@@ -143,7 +143,7 @@ class RequestDispatcher:
             logger.exception("event=request-failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error
 
-    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
         """Work on requests from `position` of `data` on, as long as they can be worked on together; where the first begins that is left.
 
         Raises:
@@ -151,7 +151,7 @@ class RequestDispatcher:
         """
         started = time.perf_counter_ns()
         try:
-            taken, position = connection.repeated.take_run(self._broker, connection, data, copy, position)
+            taken, position = connection.repeated.take_run(self._broker, connection, data, position)
         except Exception as error:  # as in `dispatch`
             logger.exception("event=requests-failed peer=%s", connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error

@@ -24,7 +24,6 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -142,12 +141,12 @@ class SparseIndex:
         if tail.total - self._written >= WRITTEN_AT_ONCE:
             self._write_some(tail)
 
-    def extend(self, keys: Sequence[int], values: Sequence[int]) -> None:
-        """As `append` for each of them."""
+    def extend(self, keys: bytes, values: bytes) -> None:
+        """As `append` for each of them: columns of numbers of 8 bytes in the machine's order."""
         tail = self._tail
         assert tail is not None, "a sealed index does not grow"
-        tail.values.extend(values)
-        tail.keys.extend(keys)
+        tail.values.frombytes(values)
+        tail.keys.frombytes(keys)
         if tail.total - self._written >= WRITTEN_AT_ONCE:
             self._write_some(tail)
 

@@ -40,13 +40,16 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     taken: list[int] = []
 
     class Walk:
+        answer_requests = staticmethod(walk.answer_requests)
+
         @staticmethod
         def walk_requests(*arguments: Any) -> object:
             found = walk.walk_requests(*arguments)
-            taken.append(len(found[0]))
+            taken.append(found[1])
             return found
 
     monkeypatch.setattr(repeated, "compiled", Walk)
+    monkeypatch.setattr(repeated, "walker", Walk)
     return taken
 
 

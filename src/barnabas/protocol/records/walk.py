@@ -1,312 +1,293 @@
-"""Walking over records and over the requests that bring them, in a form that mypyc turns into machine code.
+"""Walking over records, over the requests that bring them, and over the batches of a run: what is done for each of thousands.
 
-The package's build compiles a copy of this file where a C compiler is at hand (`tools/build_hook.py`); `scan` and the server use the
-compiled copy if it is there and of this very text. Then a record costs 10 ns, whatever it looks like, and a request that is
-like the one before it 0.4 us; interpreted it would be 2 us and 30 us, so without it they have other ways and never come here.
+This is what the functions of `_walk.c` do, told in Python: the package's build makes machine code of those where a C compiler is at hand
+(`tools/build_hook.py`), and `scan.walker` is that module or this one. As machine code a record costs 2 to 4 ns and a request that is like
+the one before it 0.1 us; here it is a hundred times as much, so without machine code requests are not worked on together, and records are
+checked in other ways (`scan.scan_interpreted`). Both pass the same tests.
 
 Rules
   1. As all of `scan`: says yes only to what is well-formed, and nothing to what is wrong or rare (varints longer than any sane batch
      needs).
-  2. Nothing but integers and bytes in the loops, annotated, so that no Python object is made on the way.
-
-Ugly: every varint is read in place, since a function that returns two integers is a slow one.
+  2. It looks and says what it saw, or makes bytes of what it was given: it keeps and changes nothing, and words no error.
+  3. Tables go from one function to the next as bytes (`rows`): no object for a request.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from array import array
+from struct import Struct
+from struct import error as StructError  # the module's own name says nothing here
+from typing import NamedTuple
 
 from barnabas.protocol.records.crc import crc32c
+from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, PLACE, Buffer
+from barnabas.protocol.records.rows import DESCRIBED, ROW
 
-if TYPE_CHECKING:
-    from mypy_extensions import i64
+NO_PRODUCER_ID = -1
+MAX_INT32 = 2**31 - 1
+LATEST_TIME = 2**61  # of a first record
+EMPTY_TAGS = bytes(3)  # of partition, topic and request
+CORRELATION_ID_AT = 4  # of an answer
+_I32, _I64 = Struct(">i"), Struct(">q")
 
-NO_PRODUCER_ID: Final = -1
-MAX_INT32: Final = 2**31 - 1
-SIZE_BYTES: Final = 4  # that the size of a record takes at most; a record has more
-PIECE_BYTES: Final = 32 * 1024  # stays in the cache
+
+class _NotSane(ValueError):
+    """What is wrong, or rare."""
 
 
-def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64, i64, bool] | None:
-    """Smallest and largest timestamp delta (or 0) and whether a key is null, if `count` records fill the bytes [position, stop) of
-    `data`; None says nothing.
+class Limits(NamedTuple):
+    """What requests and batches must keep to be taken.
 
-    Raises:
-        IndexError: the records do not end with the data.
+    Fields:
+        max_request, max_batch: bytes.
+        oldest, newest: times of records, in ms.
+        room, offsets, requests: the bytes of batches, the records and the requests there is room for.
+        needs_keys: every record must have a key.
     """
-    end, index, min_delta, max_delta, has_null_key = _walk(data, position, stop, 0, count)
-    return (min_delta, max_delta, has_null_key) if end == stop and index == count else None
+
+    max_request: int
+    max_batch: int
+    oldest: int
+    newest: int
+    room: int
+    offsets: int
+    requests: int
+    needs_keys: bool
 
 
-def walk_in_pieces(view: memoryview, count: i64) -> tuple[i64, i64, bool] | None:
-    """As `walk_records` for all bytes of `view`, copied a piece at a time: a copy of a megabyte takes as long as checking its CRC."""
-    position: i64 = 0
-    index: i64 = 0
-    min_delta: i64 = 0
-    max_delta: i64 = 0
+def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
+    """Smallest and largest timestamp delta (or 0) and whether a key is null, if `count` records fill `data`; None says nothing."""
+    position = min_delta = max_delta = 0
     has_null_key = False
-    size: i64 = len(view)
-    piece: i64 = PIECE_BYTES
-    while index < count:
-        data = bytes(view[position : position + piece])
-        end, index, oldest, newest, keyless = _walk(data, 0, len(data), index, count)
-        if end < 0 or (end == 0 and position + len(data) == size):
-            return None
-        if end == 0:
-            piece *= 2  # not even one record
-        position += end
-        min_delta = min(min_delta, oldest)
-        max_delta = max(max_delta, newest)
-        has_null_key = has_null_key or keyless
-    return (min_delta, max_delta, has_null_key) if position == size else None
+    try:
+        for index in range(count):
+            size, position = _size(data, position)
+            end = position + size
+            if end > len(data):
+                return None
+            delta, position = _varint(data, position + 1, longest=8)  # behind the attributes
+            delta = (delta >> 1) ^ -(delta & 1)
+            min_delta, max_delta = min(min_delta, delta), max(max_delta, delta)
+            offset_delta, position = _varint(data, position)
+            if offset_delta != index << 1:
+                return None
+            position, is_null = _skip(data, position)
+            has_null_key = has_null_key or is_null
+            position, _ = _skip(data, position)
+            headers, position = _size(data, position)
+            for _ in range(headers):
+                position, is_null = _skip(data, position)
+                if is_null:
+                    return None
+                position, _ = _skip(data, position)
+            if position != end:
+                return None
+    except (IndexError, _NotSane):
+        return None
+    return (min_delta, max_delta, has_null_key) if position == len(data) else None
 
 
-def _walk(data: bytes, position: i64, stop: i64, index: i64, count: i64) -> tuple[i64, i64, i64, i64, bool]:  # noqa: C901 - one loop for speed
-    """Over the records from number `index` to `count` that end at or before `stop`.
-
-    Returns:
-        Where they end, -1 if one is not well-formed; the number of the next one; and what `walk_records` says.
-    """
-    min_delta: i64 = 0
-    max_delta: i64 = 0
-    has_null_key = False
-    while index < count and stop - position >= SIZE_BYTES:
-        start: i64 = position
-        byte: i64 = data[position]
-        value: i64 = byte & 0x7F
+def _varint(data: Buffer, position: int, longest: int = 4) -> tuple[int, int]:
+    value = 0
+    for byte in range(longest):
+        value |= (data[position] & 0x7F) << 7 * byte
         position += 1
-        shift: i64 = 7
-        while byte >= 0x80:
-            if shift > 21:
-                return -1, index, 0, 0, False
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        if value & 1:
-            return -1, index, 0, 0, False
-        end: i64 = position + (value >> 1)
-        if end > stop:
-            position = start
-            break
-
-        position += 1  # attributes
-        byte = data[position]
-        value = byte & 0x7F
-        position += 1
-        shift = 7
-        while byte >= 0x80:
-            if shift > 49:
-                return -1, index, 0, 0, False
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        timestamp_delta: i64 = (value >> 1) ^ -(value & 1)
-        if timestamp_delta < min_delta:
-            min_delta = timestamp_delta
-        elif timestamp_delta > max_delta:
-            max_delta = timestamp_delta
-
-        byte = data[position]
-        value = byte & 0x7F
-        position += 1
-        shift = 7
-        while byte >= 0x80:
-            if shift > 21:
-                return -1, index, 0, 0, False
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        if value != index << 1:
-            return -1, index, 0, 0, False
-
-        # Key and value, then the headers: their number, and for each a key and a value
-        lengths_left: i64 = 2
-        while lengths_left:
-            byte = data[position]
-            value = byte & 0x7F
-            position += 1
-            shift = 7
-            while byte >= 0x80:
-                if shift > 21:
-                    return -1, index, 0, 0, False
-                byte = data[position]
-                position += 1
-                value |= (byte & 0x7F) << shift
-                shift += 7
-            if value & 1:
-                if value != 1:
-                    return -1, index, 0, 0, False
-                if lengths_left == 2:
-                    has_null_key = True
-            else:
-                position += value >> 1
-            lengths_left -= 1
-
-        byte = data[position]
-        value = byte & 0x7F
-        position += 1
-        shift = 7
-        while byte >= 0x80:
-            if shift > 21:
-                return -1, index, 0, 0, False
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        if value & 1:
-            return -1, index, 0, 0, False
-        lengths_left = value  # zigzag has doubled it: a key and a value for each header
-        while lengths_left:
-            byte = data[position]
-            value = byte & 0x7F
-            position += 1
-            shift = 7
-            while byte >= 0x80:
-                if shift > 21:
-                    return -1, index, 0, 0, False
-                byte = data[position]
-                position += 1
-                value |= (byte & 0x7F) << shift
-                shift += 7
-            if value & 1:
-                if value != 1 or not lengths_left & 1:  # a header's key cannot be null
-                    return -1, index, 0, 0, False
-            else:
-                position += value >> 1
-            lengths_left -= 1
-
-        if position != end:
-            return -1, index, 0, 0, False
-        index += 1
-    return position, index, min_delta, max_delta, has_null_key
+        if data[position - 1] < 0x80:
+            return value, position
+    raise _NotSane
 
 
-def walk_requests(  # noqa: C901 - one loop for speed
-    data: bytes,
-    view: memoryview,
-    position: i64,
-    known: bytes,
-    is_flexible: bool,
-    limits: tuple[i64, i64, i64, i64, i64, i64, i64, bool],
-) -> tuple[list[tuple[i64, i64, i64, i64, i64]], i64, i64, i64, bool]:
+def _size(data: Buffer, position: int) -> tuple[int, int]:
+    """A number that is not negative."""
+    value, position = _varint(data, position)
+    if value & 1:
+        raise _NotSane
+    return value >> 1, position
+
+
+def _skip(data: Buffer, position: int) -> tuple[int, bool]:
+    """The position behind a length and so many bytes, or null; and whether it was that."""
+    value, position = _varint(data, position)
+    if value & 1:
+        if value != 1:
+            raise _NotSane
+        return position, True
+    return position + (value >> 1), False
+
+
+def walk_requests(
+    data: Buffer, position: int, known: bytes, is_flexible: bool, limits: tuple[int, int, int, int, int, int, int, bool]
+) -> tuple[bytes, int, int, int, int, bool]:
     """The Produce requests from `position` on that are like `known`, carry one good batch and are whole, up to the first that does not.
 
     Args:
         data: what was received.
-        view: the same bytes, of which no copy is made.
         known: such a request behind its size, as far as the length of its records, with any correlation id.
-        limits: the largest request and the largest batch, the oldest and the newest time of a record, the bytes, the records and
-            the requests there is room for, and whether every record must have a key.
+        limits: as `Limits` has them.
 
     Returns:
-        For each the correlation id, where the batch begins and ends, its number of records and its largest timestamp; the number of
-        records and bytes of all batches, where the next request begins, and whether they are an idempotent producer's. A good batch is
-        one that a leader stores as it came: without codec or transaction, and, if it has a producer, of the one before it and in its
-        sequence. Whether the producer may append the first one is not looked at.
+        A `ROW` for each; their number; the number of records and bytes of all batches; where the next request begins; and whether they are
+        an idempotent producer's. A good batch is one that a leader stores as it came: without codec or transaction, and, if it has a
+        producer, of the one before it and in its sequence. Whether the producer may append the first one is not looked at.
+
+    Raises:
+        ValueError: `position` is not in the data, or `known` is no start of a request.
     """
-    max_request, max_batch, oldest, newest, room, offsets, requests, needs_keys = limits
-    found: list[tuple[i64, i64, i64, i64, i64]] = []
-    total_records: i64 = 0
-    total_bytes: i64 = 0
-    producer: i64 = NO_PRODUCER_ID
-    epoch: i64 = 0
-    sequence: i64 = 0
-    end: i64 = len(data)
-    known_size: i64 = len(known)
-    api = known[:4]
-    rest = known[8:]
-    tags: i64 = 3 if is_flexible else 0  # the empty tagged fields of partition, topic and request
-    while len(found) < requests and end - position >= known_size + 4:
-        size = _unsigned32(data, position)
-        stop: i64 = position + 4 + size
-        if size > max_request or stop > end or size < known_size:
+    if not 0 <= position <= len(data) or len(known) < 8:
+        raise ValueError("no position in the data, or no start of a request")
+    bounds = Limits._make(limits)
+    rows: list[bytes] = []
+    records = size = 0
+    producer = (NO_PRODUCER_ID, 0, 0)
+    while len(rows) < bounds.requests and len(data) - position >= 4:
+        (request,) = _I32.unpack_from(data, position)
+        start, stop = position + 4, position + 4 + request
+        if not len(known) <= request <= bounds.max_request or stop > len(data):
             break
-        at: i64 = position + 4
-        if data[at : at + 4] != api or data[at + 8 : at + known_size] != rest:
+        at = _batch_at(data, start, stop, known, is_flexible, bounds.max_batch)
+        end = stop - (len(EMPTY_TAGS) if is_flexible else 0)
+        found = None if at is None else _good_batch(data, at, end, bounds)
+        if at is None or found is None or size + end - at > bounds.room or records + found[0] > bounds.offsets:
             break
-        correlation_id: i64 = _unsigned32(data, at + 4)
-        if correlation_id > MAX_INT32:  # clients count on below zero
-            correlation_id -= 0x1_0000_0000
-        at += known_size
-        length: i64 = 0
+        count, largest = found
+        following = _following(data, at, count, producer if rows else None)
+        if following is None:
+            break
+        producer = following
+        rows.append(ROW.pack(_I32.unpack_from(data, start + 4)[0], at, end, count, largest))
+        records, size, position = records + count, size + end - at, stop
+    return b"".join(rows), len(rows), records, size, position, producer[0] != NO_PRODUCER_ID
+
+
+def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bool, max_batch: int) -> int | None:
+    """Where the batch of the request [start, stop) begins."""
+    at = start + len(known)
+    if data[start : start + 4] != known[:4] or data[start + 8 : at] != known[8:]:
+        return None
+    try:
         if is_flexible:
-            shift: i64 = 0
-            while shift <= 28 and at < stop:
-                byte: i64 = data[at]
-                at += 1
-                length |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    break
-                shift += 7
-            length -= 1
-        elif at + 4 <= stop:
-            length = _unsigned32(data, at)
-            at += 4
-        batch_end: i64 = at + length
-        if length < 61 or length > max_batch or batch_end + tags != stop:
-            break
-        if is_flexible and (data[batch_end] or data[batch_end + 1] or data[batch_end + 2]):
-            break
-
-        # The header of the batch: base offset 0, its length, magic 2, no codec or transaction
-        count: i64 = _unsigned32(data, at + 57)
-        base: i64 = _unsigned32(data, at + 27) << 32 | _unsigned32(data, at + 31)
-        largest: i64 = _unsigned32(data, at + 35) << 32 | _unsigned32(data, at + 39)
-        if (
-            _unsigned32(data, at)
-            or _unsigned32(data, at + 4)
-            or _unsigned32(data, at + 8) + 12 != length
-            or data[at + 16] != 2
-            or data[at + 21]
-            or data[at + 22]
-            or not 0 < count <= MAX_INT32
-            or _unsigned32(data, at + 23) != count - 1
-            or not 0 <= base < 1 << 61
-        ):
-            break
-        producer_high: i64 = _unsigned32(data, at + 43)
-        producer_low: i64 = _unsigned32(data, at + 47)
-        if producer_high == 0xFFFF_FFFF and producer_low == 0xFFFF_FFFF:
-            if producer != NO_PRODUCER_ID:
-                break
+            length, at = _varint(data, at, longest=5)
+            length, stop = length - 1, stop - len(EMPTY_TAGS)
         else:
-            found_producer: i64 = producer_high << 32 | producer_low
-            found_epoch: i64 = _unsigned32(data, at + 49) & 0xFFFF
-            found_sequence: i64 = _unsigned32(data, at + 53)
-            if producer_high > MAX_INT32 or found_sequence > MAX_INT32:
-                break
-            if found and (producer != found_producer or epoch != found_epoch or sequence != found_sequence):
-                break
-            producer, epoch = found_producer, found_epoch
-            sequence = (found_sequence + count) & MAX_INT32
-        try:
-            records = walk_records(data, at + 61, batch_end, count)
-        except IndexError:
-            break
-        if records is None:
-            break
-        min_delta, max_delta, has_null_key = records
-        if base + max_delta != largest or base + min_delta < oldest or largest > newest or (needs_keys and has_null_key):
-            break
-        if (
-            total_bytes + length > room
-            or total_records + count > offsets
-            or crc32c(view[at + 21 : batch_end]) != _unsigned32(data, at + 17)
-        ):
-            break
-        found.append((correlation_id, at, batch_end, count, largest))
-        total_records += count
-        total_bytes += length
-        position = stop
-    return found, total_records, total_bytes, position, producer != NO_PRODUCER_ID
+            length, at = _I32.unpack_from(data[:stop], at)[0], at + 4
+    except (IndexError, _NotSane, StructError):
+        return None
+    if not HEADER_SIZE <= length <= max_batch or at + length != stop:
+        return None
+    return at if not is_flexible or data[stop : stop + len(EMPTY_TAGS)] == EMPTY_TAGS else None
 
 
-def _unsigned32(data: bytes, at: i64) -> i64:
-    first: i64 = data[at]
-    second: i64 = data[at + 1]
-    third: i64 = data[at + 2]
-    fourth: i64 = data[at + 3]
-    return first << 24 | second << 16 | third << 8 | fourth
+def _good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
+    """The number of records and the largest timestamp of a batch that is stored as it came."""
+    offset, length, _, magic, crc, attributes, last, base, largest, *_, count = HEADER.unpack_from(data, at)
+    if offset or length + LENGTH_OVERHEAD != end - at or magic != MAGIC or attributes:
+        return None
+    if count < 1 or last != count - 1 or not 0 <= base < LATEST_TIME:
+        return None
+    found = walk_records(data[at + HEADER_SIZE : end], count)
+    if found is None:
+        return None
+    min_delta, max_delta, has_null_key = found
+    if base + max_delta != largest or base + min_delta < bounds.oldest or largest > bounds.newest:
+        return None
+    if (bounds.needs_keys and has_null_key) or crc32c(data[at + CRC_START : end]) != crc:
+        return None
+    return count, largest
+
+
+def _following(data: Buffer, at: int, count: int, before: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
+    """The producer, its epoch and its next sequence behind the batch at `at`; None if it is not the next one of the one `before`."""
+    producer_id, epoch, sequence = HEADER.unpack_from(data, at)[9:12]
+    if producer_id == NO_PRODUCER_ID:
+        return (NO_PRODUCER_ID, 0, 0) if before is None or before[0] == NO_PRODUCER_ID else None
+    if producer_id < 0 or sequence < 0 or (before is not None and before != (producer_id, epoch, sequence)):
+        return None
+    return producer_id, epoch, (sequence + count) & MAX_INT32
+
+
+def place_batches(data: Buffer, rows: bytes, first_offset: int, leader_epoch: int) -> tuple[bytes, bytes]:
+    """The batches of `rows`, which lie in `data`, one behind the other as they are stored; and a `DESCRIBED` for each.
+
+    Raises:
+        ValueError: no whole rows, or a batch that is not in the data.
+    """
+    stored: list[Buffer] = []
+    described: list[bytes] = []
+    if len(rows) % ROW.size:
+        raise ValueError("no whole rows")
+    for _, start, end, count, largest in ROW.iter_unpack(rows):
+        size = end - start
+        if start < 0 or end > len(data) or size < HEADER_SIZE:
+            raise ValueError("a batch that is not in the data")
+        (length,) = _I32.unpack_from(data, start + 8)
+        stored += PLACE.pack(first_offset, length, leader_epoch), data[start + PLACE.size : end]
+        first_offset += count
+        described.append(DESCRIBED.pack(first_offset - 1, size, largest))
+    return b"".join(stored), b"".join(described)
+
+
+def answer_requests(rows: bytes, shape: bytes, offset_at: int, first_offset: int) -> bytes:
+    """The answers to the requests of `rows`, one behind the other: each is `shape` with its correlation id, and its offset at `offset_at`.
+
+    Raises:
+        ValueError: no whole rows, or no room for an offset.
+    """
+    if len(rows) % ROW.size:
+        raise ValueError("no whole rows")
+    if not CORRELATION_ID_AT + 4 <= offset_at <= len(shape) - 8:
+        raise ValueError("no offset in the answer")
+    answers = bytearray()
+    for correlation_id, _, _, count, _ in ROW.iter_unpack(rows):
+        answer = bytearray(shape)
+        _I32.pack_into(answer, CORRELATION_ID_AT, correlation_id)
+        _I64.pack_into(answer, offset_at, first_offset)
+        answers += answer
+        first_offset += count
+    return bytes(answers)
+
+
+def note_batches(
+    described: Buffer,
+    position: int,
+    since: int,
+    interval: int,
+    base: int,
+    last: int,
+    newest: int,
+    offset_of_newest: int,
+    noted: int,
+) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, int, int, int, int, int]:
+    """What a segment notes of batches that are written at its end.
+
+    Args:
+        described: a `DESCRIBED` for each.
+        position, last: where the first of them lies, and the last offset before it.
+        since: bytes since the last entry of the index; `interval`: how many there are between two.
+        base: the segment's first offset.
+        newest, offset_of_newest: the largest timestamp so far, and where it was; `noted`: that of the last entry of the time index.
+
+    Returns:
+        Columns of numbers of 8 bytes: last offsets and positions of all; keys and values of new entries of the index; of the time index;
+        then `position`, `since`, `last`, `newest` and `offset_of_newest` behind them.
+    """
+    columns: tuple[list[int], ...] = ([], [], [], [], [], [])
+    lasts, positions, keys, values, times, time_values = columns
+    if len(described) % DESCRIBED.size:
+        raise ValueError("no whole rows")
+    for last, size, largest in DESCRIBED.iter_unpack(described):
+        if largest > newest:
+            newest, offset_of_newest = largest, last
+        if since > interval:
+            keys.append(last - base)
+            values.append(position)
+            if newest > noted:
+                noted = newest
+                times.append(newest)
+                time_values.append(offset_of_newest - base)
+            since = 0
+        lasts.append(last)
+        positions.append(position)
+        since += size
+        position += size
+    a, b, c, d, e, f = (array("q", column).tobytes() for column in columns)
+    return a, b, c, d, e, f, position, since, last, newest, offset_of_newest

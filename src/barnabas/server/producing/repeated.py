@@ -24,7 +24,7 @@ for rights. What is known of a producer with a quota has its budget, and is forg
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import TYPE_CHECKING
@@ -42,7 +42,8 @@ from barnabas.protocol.produce import (
     write_produce_answer,
 )
 from barnabas.protocol.records.header import NO_TIMESTAMP, is_transactional
-from barnabas.protocol.records.scan import Run, compiled
+from barnabas.protocol.records.rows import ROW, Run
+from barnabas.protocol.records.scan import compiled, walker
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.producing.transactional import is_joined_at_once
@@ -136,17 +137,8 @@ class _Known:
 
     def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
         """The answers to the requests of `run`, one behind the other."""
-        layout, size, middle, tail = self.layout, self.size, self.middle, self.tail
-        made = []
-        if self.version < 5:
-            for correlation_id, _, _, count, _ in run.batches:
-                made.append(layout(size, correlation_id, middle, first_offset, NO_TIMESTAMP, tail))
-                first_offset += count
-        else:
-            for correlation_id, _, _, count, _ in run.batches:
-                made.append(layout(size, correlation_id, middle, first_offset, NO_TIMESTAMP, log_start_offset, tail))
-                first_offset += count
-        return b"".join(made)
+        shape = self.answer(0, 0, NO_TIMESTAMP, log_start_offset)
+        return walker.answer_requests(run.rows, shape, BEHIND_CORRELATION_ID + len(self.middle), first_offset)
 
 
 class RepeatedProduce:
@@ -184,19 +176,14 @@ class RepeatedProduce:
         self._known[key] = known
         self.may_run = self.may_run or known.patience > 0
 
-    def take_run(self, broker: Broker, connection: Connection, data: memoryview, copy: bytes, position: int) -> tuple[int, int]:
-        """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins.
-
-        Args:
-            data: what was received, from the beginning of its buffer.
-            copy: the same bytes.
-        """
+    def take_run(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
+        """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
         for end in self._ends:
-            known = self._known.get(copy[position + 4 + BEHIND_CORRELATION_ID : position + 4 + end])
+            known = self._known.get(bytes(data[position + 4 + BEHIND_CORRELATION_ID : position + 4 + end]))
             if known is not None:
-                taken, position = _append_run(broker, connection, data, copy, position, known)
+                taken, position = _append_run(broker, connection, data, position, known)
                 if taken:
                     known.patience = PATIENCE
                 elif known.patience:
@@ -226,22 +213,19 @@ class RepeatedProduce:
             self._ends, self._known, self.may_run = [], {}, False
 
 
-def _append_run(
-    broker: Broker, connection: Connection, data: memoryview, copy: bytes, position: int, known: _Known
-) -> tuple[int, int]:
+def _append_run(broker: Broker, connection: Connection, data: memoryview, position: int, known: _Known) -> tuple[int, int]:
     partition = known.partition
     if not known.patience or partition.closed:
         return 0, position
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
-    assert compiled is not None, "there is patience with machine code only"
     bounds = partition.log.bounds_of_run(broker.clock.now_ms())
     if bounds is None:
         return 0, position
     flexible = known.version >= FIRST_FLEXIBLE_VERSION
     largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
     checks = (largest, *bounds[:-1], limits.MAX_RUN_REQUESTS, bounds[-1])
-    run = new_tuple(Run, compiled.walk_requests(copy, data, position, known.start, flexible, checks))
+    run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, checks))
     if not run.records:
         return 0, position
     try:
@@ -252,28 +236,32 @@ def _append_run(
         return 0, position
     broker.metrics.bytes_in += run.size
     if known.noted is not None:
-        known.noted(len(run.batches))
+        known.noted(run.requests)
     answers: bytes | bytearray = known.answers(run, first_offset, partition.log.log_start_offset)
     if known.budget is not None:
         answers = known.paid(broker, connection, known.budget, run.behind - position, answers)
-    _answer(broker, connection, known, [batch[0] for batch in run.batches], answers, first_offset + run.records - 1)
-    return len(run.batches), run.behind
+    _answer(broker, connection, known, run.rows, answers, first_offset + run.records - 1)
+    return run.requests, run.behind
 
 
 def _answer(
     broker: Broker,
     connection: Connection,
     known: _Known,
-    correlation_ids: Sequence[int],
+    requests: int | bytes,
     answer: bytes | bytearray,
     last_offset: int,
 ) -> None:
-    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as asked for."""
+    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as asked for.
+
+    Args:
+        requests: the correlation id, or the rows of the run.
+    """
     if known.acks == ACKS_NONE:
         return
     partition = known.partition
     if last_offset >= partition.high_watermark and must_wait(partition, last_offset, known.acks):
-        waiting = _Waiting(broker, connection, known, correlation_ids, answer)
+        waiting = _Waiting(broker, connection, known, requests, answer)
         partition.wait_acknowledged(last_offset, waiting.settle, acks_all=known.acks == ACKS_ALL)
     else:
         connection.send([answer])
@@ -303,22 +291,22 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
     )
     if known.budget is not None:
         answer = known.paid(broker, connection, known.budget, len(frame), answer)
-    _answer(broker, connection, known, [correlation_id], answer, result.last_offset)
+    _answer(broker, connection, known, correlation_id, answer, result.last_offset)
     return True
 
 
 class _Waiting:
     """A request, or those of a run, that wait until their batches are committed, their answers ready."""
 
-    __slots__ = ("_answer", "_broker", "_connection", "_correlation_ids", "_known", "_place", "_timer")
+    __slots__ = ("_answer", "_broker", "_connection", "_known", "_place", "_requests", "_timer")
 
     def __init__(
-        self, broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes | bytearray
+        self, broker: Broker, connection: Connection, known: _Known, requests: int | bytes, answer: bytes | bytearray
     ) -> None:
         self._broker = broker
         self._connection = connection
         self._known = known
-        self._correlation_ids = correlation_ids
+        self._requests = requests
         self._answer: bytes | bytearray | None = answer
         self._place = connection.expect_answer()
         self._timer = broker.loop.call_later(max(known.timeout_ms, 0) / 1000, self._time_out)
@@ -334,9 +322,9 @@ class _Waiting:
         if error is not None:
             known = self._known
             topics = [(known.key, [refused(known.partition.index, error)])]
-            answer = b"".join(
-                refusals(self._broker, self._connection, known.version, each, topics) for each in self._correlation_ids
-            )
+            requests = self._requests
+            each = [requests] if isinstance(requests, int) else [row[0] for row in ROW.iter_unpack(requests)]
+            answer = b"".join(refusals(self._broker, self._connection, known.version, one, topics) for one in each)
         self._connection.complete(self._place, [answer], among_many=True)
 
 

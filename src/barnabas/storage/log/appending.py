@@ -34,7 +34,8 @@ from barnabas.protocol.records.header import (
     only_batch,
 )
 from barnabas.protocol.records.record import OwnBatch
-from barnabas.protocol.records.scan import Run
+from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
+from barnabas.protocol.records.scan import walker
 from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
 from barnabas.storage.aborted import add_aborted
 from barnabas.storage.faults import storage_error
@@ -164,7 +165,7 @@ class GrowingLog(ReadableLog):
         """Append batches that keep `bounds_of_run`, all or none, with one write; the first one's base offset.
 
         Args:
-            run: where they lie in `buffer`, which can be written to; checked already.
+            run: where they lie in `buffer`; checked already.
 
         Returns:
             None where it takes more than that, or the first batch is there already, and nothing was done.
@@ -176,35 +177,28 @@ class GrowingLog(ReadableLog):
         if leader_epoch > self._epochs.epochs.latest:
             return None
         if run.has_producer:
-            header = BatchHeader._make(HEADER.unpack_from(buffer, run.batches[0][1]))
+            header = new_tuple(BatchHeader, HEADER.unpack_from(buffer, ROW.unpack_from(run.rows)[1]))
             if self._producers.check(header, from_client=True) is not None:
                 return None
         segment = self._segments.active
-        first_offset = offset = self.log_end_offset
-        batches, described, place = [], [], PLACE.pack_into
-        for _, start, end, count, max_timestamp in run.batches:
-            size = end - start
-            place(buffer, start, offset, size - LENGTH_OVERHEAD, leader_epoch)
-            batches.append(buffer[start:end])
-            offset += count
-            described.append((offset - 1, size, max_timestamp))
-        size = run.size
+        first_offset, size = self.log_end_offset, run.size
+        stored, described = walker.place_batches(buffer, run.rows, first_offset, leader_epoch)
         if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
             segment.reserve(size)
         try:
-            written = self._files.pwritev(segment.fileno, batches, segment.size)
+            written = self._files.pwrite(segment.fileno, stored, segment.size)
             if written != size:
-                write_all(self._files, segment.fileno, memoryview(b"".join(batches))[written:], segment.size + written)
+                write_all(self._files, segment.fileno, memoryview(stored)[written:], segment.size + written)
         except OSError as error:
-            for batch in batches:  # as the producers sent them: whoever words the refusals looks at them again
-                PLACE.pack_into(batch, 0, 0, len(batch) - LENGTH_OVERHEAD, NO_LEADER_EPOCH)
             raise self._write_failed(error) from error
-        self.log_end_offset = offset
+        self.log_end_offset = first_offset + run.records
         segment.appended_many(described, self.config.index_interval_bytes)
         if run.has_producer:
-            for _, start, *_ in run.batches[-KEPT_BATCHES:]:
-                header = BatchHeader._make(HEADER.unpack_from(buffer, start))
-                self._producers.update(header, header.base_offset)
+            rows = ROW.iter_unpack(run.rows[-KEPT_BATCHES * ROW.size :])
+            for (_, start, _, count, _), (last, *_) in zip(
+                rows, DESCRIBED.iter_unpack(described[-KEPT_BATCHES * DESCRIBED.size :]), strict=True
+            ):
+                self._producers.update(new_tuple(BatchHeader, HEADER.unpack_from(buffer, start)), last + 1 - count)
         return first_offset
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
@@ -274,12 +268,12 @@ class GrowingLog(ReadableLog):
         except OSError as error:
             raise self._write_failed(error) from error
         segment.written_ms = now_ms
-        noted: list[tuple[int, int, int]] = []
+        noted = bytearray()
         position = 0
         try:
             for header in headers[at:stop]:
                 batch_size = header.batch_length + LENGTH_OVERHEAD
-                noted.append((header.base_offset + header.last_offset_delta, batch_size, header.max_timestamp))
+                noted += DESCRIBED.pack(header.base_offset + header.last_offset_delta, batch_size, header.max_timestamp)
                 if header.producer_id >= 0:
                     self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
                 position += batch_size

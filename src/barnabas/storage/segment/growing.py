@@ -7,10 +7,10 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
+from barnabas.protocol.records.scan import walker
 from barnabas.storage.files import Files
 from barnabas.storage.index_repair import contradiction
 from barnabas.storage.segment.file import NO_TIMESTAMP
@@ -82,38 +82,28 @@ class Segment(SearchedSegment):
         self.size = position + size
         self.next_offset = last_offset + 1
 
-    def appended_many(self, batches: Iterable[tuple[int, int, int]], interval: int) -> None:
-        """As `appended` for each of `batches` (last offset, size, largest timestamp), which lie one behind the other."""
-        position, since, base, last = self.size, self.bytes_since_index_entry, self.base_offset, self.next_offset - 1
-        newest, offset_of_newest, noted = self.max_timestamp, self.offset_of_max_timestamp, self._noted_timestamp()
-        lasts: list[int] = []
-        positions: list[int] = []
-        entries: tuple[list[int], list[int]] = [], []
-        time_entries: tuple[list[int], list[int]] = [], []
-        for last, size, max_timestamp in batches:
-            if max_timestamp > newest:
-                newest, offset_of_newest = max_timestamp, last
-            if since > interval:
-                entries[0].append(last - base)
-                entries[1].append(position)
-                if newest > noted:
-                    time_entries[0].append(newest)
-                    time_entries[1].append(offset_of_newest - base)
-                    noted = newest
-                since = 0
-            lasts.append(last)
-            positions.append(position)
-            since += size
-            position += size
-        self.max_timestamp, self.offset_of_max_timestamp = newest, offset_of_newest
-        self.index.extend(*entries)
-        self.time_index.extend(*time_entries)
-        self._recent_last.extend(lasts)
-        self._recent_positions.extend(positions)
+    def appended_many(self, described: bytes | bytearray, interval: int) -> None:
+        """As `appended` for each of some batches that lie one behind the other: `described` has a `rows.DESCRIBED` for each."""
+        lasts, positions, keys, values, times, time_values, *state = walker.note_batches(
+            described,
+            self.size,
+            self.bytes_since_index_entry,
+            interval,
+            self.base_offset,
+            self.next_offset - 1,
+            self.max_timestamp,
+            self.offset_of_max_timestamp,
+            self._noted_timestamp(),
+        )
+        if keys:
+            self.index.extend(keys, values)
+        if times:
+            self.time_index.extend(times, time_values)
+        self._recent_last.frombytes(lasts)
+        self._recent_positions.frombytes(positions)
         if len(self._recent_last) >= 2 * RECENT_BATCHES:
             del self._recent_last[:-RECENT_BATCHES], self._recent_positions[:-RECENT_BATCHES]
-        self.bytes_since_index_entry = since
-        self.size = position
+        self.size, self.bytes_since_index_entry, last, self.max_timestamp, self.offset_of_max_timestamp = state
         self.next_offset = last + 1
 
     def reserve(self, size: int, more: int = RESERVED_BYTES) -> None:
