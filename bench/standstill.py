@@ -33,9 +33,12 @@ def standing_still(pids: Sequence[int]) -> Iterator[None]:
     """Stops these processes with everything they are at, and lets them go on at the end, whatever happens within.
 
     Raises:
+        ValueError: one of them is this process, which would never go on.
         ProcessLookupError: one of them is gone, now or at the end.
         TimeoutError: one of them does not stop within `PATIENCE_S`.
     """
+    if os.getpid() in pids:
+        raise ValueError("a process cannot stand still while it measures another")
     with ExitStack() as going_on:
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)

@@ -46,7 +46,7 @@ def bars(title: str, unit: str, rows: Mapping[str, float], ours: str) -> str:
 def lines(title: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]], ours: str) -> str:
     """A line for each series, from zero up; across, by logarithm where it grows more than `LOG_FROM` times."""
     places = sorted({x for points in series.values() for x, _ in points})
-    most_y = max(y for points in series.values() for _, y in points)
+    most_y = max(y for points in series.values() for _, y in points) or 1.0  # where all are nothing, they lie at the bottom
     width, height = WIDTH - LEFT - RIGHT, LINE_HEIGHT
     is_log = places[0] > 0 and places[-1] > LOG_FROM * places[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,3 +59,9 @@ def test_a_process_that_ends_meanwhile_does_not_keep_the_others_from_going_on(ec
         with pytest.raises(ProcessLookupError):
             still.close()
     assert _answer(echo, "on") == "on\n"
+
+
+def test_who_measures_does_not_stop_itself(echo: subprocess.Popen[str]) -> None:
+    with pytest.raises(ValueError, match="while it measures"), standing_still([echo.pid, os.getpid()]):
+        pytest.fail("nobody would let it go on")
+    assert state_of(echo.pid) != "T"
