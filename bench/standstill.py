@@ -6,11 +6,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0  # one may wait for a disk
+STILL = "TZX"
 POLL_S = 0.001
 
 
@@ -32,25 +33,34 @@ def alone(measured: Process, of: Sequence[Process]) -> Iterator[None]:
 def standing_still(pids: Sequence[int]) -> Iterator[None]:
     """Stops these processes with everything they are at, and lets them go on at the end, whatever happens within.
 
+    One that has ended takes nothing either: systems have short-lived helpers, and that a system is gone its next measurement tells.
+
     Raises:
         ValueError: one of them is this process, which would never go on.
-        ProcessLookupError: one of them is gone, now or at the end.
         TimeoutError: one of them does not stop within `PATIENCE_S`.
     """
     if os.getpid() in pids:
         raise ValueError("a process cannot stand still while it measures another")
     with ExitStack() as going_on:
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-            going_on.callback(os.kill, pid, signal.SIGCONT)
+            _signal(pid, signal.SIGSTOP)
+            going_on.callback(_signal, pid, signal.SIGCONT)
         deadline = time.monotonic() + PATIENCE_S
-        while moving := [pid for pid in pids if state_of(pid) != "T"]:
+        while moving := [pid for pid in pids if state_of(pid) not in STILL]:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"process {moving[0]} does not stop")
+                raise TimeoutError(f"process {moving[0]} does not stop: its state is {state_of(moving[0])}")
             time.sleep(POLL_S)
         yield
 
 
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def state_of(pid: int) -> str:
-    """The letter by which the kernel tells the state of a process: `T` is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    """The letter by which the kernel tells the state of a process: `T` is stopped, `Z` has ended and `X` is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"

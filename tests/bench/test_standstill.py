@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 from bench.standstill import standing_still, state_of
+
+from tests.waiting import wait_until
 
 ECHOES = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
@@ -42,23 +43,28 @@ def test_it_goes_on_when_measuring_fails(echo: subprocess.Popen[str]) -> None:
     assert _answer(echo, "on") == "on\n"
 
 
-def test_a_process_that_is_gone_is_told_and_the_others_go_on(echo: subprocess.Popen[str]) -> None:
+def test_a_process_that_is_gone_keeps_nobody_waiting(echo: subprocess.Popen[str]) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    with pytest.raises(ProcessLookupError), standing_still([echo.pid, gone.pid]):
-        pytest.fail("measured beside a system that ended")
+    with standing_still([gone.pid, echo.pid]):
+        assert (state_of(gone.pid), state_of(echo.pid)) == ("X", "T")
     assert _answer(echo, "on") == "on\n"
 
 
 def test_a_process_that_ends_meanwhile_does_not_keep_the_others_from_going_on(echo: subprocess.Popen[str]) -> None:
     ends = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
-    with ExitStack() as still:
-        still.enter_context(standing_still([ends.pid, echo.pid]))
+    with standing_still([ends.pid, echo.pid]):
         ends.kill()
         ends.wait()
-        with pytest.raises(ProcessLookupError):
-            still.close()
     assert _answer(echo, "on") == "on\n"
+
+
+def test_one_that_has_ended_and_was_not_waited_for_counts_as_still() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    wait_until(lambda: state_of(ended.pid) == "Z")
+    with standing_still([ended.pid]):
+        assert state_of(ended.pid) == "Z"
+    assert ended.wait() == 0
 
 
 def test_who_measures_does_not_stop_itself(echo: subprocess.Popen[str]) -> None:
