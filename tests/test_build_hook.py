@@ -29,6 +29,11 @@ def test_a_build_without_compiler_says_why(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "no C compiler" in build_hook.why_not()
 
 
+def test_where_the_compiler_of_this_python_is_missing_the_systems_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDSHARED", "no-such-compiler -shared -Wl,-O1")
+    assert build_hook._linker() == ["cc", "-shared", "-Wl,-O1"]
+
+
 def test_a_source_that_cannot_be_compiled_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / build_hook.SOURCE).write_text("int broken(\n")
     (tmp_path / "_walk.old.so").touch()

@@ -85,8 +85,9 @@ def checksum(source: bytes) -> int:
 
 
 def _linker() -> list[str]:
-    """The command by which this Python's extensions are linked, which compiles as well."""
-    return shlex.split(os.environ.get("LDSHARED") or sysconfig.get_config_var("LDSHARED") or "cc -shared")
+    """The command by which this Python's extensions are linked, which compiles as well; `cc` in it where its compiler is not there."""
+    program, *flags = shlex.split(os.environ.get("LDSHARED") or sysconfig.get_config_var("LDSHARED") or "cc -shared")
+    return [program if shutil.which(program) else "cc", *flags]
 
 
 if __name__ == "__main__":

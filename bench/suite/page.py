@@ -29,13 +29,14 @@ HEAD = """
 # Beside the field
 
 Measured by `python -m bench run`, which starts every system on loopback with fresh data and loads one at a time, all of them in each
-repetition and in turning order; the others are stopped by a signal meanwhile, so that they take nothing of the machine. Clients and systems
-share the cores, so the CPU that a system took for a million messages, and the most memory that it had, stand beside its rate. Figures are
-medians with the smallest and the largest; *times* says how many times better barnabas is, the median of the ratios of the pairs. A dash is
-what a system cannot do, or, where it says so, what this suite cannot do with it. No system syncs its files for each message. What a
-repetition of throughput needs of memory was used just before it: the host of this machine takes idle pages away and gives them again one by
-one (`bench/memory.py`). Counts are smaller than in the studies, so that a case takes some ten minutes and growth forty; where others worked
-on the machine while something was loaded, a case says how much of it they took, and rates are lower than at rest.
+repetition and in turning order; the others are stopped by a signal meanwhile, so that they take nothing of the machine, unless a case says
+that they were idle. Clients and systems share the cores, so the CPU that a system took for a million messages, and the most memory that it
+had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how many times better barnabas is, the
+median of the ratios of the pairs. A dash is what a system cannot do, or, where it says so, what this suite cannot do with it. No system
+syncs its files for each message. What a repetition of throughput needs of memory was used just before it: the host of this machine takes
+idle pages away and gives them again one by one (`bench/memory.py`). Counts are smaller than in the studies, so that a case takes some ten
+minutes and growth forty; where others worked on the machine while something was loaded, a case says how much of it they took, and rates are
+lower than at rest.
 """
 
 
@@ -72,11 +73,12 @@ def _conditions(result: Result) -> str:
         run["others_cpu"] for each in result["measures"] for runs in each["runs"].values() for run in runs if "others_cpu" in run
     ]
     busy = f" Other work took {median(shares):.0%} of the machine's CPU meanwhile (median)." if shares else ""
+    beside = "" if result.get("is_alone") else " The other systems were up and idle meanwhile."
     absent = [f"{peer['name']}: {peer['unavailable']}" for peer in result["peers"].values() if "unavailable" in peer]
     return (
         f"`{result['command']}` on {result['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
         f"{machine['kernel']}, Python {machine['python']}, Java {machine['java']}; {_commit(result)}a load ends after "
-        f"{options['messages']:,} messages or {options['seconds']:g} s.{busy}"
+        f"{options['messages']:,} messages or {options['seconds']:g} s.{busy}{beside}"
         + "".join(f" Not measured: {each}." for each in absent)
     )
 

@@ -31,6 +31,7 @@ def describe(
         "text": text,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": command,
+        "is_alone": True,  # nothing else that is measured ran meanwhile
         "machine": describe_machine(),
         "options": {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(options).items()},
         "peers": dict(peers),

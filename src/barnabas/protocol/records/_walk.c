@@ -246,13 +246,31 @@ static int takes(Py_ssize_t given, Py_ssize_t wanted, const char *name) {
     return given == wanted;
 }
 
-static int64_t integer(PyObject *number) { return PyLong_AsLongLong(number); }
+/* The bytes of both, or neither and an error. */
+static int open_both(PyObject *first, PyObject *second, Py_buffer *data, Py_buffer *more) {
+    if (PyObject_GetBuffer(first, data, PyBUF_SIMPLE) < 0) return 0;
+    if (PyObject_GetBuffer(second, more, PyBUF_SIMPLE) == 0) return 1;
+    PyBuffer_Release(data);
+    return 0;
+}
+
+static void close_both(Py_buffer *data, Py_buffer *more) {
+    PyBuffer_Release(more);
+    PyBuffer_Release(data);
+}
+
+/* Two numbers, or neither and an error. */
+static int two_numbers(PyObject *const *args, int64_t *first, int64_t *second) {
+    *first = PyLong_AsLongLong(args[0]);
+    if (!PyErr_Occurred()) *second = PyLong_AsLongLong(args[1]);
+    return !PyErr_Occurred();
+}
 
 static PyObject *walk_records(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     (void)self;
     Py_buffer data;
     if (!takes(nargs, 2, "walk_records")) return NULL;
-    int64_t count = integer(args[1]);
+    int64_t count = PyLong_AsLongLong(args[1]);
     if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) return NULL;
     Records seen;
     int good = walk(data.buf, (Bytes)data.buf + data.len, count, &seen);
@@ -266,13 +284,9 @@ static PyObject *walk_requests(PyObject *self, PyObject *const *args, Py_ssize_t
     Bounds bounds;
     Py_buffer data, known;
     if (!takes(nargs, 5, "walk_requests") || !read_bounds(args[4], &bounds)) return NULL;
-    int64_t position = integer(args[1]);
-    int flexible = PyObject_IsTrue(args[3]);
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) return NULL;
-    if (PyObject_GetBuffer(args[2], &known, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
+    int64_t position = PyLong_AsLongLong(args[1]);
+    int flexible = PyErr_Occurred() ? -1 : PyObject_IsTrue(args[3]);
+    if (flexible < 0 || !open_both(args[0], args[2], &data, &known)) return NULL;
     PyObject *answer = NULL;
     Row *rows = NULL;
     if (position < 0 || position > data.len || known.len < 8) {
@@ -310,8 +324,7 @@ static PyObject *walk_requests(PyObject *self, PyObject *const *args, Py_ssize_t
                            (long long)size, (long long)(at - first), PyBool_FromLong(producer.id != NO_PRODUCER));
 out:
     PyMem_Free(rows);
-    PyBuffer_Release(&known);
-    PyBuffer_Release(&data);
+    close_both(&data, &known);
     return answer;
 }
 
@@ -328,12 +341,8 @@ static PyObject *place_batches(PyObject *self, PyObject *const *args, Py_ssize_t
     (void)self;
     Py_buffer data, table;
     if (!takes(nargs, 4, "place_batches")) return NULL;
-    int64_t offset = integer(args[2]), epoch = integer(args[3]);
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) return NULL;
-    if (PyObject_GetBuffer(args[1], &table, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
+    int64_t offset, epoch;
+    if (!two_numbers(args + 2, &offset, &epoch) || !open_both(args[0], args[1], &data, &table)) return NULL;
     PyObject *stored = NULL, *described = NULL, *answer = NULL;
     int64_t count = rows_in(&table, sizeof(Row)), size = 0, row[5];
     if (count < 0) goto out;
@@ -364,8 +373,7 @@ static PyObject *place_batches(PyObject *self, PyObject *const *args, Py_ssize_t
 out:
     Py_XDECREF(stored);
     Py_XDECREF(described);
-    PyBuffer_Release(&table);
-    PyBuffer_Release(&data);
+    close_both(&data, &table);
     return answer;
 }
 
@@ -373,12 +381,8 @@ static PyObject *answer_requests(PyObject *self, PyObject *const *args, Py_ssize
     (void)self;
     Py_buffer table, shape;
     if (!takes(nargs, 4, "answer_requests")) return NULL;
-    int64_t offset_at = integer(args[2]), offset = integer(args[3]);
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &table, PyBUF_SIMPLE) < 0) return NULL;
-    if (PyObject_GetBuffer(args[1], &shape, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&table);
-        return NULL;
-    }
+    int64_t offset_at, offset;
+    if (!two_numbers(args + 2, &offset_at, &offset) || !open_both(args[0], args[1], &table, &shape)) return NULL;
     PyObject *answers = NULL;
     int64_t count = rows_in(&table, sizeof(Row)), row[5];
     if (count < 0) goto out;
@@ -397,8 +401,7 @@ static PyObject *answer_requests(PyObject *self, PyObject *const *args, Py_ssize
         offset += row[3];
     }
 out:
-    PyBuffer_Release(&shape);
-    PyBuffer_Release(&table);
+    close_both(&table, &shape);
     return answers;
 }
 
@@ -407,8 +410,9 @@ static PyObject *note_batches(PyObject *self, PyObject *const *args, Py_ssize_t 
     int64_t given[8]; /* position, since, interval, base, last, newest, offset_of_newest, noted */
     Py_buffer table;
     if (!takes(nargs, 9, "note_batches")) return NULL;
-    for (int i = 0; i < 8; i++) given[i] = integer(args[i + 1]);
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &table, PyBUF_SIMPLE) < 0) return NULL;
+    for (int i = 0; i < 8; i += 2)
+        if (!two_numbers(args + 1 + i, &given[i], &given[i + 1])) return NULL;
+    if (PyObject_GetBuffer(args[0], &table, PyBUF_SIMPLE) < 0) return NULL;
     int64_t position = given[0], since = given[1], interval = given[2], base = given[3];
     int64_t last = given[4], newest = given[5], offset_of_newest = given[6], noted = given[7];
     PyObject *answer = NULL;
