@@ -78,19 +78,19 @@ def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
     error = int.from_bytes(answer[9:11], "big")  # past header and throttle time
     if error:
         raise BadAnswer(f"fetch answered with error code {error}")
-    topics, position = _varint(answer, 15)  # past the session
+    topics, position = read_varint(answer, 15)  # past the session
     for _ in range(topics - 1):
-        length, position = _varint(answer, position)
+        length, position = read_varint(answer, position)
         topic = str(answer[position : position + length - 1], "utf-8")
-        partitions, position = _varint(answer, position + length - 1)
+        partitions, position = read_varint(answer, position + length - 1)
         for _ in range(partitions - 1):
             index, error, *_ = _PARTITION.unpack_from(answer, position)
             if error:
                 raise BadAnswer(f"fetch of partition {index} answered with error code {error}")
-            aborted, position = _varint(answer, position + _PARTITION.size)
+            aborted, position = read_varint(answer, position + _PARTITION.size)
             if aborted > 1:
                 raise BadAnswer("aborted transactions where there are none")
-            length, position = _varint(answer, position + 4)  # behind the preferred replica
+            length, position = read_varint(answer, position + 4)  # behind the preferred replica
             length = max(length - 1, 0)
             yield topic, index, answer[position : position + length]
             position += length
@@ -100,7 +100,7 @@ def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
         position += 1
 
 
-def _varint(data: memoryview, position: int) -> tuple[int, int]:
+def read_varint(data: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[position]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -32,12 +33,14 @@ class Loop:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             command = [sys.executable, "-m", *self._command(stack)]
+            began = time.perf_counter()
             self._process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             stack.callback(self._process.kill)
             assert self._process.stdout is not None
             port = self._process.stdout.readline()
             if not port:
                 raise RuntimeError(f"{self.name}: the process ended with {self._process.wait()}")
+            self.ready_after_s = time.perf_counter() - began
             self.address = ("127.0.0.1", int(port))
             self._stack = stack.pop_all()
         return self

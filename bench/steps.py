@@ -255,6 +255,34 @@ class _Steps:
         sessions.remove(session_id)
         return taken
 
+    # --- a consumer that has everything waits, and a record comes
+
+    async def wait(self, *, has_session: bool) -> list[tuple[str, float]]:
+        """Of fetches that wait, and of the turns of the loop in which they are answered."""
+        consumer, producer = self._connection(), self._connection()
+        log, sessions = self._partition.log, self._broker.fetch_sessions
+        framed = produce_frame(TOPIC, 0, record_batch(1, VALUE_BYTES), acks=1)
+        received = bytearray(framed)
+        known, epochs = (0, count(-1, 0)) if not has_session else (0, count(0))
+        asking, producing, waking = [], [], []
+        for _ in range(ROUNDS * CALLS // 10):
+            frame = memoryview(self._frame(self._request(log.log_end_offset, 1 << 20, known, next(epochs))))
+            received[:] = framed
+            clock = [time.perf_counter_ns()]
+            self._dispatch(consumer, frame)
+            clock.append(time.perf_counter_ns())
+            self._dispatch(producer, memoryview(received)[4:])
+            clock.append(time.perf_counter_ns())
+            await asyncio.sleep(0)
+            clock.append(time.perf_counter_ns())
+            for taken, begin, end in zip((asking, producing, waking), clock, clock[1:], strict=False):
+                taken.append((end - begin) / 1_000)
+            known = known or (max(sessions._sessions) if has_session else 0)
+        if known:
+            sessions.remove(known)
+        steps = [("it begins to wait", asking), ("a record is written", producing), ("it is woken and answered", waking)]
+        return [(name, statistics.median(taken)) for name, taken in steps]
+
 
 async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, float]]]]]:
     with tempfile.TemporaryDirectory(prefix="barnabas-steps-") as folder:
@@ -274,9 +302,11 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
             first = steps.region(log.log_end_offset // 2, OLDER_BYTES).base_offset
             older = range(first, log.log_end_offset - MANY * 1_000, MANY * batches)
             fetch = [steps.fetch([log.log_end_offset - MANY], 1 << 20), steps.fetch(older, OLDER_BYTES)]
+            waits = [await steps.wait(has_session=has_session) for has_session in (False, True)]
             return [
                 ("produce", ("1 record", f"{MANY} records"), produce),
                 ("fetch", ("the last batch", "200 kB of older ones"), fetch),
+                ("waiting", ("no session", "in a session"), waits),
             ]
         finally:
             await broker.stop()

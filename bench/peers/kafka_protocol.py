@@ -135,19 +135,7 @@ class _KafkaProtocol:
         )
 
     def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
-        streams = [Stream(self.address, topic, number, waiting) for topic in topics for number in range(partitions)]
-        shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
-        with undisturbed():
-            found = measure_streams(
-                shares,
-                shares,
-                acks=message.acks,
-                rate=pace.rate,
-                seconds=pace.seconds,
-                value_bytes=message.value_bytes,
-                warm_up_s=pace.warm_up_s,
-            )
-        return Delays(found.consumed, caught_up=found.caught_up)
+        return end_to_end(self.address, topics, message, pace, partitions=partitions, waiting=waiting)
 
     @property
     def nudge(self) -> bytes:
@@ -195,3 +183,22 @@ class ApacheKafka(_KafkaProtocol):
 
     def __init__(self) -> None:
         super().__init__(servers.Kafka())
+
+
+def end_to_end(
+    address: tuple[str, int], topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0
+) -> Delays:
+    """`Peer.end_to_end` of whatever speaks Kafka's protocol at this address."""
+    streams = [Stream(address, topic, number, waiting) for topic in topics for number in range(partitions)]
+    shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
+    with undisturbed():
+        found = measure_streams(
+            shares,
+            shares,
+            acks=message.acks,
+            rate=pace.rate,
+            seconds=pace.seconds,
+            value_bytes=message.value_bytes,
+            warm_up_s=pace.warm_up_s,
+        )
+    return Delays(found.consumed, caught_up=found.caught_up)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.sharedctypes import Synchronized
 
+from bench.interpreter import Interpreter
 from bench.latency import STALLED_S
 from bench.meter import Figures, Meter
 from bench.peers.peer import Message, Pace, Peer
@@ -27,16 +28,17 @@ SETTLE_S, IDLE_S = 1.0, 2.0
 RATE, RATE_S = 1_000, 3.0
 TRICKLE_PER_S = 500
 ONE = Message(100, 1, 1)
+REPEATED = b"something small"
 LIMITS_MB = {10_000: 400.0}
 
 
 @contextmanager
-def crowd(peer: Peer, count: int) -> Iterator[list[int]]:
+def crowd(greet: Callable[[], socket.socket], count: int) -> Iterator[list[int]]:
     """So many clients that have greeted, as descriptors."""
     held: list[int] = []
     try:
         for _ in range(count):
-            with peer.greet() as line:
+            with greet() as line:
                 held.append(fcntl.fcntl(line.fileno(), fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY))
         yield held
     finally:
@@ -83,10 +85,10 @@ def trickling(nudge: bytes, held: Sequence[int]) -> Iterator[Synchronized[int]]:
         raise BadAnswer("a client of the crowd was not answered")
 
 
-def _share_of_core(peer: Peer) -> float:
-    spent = cpu_of(peer.pids)
+def _share_of_core(pids: Sequence[int]) -> float:
+    spent = cpu_of(pids)
     time.sleep(IDLE_S)
-    return (cpu_of(peer.pids) - spent) / IDLE_S * 100
+    return (cpu_of(pids) - spent) / IDLE_S * 100
 
 
 def _busy_p99(peer: Peer) -> float:
@@ -101,7 +103,7 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
         peer.create(topic, 1)
         peer.end_to_end([topic], ONE, Pace(RATE, 1.0))
         alone = resident_mb(peer.pids)
-        with crowd(peer, count) as held:
+        with crowd(peer.greet, count) as held:
             if peer.nudge:
                 _nudge(peer.nudge, held)
             time.sleep(SETTLE_S)
@@ -109,16 +111,39 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
             figures = {
                 "value": crowded,
                 "kb_each": max(crowded - alone, 0.0) * 1000 / count,
-                "idle_cpu": _share_of_core(peer),
+                "idle_cpu": _share_of_core(peer.pids),
                 "busy_p99": _busy_p99(peer),
             }
             if peer.nudge:
                 with trickling(peer.nudge, held) as asked:
                     began = time.monotonic()
-                    figures |= {"trickling_cpu": _share_of_core(peer), "trickling_p99": _busy_p99(peer)}
+                    figures |= {"trickling_cpu": _share_of_core(peer.pids), "trickling_p99": _busy_p99(peer)}
                     figures["asked_per_s"] = asked.value / (time.monotonic() - began)
                 figures["trickling_mb"] = resident_mb(peer.pids)
                 _nudge(peer.nudge, held)
+        return figures
+
+    return run
+
+
+def _interpreter(count: int) -> Callable[[], Figures]:
+    """The same of an interpreter that repeats what it gets; nobody is busy at it."""
+
+    def run() -> Figures:
+        with Interpreter() as least:
+            pids, alone = [least.pid], resident_mb([least.pid])
+            with crowd(lambda: socket.create_connection(least.address), count) as held:
+                _nudge(REPEATED, held)
+                time.sleep(SETTLE_S)
+                crowded = resident_mb(pids)
+                figures = {
+                    "value": crowded,
+                    "kb_each": max(crowded - alone, 0.0) * 1000 / count,
+                    "idle_cpu": _share_of_core(pids),
+                }
+                with trickling(REPEATED, held):
+                    figures["trickling_cpu"] = _share_of_core(pids)
+                figures["trickling_mb"] = resident_mb(pids)
         return figures
 
     return run
@@ -145,6 +170,8 @@ def _measures(options: Options) -> Sequence[Measure]:
             "MB",
             _crowded(count),
             higher_is_better=False,
+            bare=_interpreter(count),
+            bare_name=Interpreter.name,
             is_fresh=True,
             limit=LIMITS_MB.get(count),
             views=_views(count),
@@ -157,7 +184,7 @@ CONNECTIONS = Case(
     "connections",
     "Many connections",
     "Clients that connect, greet, ask something small, and stay: idle at first, then asking something small one after the other, which is "
-    "done by a process of its own.",
+    "done by a process of its own. A bare interpreter is Python with the event loop of ours, which repeats what it gets.",
     _measures,
     charts=("memory-1000", "memory-10000"),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from bench.interpreter import Interpreter
 from bench.meter import Figures, Meter
 from bench.peers.peer import Message, Pace, Peer
 from bench.peers.process import cpu_of, resident_mb
 from bench.suite.case import Case, fresh_name
 from bench.suite.measure import Measure, Options, View
+from bench.suite.start import interpreter
 
 PARTITIONS, RATE = 1_000, 1_000
 ONE = Message(100, 1, 1)
@@ -30,6 +32,12 @@ def _idle(peer: Peer, meter: Meter) -> Figures:
     return figures if peer.is_made_by_writing else {**figures, "made": made}
 
 
+def _interpreter() -> Figures:
+    """One that has no partitions."""
+    found = interpreter()
+    return {"value": found["idle_mb"], "cpu": found["idle_cpu"]}
+
+
 def _measures(options: Options) -> Sequence[Measure]:
     views = (
         View("cpu", f"CPU while {PARTITIONS:,} partitions are idle", "% of a core", "cpu", limit=1.0),
@@ -48,6 +56,8 @@ def _measures(options: Options) -> Sequence[Measure]:
             "MB",
             _idle,
             higher_is_better=False,
+            bare=_interpreter,
+            bare_name=Interpreter.name,
             is_fresh=True,
             limit=80.0,
             views=views,
@@ -59,7 +69,8 @@ IDLE = Case(
     "idle",
     "A thousand partitions",
     "One topic of 1,000 partitions (streams, queues) is made in a system that was just started; one message is written to each and read, "
-    "all clients go, and two seconds later the system is watched for five.",
+    "all clients go, and two seconds later the system is watched for five. A bare interpreter is Python with the event loop of ours, "
+    "without partitions.",
     _measures,
     charts=("memory", "cpu"),
 )

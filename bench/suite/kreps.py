@@ -16,7 +16,9 @@ from bench import memory
 from bench.latency import percentile
 from bench.load import Load
 from bench.meter import Figures, Meter
+from bench.peers.kafka_protocol import end_to_end
 from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, Peer
+from bench.relay import Relay
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
 from bench.suite.measure import PLACE, Measure, Options
@@ -105,6 +107,16 @@ def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Mete
             return percentiles(peer.end_to_end([topic], message, Pace(rate, seconds)))
 
     return run
+
+
+def relayed(topics: Sequence[str], message: Message, pace: Pace, partitions: int = 1) -> Figures:
+    """As `_delays`, of the loop that only hands on; its first repetition counts, for there is nothing to warm up but its files."""
+    with Relay() as loop:
+        meter = Meter([loop.pid])
+        with meter:
+            found = end_to_end(loop.address, topics, message, pace, partitions=partitions)
+        figures = {**percentiles(found), **meter.figures}
+    return {**figures, "cpu_s_per_million": figures["cpu_s"] / figures["messages"] * 1e6}
 
 
 def percentiles(found: Delays) -> Figures:

@@ -61,7 +61,8 @@ class View:
 class Measure:
     """`run` gives the figures of a repetition, the main one as "value", and "messages" where CPU is to be told for a million of them.
 
-    `warm_up` gives way to a first `run` that does not count where there is none. `bare` measures the loop of system calls beside.
+    `warm_up` gives way to a first `run` that does not count where there is none. `bare` measures beside what no system gets past, most
+    often a loop of system calls.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Measure:
     warm_up: Callable[[Peer], None] | None = None
     clean_up: Callable[[Peer], None] | None = None
     bare: Callable[[], Figures] | None = None
+    bare_name: str = "bare system calls"
     is_fresh: bool = False
     target: float | None = None  # of the ratio to Apache Kafka
     limit: float | None = None  # of our own figure
@@ -99,6 +101,7 @@ class Measured:
             "target": what.target,
             "limit": what.limit,
             "across": what.across,
+            "bare_name": what.bare_name,
             "runs": self.runs,
             "dashes": self.dashes,
             "ends": self.ends,
@@ -106,7 +109,11 @@ class Measured:
         return [whole, *(self._seen(view) for view in what.views)]
 
     def _seen(self, view: View) -> dict[str, Any]:
-        without = [key for key, runs in self.runs.items() if view.missing and not any(view.figure in run for run in runs)]
+        without = [
+            key
+            for key, runs in self.runs.items()
+            if (view.missing or key == BARE) and not any(view.figure in run for run in runs)
+        ]
         return {
             "name": view.name,
             "title": view.title,
@@ -115,8 +122,9 @@ class Measured:
             "target": None,
             "limit": view.limit,
             "across": None,
+            "bare_name": self.measure.bare_name,
             "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items() if key not in without},
-            "dashes": {**self.dashes, **dict.fromkeys(without, view.missing)},
+            "dashes": {**self.dashes, **dict.fromkeys((key for key in without if key != BARE), view.missing)},
             "ends": {},
         }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench.meter import Figures, Meter
 from bench.peers.peer import Message, Pace, Peer
 from bench.suite.case import Case, fresh_name, fresh_topic
-from bench.suite.kreps import percentiles
+from bench.suite.kreps import percentiles, relayed
 from bench.suite.linkedin import fill
 from bench.suite.measure import Measure, Options
 
@@ -44,11 +44,16 @@ WORKLOADS = (
 )
 
 
+def _topics(workload: Workload) -> list[str]:
+    """Names of one length."""
+    topics = [fresh_name(f"omb{number:03d}") for number in range(workload.topics)]
+    longest = max(map(len, topics))
+    return [topic.ljust(longest, "y") for topic in topics]
+
+
 def _delays(workload: Workload, pace: Pace) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        topics = [fresh_name(f"omb{number:03d}") for number in range(workload.topics)]
-        longest = max(map(len, topics))
-        topics = [topic.ljust(longest, "y") for topic in topics]  # names of one length
+        topics = _topics(workload)
         for topic in topics:
             peer.create(topic, workload.partitions)
         message = Message(VALUE_BYTES, 1, 1)
@@ -66,13 +71,15 @@ def _delays(workload: Workload, pace: Pace) -> Callable[[Peer, Meter], Figures]:
 def _measure(workload: Workload, options: Options) -> Measure:
     warm_up = _delays(workload, Pace(workload.rate, WARM_UP_S))
     many = workload.topics * workload.partitions > MANY
+    pace = Pace(workload.rate, SECONDS, MANY_WARM_UP_S if many else WARM_UP_S)
     return Measure(
         workload.name,
         f"{workload.title}, {workload.rate:,} messages/s: p99",
         "ms",
-        _delays(workload, Pace(workload.rate, SECONDS, MANY_WARM_UP_S if many else WARM_UP_S)),
+        _delays(workload, pace),
         higher_is_better=False,
         warm_up=lambda peer: _unmeasured(warm_up, peer),
+        bare=lambda: relayed(_topics(workload), Message(VALUE_BYTES, 1, 1), pace, workload.partitions),
         target=2.0,
     )
 
@@ -114,7 +121,8 @@ OPENMESSAGING = Case(
     "second (2.5 s with 100 partitions or topics) do not count. Rates are lower than there, since systems and clients share the cores. "
     "With Kafka's protocol there are four producers and four consumers at most, each a connection, and consumers have fetch sessions, as "
     "Kafka's own have; other systems have a connection for each stream and direction. RabbitMQ delivers a stream in the chunks in which it "
-    "was written: messages that come one by one are chunks of one, of which a consumer gets fewer than 5,000 a second from one stream.",
+    "was written: messages that come one by one are chunks of one, of which a consumer gets fewer than 5,000 a second from one stream. "
+    "Bare system calls are a loop that writes to files and hands on what Kafka's producers send, and looks at nothing.",
     _measures,
     charts=("1-partition-5000", "1-partition-20000", "100-partitions", "100-topics", "backlog"),
 )

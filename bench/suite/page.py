@@ -119,12 +119,14 @@ def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
                 _or_blank(median(values(measure, key, "cpu_s_per_million"))),
                 _or_blank(median(values(measure, key, "peak_mb"))),
                 "" if times is None else f"{times:.2f}x",
-                " ".join(filter(None, (_share(median(values(measure, key)), bare), _verdict(measure, key)))),
+                " ".join(filter(None, (_beside_bare(measure, key), _verdict(measure, key)))),
             ]
         )
     if bare is not None:
         spent = _or_blank(median(values(measure, BARE, "cpu_s_per_million")))
-        rows.append(["bare system calls", spread(values(measure, BARE)), *("" for _ in extra), spent, "", "", ""])
+        peak = _or_blank(median(values(measure, BARE, "peak_mb")))
+        also = [spread(found) if (found := values(measure, BARE, figure)) else "" for figure in extra]
+        rows.append([_bare_name(measure), spread(values(measure, BARE)), *also, spent, peak, "", ""])
     head = ["", measure["unit"], *extra, "CPU s per million", "peak MB", "times", ""]
     return (
         f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n{_repetitions(measure)}\n"
@@ -196,8 +198,16 @@ def _or_blank(value: float | None) -> str:
     return "" if value is None else number(value)
 
 
-def _share(value: float | None, bare: float | None) -> str:
-    return f"{value / bare:.0%} of bare" if value is not None and bare else ""
+def _beside_bare(measure: Result, key: str) -> str:
+    """What a system reaches of what none gets past, or how many times as much it takes."""
+    value, bare = median(values(measure, key)), median(values(measure, BARE))
+    if value is None or not bare:
+        return ""
+    return f"{value / bare:.0%} of bare" if measure["higher_is_better"] else f"{value / bare:.2f} times bare"
+
+
+def _bare_name(measure: Result) -> str:
+    return str(measure.get("bare_name", "bare system calls"))
 
 
 def _verdict(measure: Result, key: str) -> str:
@@ -221,10 +231,19 @@ def _target(measure: Result, peers: Mapping[str, Any]) -> str:
     short = [f"{peers[key]['name']} ({found:.2f})" for key, found in _ratios(measure) if key != KAFKA and found < AHEAD]
     if short:
         said.append(f"Less than {AHEAD:g} times: {', '.join(short)}.")
+        said += _unreachable(measure, peers)
     lost = [peers[key]["name"] for key in measure["runs"] if _verdict(measure, key)]
     if lost:
         said.append(f"We lose to {', '.join(lost)} here.")
     return f"\n{fill(' '.join(said), LINE)}\n" if said else ""
+
+
+def _unreachable(measure: Result, peers: Mapping[str, Any]) -> Iterator[str]:
+    """Of whom not even what does nothing is as far ahead as we want to be."""
+    found = [(key, ratio(measure, BARE, key)) for key, times in _ratios(measure) if key != KAFKA and times < AHEAD]
+    near = [f"{peers[key]['name']} ({times:.2f})" for key, times in found if times is not None and times < AHEAD]
+    if near:
+        yield f"{AHEAD:g} times is beyond the {_bare_name(measure)} too: {', '.join(near)}."
 
 
 def _ratios(measure: Result) -> list[tuple[str, float]]:

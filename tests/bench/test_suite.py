@@ -383,6 +383,23 @@ def test_the_page_says_who_is_less_than_half_as_good(tmp_path: Path) -> None:
     assert "Less than 2 times: near (1.50), ahead (0.50). We lose to ahead here." in text
 
 
+def test_the_page_says_of_whom_nothing_can_be_twice_ahead(tmp_path: Path) -> None:
+    times = {"barnabas": 2.0, "near": 3.0, "ahead": 1.0, "far": 8.0}
+    text = page.render([(_case(), _of("rate", times, 600_000.0))], tmp_path)
+    assert "2 times is beyond the bare system calls too: near (1.80), ahead (0.60)." in " ".join(text.split())
+    assert "is beyond" not in page.render([(_case(), _of("rate", times, 2_000_000.0))], tmp_path)
+
+
+def test_the_page_says_how_many_times_as_long_as_the_bare_loop_something_takes(tmp_path: Path) -> None:
+    result = _of("delay", {"barnabas": 2.0, "near": 3.0}, 250_000.0)
+    measure = result["measures"][0]
+    measure["higher_is_better"], measure["bare_name"] = False, "bare interpreter"
+    measure["runs"][BARE] = [{"value": 250_000.0, "p50": 3.0, "peak_mb": 12.0}]
+    text = page.render([(_case(), result)], tmp_path)
+    assert "2.00 times bare |" in text
+    assert "| bare interpreter | 250,000 | 3 |  | 12 |  |  |" in text
+
+
 @pytest.mark.parametrize(("bare", "said"), [(600_000.0, "yes"), (650_000.0, "**no**")])
 def test_consuming_is_judged_by_the_bare_loop(bare: float, said: str, tmp_path: Path) -> None:
     text = page.render([(_case(), _of("consume", {"barnabas": 2.0}, bare))], tmp_path)

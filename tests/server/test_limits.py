@@ -14,13 +14,13 @@ import pytest
 from barnabas import limits as limits_module
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode
+from barnabas.protocol.fetch import Copied
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.server.connection import _cost
 from barnabas.server.listeners import ConnectionLimits
-from barnabas.server.outbox import Copied
 from barnabas.server.receiver import Receiver
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from barnabas.protocol.fetch import Buffer
 from barnabas.server import outbox as outbox_module
 from barnabas.server.held import HeldFiles, HeldRegion
-from barnabas.server.outbox import FILE_BYTES_PER_TURN, SENT_SHARE, TRIES, UNTRIED, Buffer, Outbox, Part, Region
+from barnabas.server.outbox import FILE_BYTES_PER_TURN, SENT_SHARE, TRIES, UNTRIED, Outbox, Part, Region
 from barnabas.server.room import Room
 from barnabas.server.ways import Ways
 from barnabas.storage.files import OsFiles

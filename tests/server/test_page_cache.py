@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.server.outbox import Copied
+from barnabas.protocol.fetch import Copied
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion

@@ -26,6 +26,8 @@ _HEAD_5 = Struct(">ihqqq")  # and log start offset
 _ABORTED = Struct(">qq")
 _MARKS = Struct(">qqq")  # high watermark, last stable offset, log start offset
 _SIZE_AND_ID = Struct(">ii")
+Buffer = bytes | bytearray | memoryview
+JOINED_BYTES = 8 * 1024  # of records: to copy so many takes less than to have them sent as a piece of their own
 
 
 class RecordData(Protocol):
@@ -33,6 +35,16 @@ class RecordData(Protocol):
 
     @property
     def size(self) -> int: ...
+
+
+class Copied:
+    """Record data that is so little that it was read when it was looked for."""
+
+    __slots__ = ("data", "size")
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+        self.size = len(data)
 
 
 D = TypeVar("D", bound=RecordData)
@@ -145,10 +157,10 @@ class FetchAnswerShape(Generic[D]):
         self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")  # up to the length of the records
 
     def write(self, correlation_id: int, given: Sequence[Given[D]]) -> tuple[Parts[D], int]:
-        """The frame of an answer, as `write_fetch_answer` has it, and how many bytes of records are in it."""
+        """The frame of an answer, as `write_fetch_answer` has it, and how many bytes of records are in it; what is little is copied."""
         flexible, middle = self._flexible, self._middle
         parts: Parts[D] = []
-        out, payload, length = bytearray(), 0, 0
+        out, payload, joined, length = bytearray(), 0, 0, 0
         for before, (high_watermark, last_stable_offset, log_start_offset, records) in zip(self._before, given, strict=True):
             out += before
             out += _MARKS.pack(high_watermark, last_stable_offset, log_start_offset)
@@ -158,7 +170,10 @@ class FetchAnswerShape(Generic[D]):
                 write_varint(size + 1, out)
             else:
                 out += _I32.pack(size)
-            if records is not None and size:
+            if isinstance(records, Copied) and size <= JOINED_BYTES:
+                out += records.data
+                joined += size
+            elif records is not None and size:
                 parts += (out, records)
                 length += len(out)
                 payload += size
@@ -169,7 +184,7 @@ class FetchAnswerShape(Generic[D]):
         first = parts[0]
         assert isinstance(first, bytearray)
         _SIZE_AND_ID.pack_into(first, 0, payload + length + len(out) - 4, correlation_id)
-        return parts, payload
+        return parts, payload + joined
 
 
 def _start(version: int, correlation_id: int, throttle_time_ms: int, error_code: int, session_id: int) -> bytearray:

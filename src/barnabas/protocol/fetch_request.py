@@ -7,17 +7,28 @@ is read by the general codec.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from struct import Struct
 
+from barnabas.protocol.fetch import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
+
 NO_EPOCH = -1  # of a leader, where the fetcher does not know it; of what was fetched, where that is nothing
+FIRST_SESSION_VERSION = 7  # (KIP-227)
+FIRST_LEADER_EPOCH_VERSION = 9  # of partitions (KIP-320)
 FIRST_REPLICA_STATE_VERSION = 15  # before, the replica's id stands in front of everything
 Named = tuple[int, int, int, int, int, int]
 """A partition as a request names it: index, the leader's epoch, offset, the last epoch fetched, the fetcher's log start, most bytes."""
+NamedIn = tuple[bytes, Named]
+"""A partition in its topic: the bytes of the topic's id, or of its name below FIRST_TOPIC_ID_VERSION."""
 EPOCH_BYTES = 4
 _BEFORE_EPOCH_BYTES = 4 + 4 + 4 + 1 + 4  # longest wait, least and most bytes, isolation level, session id
 _REPLICA_ID_BYTES = 4
 _ID_BYTES = 16
-_NAMED = Struct(">iiqiqiB")  # as `Named`, and how many tagged fields follow
+_FLEXIBLE = Struct(">iiqiqiB")  # as `Named`, and how many tagged fields follow
+_WITH_EPOCH = Struct(">iiqqi")  # without the last epoch fetched
+_PLAIN = Struct(">iqqi")  # without both epochs
+_I16, _I32 = Struct(">h"), Struct(">i")
 _ONE_BYTE_LENGTHS = 0x7F  # a compact length up to here takes a byte
 
 
@@ -26,31 +37,73 @@ def session_epoch_at(body: int, version: int) -> int:
     return body + _BEFORE_EPOCH_BYTES + (0 if version >= FIRST_REPLICA_STATE_VERSION else _REPLICA_ID_BYTES)
 
 
-def read_named(data: bytes, position: int) -> tuple[list[tuple[bytes, Named]], int] | None:
-    """Read the topics of a request, from FIRST_TOPIC_ID_VERSION on.
+def read_named(data: bytes, position: int, version: int) -> tuple[list[NamedIn], int] | None:
+    """Read the topics of a request, from FIRST_SESSION_VERSION on.
 
     Returns:
-        The topic id of each partition with what is said of it, and where that ends; None where there are tagged fields or more than 126
-        topics or partitions of one, which nearly never is, and where the bytes end early.
+        Each partition that is named, and where they end; None where there are tagged fields or more than 126 topics or partitions of one,
+        which nearly never is, and where the bytes end early.
     """
-    found: list[tuple[bytes, Named]] = []
     try:
-        topics, position = data[position], position + 1
-        if not 0 < topics <= _ONE_BYTE_LENGTHS:
-            return None
-        for _ in range(topics - 1):
-            topic_id, position = data[position : position + _ID_BYTES], position + _ID_BYTES
-            partitions, position = data[position], position + 1
-            if not 0 < partitions <= _ONE_BYTE_LENGTHS:
-                return None
-            end = position + (partitions - 1) * _NAMED.size
-            if end >= len(data) or data[end]:  # tagged fields of the topic
-                return None
-            for *named, tagged in _NAMED.iter_unpack(data[position:end]):
-                if tagged:
-                    return None
-                found.append((topic_id, tuple(named)))
-            position = end + 1
-    except IndexError:
+        if version >= FIRST_FLEXIBLE_VERSION:
+            return _read_flexible(data, position, _read_id if version >= FIRST_TOPIC_ID_VERSION else _read_name)
+        return _read_plain(data, position, _WITH_EPOCH if version >= FIRST_LEADER_EPOCH_VERSION else _PLAIN)
+    except (IndexError, struct.error):
         return None
+
+
+def _read_id(data: bytes, position: int) -> tuple[bytes, int]:
+    end = position + _ID_BYTES
+    return data[position:end], end
+
+
+def _read_name(data: bytes, position: int) -> tuple[bytes, int]:
+    size = data[position]
+    if not 0 < size <= _ONE_BYTE_LENGTHS:
+        raise IndexError("a longer name, or none")
+    end = position + size
+    return data[position + 1 : end], end
+
+
+def _read_flexible(
+    data: bytes, position: int, read_topic: Callable[[bytes, int], tuple[bytes, int]]
+) -> tuple[list[NamedIn], int] | None:
+    found: list[NamedIn] = []
+    topics, position = data[position], position + 1
+    if not 0 < topics <= _ONE_BYTE_LENGTHS:
+        return None
+    for _ in range(topics - 1):
+        topic, position = read_topic(data, position)
+        partitions, position = data[position], position + 1
+        if not 0 < partitions <= _ONE_BYTE_LENGTHS:
+            return None
+        end = position + (partitions - 1) * _FLEXIBLE.size
+        if end >= len(data) or data[end]:  # tagged fields of the topic
+            return None
+        for *named, tagged in _FLEXIBLE.iter_unpack(data[position:end]):
+            if tagged:
+                return None
+            found.append((topic, tuple(named)))
+        position = end + 1
+    return found, position
+
+
+def _read_plain(data: bytes, position: int, layout: Struct) -> tuple[list[NamedIn], int] | None:
+    found: list[NamedIn] = []
+    (topics,), position = _I32.unpack_from(data, position), position + _I32.size
+    if not 0 <= topics < _ONE_BYTE_LENGTHS:
+        return None
+    for _ in range(topics):
+        (size,), position = _I16.unpack_from(data, position), position + _I16.size
+        if size < 0:
+            return None
+        topic, position = data[position : position + size], position + size
+        (partitions,), position = _I32.unpack_from(data, position), position + _I32.size
+        end = position + partitions * layout.size
+        if not 0 <= partitions < _ONE_BYTE_LENGTHS or end > len(data):
+            return None
+        for index, *epoch, offset, log_start, most in layout.iter_unpack(data[position:end]):
+            leader_epoch = epoch[0] if epoch else NO_EPOCH
+            found.append((topic, (index, leader_epoch, offset, NO_EPOCH, log_start, most)))
+        position = end
     return found, position

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
+from barnabas.protocol.fetch import Copied
 from barnabas.server.held import HeldFiles
-from barnabas.server.outbox import Copied, Outbox, Part, Region
+from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
 from barnabas.server.room import Room

@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
 from barnabas import limits
+from barnabas.protocol.fetch import Buffer, Copied
 from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.room import Room
 from barnabas.server.ways import MEASURED_BYTES, Ways
 from barnabas.storage.reading import FileRegion
 
-Buffer = bytes | bytearray | memoryview
 SEGMENT_BYTES = 65_483  # of TCP over loopback
 FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes so many at once
 SENT_SHARE = 5  # so many bytes by `sendfile` count as one: what a consumer asks of a partition goes in one turn
@@ -54,16 +54,6 @@ class _Copied(threading.local):
 
 _copied = _Copied()
 _ways = Ways()
-
-
-class Copied:
-    """What a file region holds, where it is so little that it was read when it was looked for."""
-
-    __slots__ = ("data", "size")
-
-    def __init__(self, data: Buffer) -> None:
-        self.data = data
-        self.size = len(data)
 
 
 Region = FileRegion | HeldRegion

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from barnabas.protocol.fetch import Copied
 from barnabas.server.held import HeldRegion
-from barnabas.server.outbox import Copied, Region
+from barnabas.server.outbox import Region
 from barnabas.storage.files import Files
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import READ_AHEAD_BYTES

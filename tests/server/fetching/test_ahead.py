@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.errors import ErrorCode
+from barnabas.protocol.fetch import Copied
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -20,7 +21,6 @@ from barnabas.protocol.messages.delete_records import (
 from barnabas.server.broker import Broker
 from barnabas.server.fetching import ahead
 from barnabas.server.fetching.ahead import ReadAhead, Readers
-from barnabas.server.outbox import Copied
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
 from tests.server.fetching.test_continued_fetch import Session, wanted

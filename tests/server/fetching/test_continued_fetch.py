@@ -25,28 +25,30 @@ from tests.server.wire import Line, framed
 FETCH, LATEST = 1, APIS[1][3]
 PARTITIONS = 3
 FOLLOWER = 7
-SESSION_ID_AT = 4 + 1 + 4 + 2  # behind the correlation id, the header's tags, the throttle time and the error
+FIRST_SESSION_VERSION, FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION = 7, 12, 13
 
 
 class Counted:
-    """How many requests were recognised, and of those how many answered at once."""
+    """How many requests were recognised, and of those how many answered at once, and how many when something had come."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.taken = self.at_once = 0
-        take, answer = ContinuedFetch.take, ContinuedFetch._answer_at_once
+        self.taken = self.at_once = self.later = 0
+        take, look = ContinuedFetch.take, ContinuedFetch._look
 
         def counting_take(fetch: ContinuedFetch, *arguments: Any) -> bool:
             taken = take(fetch, *arguments)
             self.taken += taken
             return taken
 
-        def counting_answer(fetch: ContinuedFetch, *arguments: Any) -> bool:
-            answered = answer(fetch, *arguments)
-            self.at_once += answered
-            return answered
+        def counting_look(fetch: ContinuedFetch, *arguments: Any, is_first: bool = True, **named: Any) -> Any:
+            found = look(fetch, *arguments, is_first=is_first, **named)
+            if isinstance(found, list):
+                self.at_once += is_first
+                self.later += not is_first
+            return found
 
         monkeypatch.setattr(ContinuedFetch, "take", counting_take)
-        monkeypatch.setattr(ContinuedFetch, "_answer_at_once", counting_answer)
+        monkeypatch.setattr(ContinuedFetch, "_look", counting_look)
 
 
 class Session:
@@ -60,18 +62,21 @@ class Session:
         self._broker, self._version, self._line = broker, version, line
         self._fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 2**20, **fields}
         self._replica_id = replica_id
+        self._id_at = 4 + (version >= FIRST_FLEXIBLE_VERSION) + 4 + 2  # behind correlation id, tags, throttle time and error
         self.session_id = self.epoch = 0
 
     def request(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> FetchRequest:
-        topic_id = self._broker.partitions.topic(TOPIC)[0].topic_id
+        topic: dict[str, Any] = {"topic": TOPIC}
+        if self._version >= FIRST_TOPIC_ID_VERSION:
+            topic = {"topic_id": self._broker.partitions.topic(TOPIC)[0].topic_id}
         partitions, dropped = list(named), list(forgotten)
         return FetchRequest(
             replica_id=self._replica_id,
             replica_state=ReplicaState(replica_id=self._replica_id),
             session_id=self.session_id,
             session_epoch=self.epoch,
-            topics=[FetchTopic(topic_id=topic_id, partitions=partitions)] if partitions else [],
-            forgotten_topics_data=[ForgottenTopic(topic_id=topic_id, partitions=dropped)] if dropped else [],
+            topics=[FetchTopic(**topic, partitions=partitions)] if partitions else [],
+            forgotten_topics_data=[ForgottenTopic(**topic, partitions=dropped)] if dropped else [],
             **self._fields,
         )
 
@@ -86,14 +91,14 @@ class Session:
         told = self.decoded(data)
         if told.error_code == 0:
             self.session_id, self.epoch = told.session_id, self.epoch + 1
-        return data[:SESSION_ID_AT] + data[SESSION_ID_AT + 4 :]
+        return data[: self._id_at] + data[self._id_at + 4 :]
 
     def answer(self, named: Iterable[FetchPartition]) -> FetchResponse:
         data = self.ask(named)
-        return self.decoded(data[:SESSION_ID_AT] + b"\0\0\0\0" + data[SESSION_ID_AT:])
+        return self.decoded(data[: self._id_at] + b"\0\0\0\0" + data[self._id_at :])
 
     def decoded(self, data: bytes) -> FetchResponse:
-        return decode(FetchResponse, self._version, memoryview(data), 5)
+        return decode(FetchResponse, self._version, memoryview(data), 5 if self._version >= FIRST_FLEXIBLE_VERSION else 4)
 
     def _exchange(self, line: Line, frame: bytes) -> bytes:
         line.socket.sendall(frame)
@@ -145,10 +150,10 @@ def follow(broker: Broker, partition: int) -> None:
     on_loop(broker, lambda: found.lead(state, broker.isr, broker.isr.now_ms()))
 
 
-@pytest.mark.parametrize("version", range(13, LATEST + 1))
-@pytest.mark.parametrize("replica_id", [-1, FOLLOWER])
+@pytest.mark.parametrize("version", range(FIRST_SESSION_VERSION, LATEST + 1))
+@pytest.mark.parametrize(("replica_id", "isolation_level"), [(-1, 0), (-1, 1), (FOLLOWER, 0)])
 def test_what_is_recognised_has_the_bytes_of_what_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, replica_id: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, replica_id: int, isolation_level: int
 ) -> None:
     counted = Counted(monkeypatch)
     dice = random.Random(version * 10 + replica_id)
@@ -181,8 +186,8 @@ def test_what_is_recognised_has_the_bytes_of_what_is_read(
         found = broker.partitions.get(TOPIC, 0)
         assert found is not None
         epoch = found.leader_epoch
-        known = Session(broker, version, line, replica_id=replica_id)
-        read = Session(broker, version, replica_id=replica_id)
+        known = Session(broker, version, line, replica_id=replica_id, isolation_level=isolation_level)
+        read = Session(broker, version, replica_id=replica_id, isolation_level=isolation_level)
         for _ in range(15):
             for named in (at_end(broker), [], plain(), plain(), strange(client)):
                 assert known.ask(named) == read.ask(named)
@@ -230,18 +235,62 @@ def test_a_follower_that_is_recognised_is_counted(tmp_path: Path, monkeypatch: p
     run(tmp_path, test)
 
 
-def test_a_wait_that_was_recognised_ends_with_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", [FIRST_SESSION_VERSION, 9, FIRST_FLEXIBLE_VERSION, LATEST])
+@pytest.mark.parametrize(("replica_id", "isolation_level"), [(-1, 0), (-1, 1), (FOLLOWER, 0)])
+def test_a_wait_that_was_recognised_ends_with_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, replica_id: int, isolation_level: int
+) -> None:
     counted = Counted(monkeypatch)
 
     def test(client: Client, line: Line) -> None:
-        session = Session(client.broker, LATEST, line, max_wait_ms=60_000)
+        if replica_id >= 0:
+            follow(client.broker, 0)
+        session = Session(
+            client.broker, version, line, replica_id=replica_id, isolation_level=isolation_level, max_wait_ms=60_000
+        )
         for offset in (0, 19):
             session.ask([wanted(0, offset)])
-        line.socket.sendall(framed((FETCH, LATEST), session.request([wanted(0, 20)])))
+        for offset in (20, 21):
+            line.socket.sendall(framed((FETCH, version), session.request([wanted(0, offset)])))
+            session.epoch += 1
+            produce(client, 0)
+            told = session.decoded(line.receive()).responses[0].partitions[0]
+            assert b"y" * 100 in bytes(told.records or b"")
+            assert told.aborted_transactions == ([] if isolation_level else None)
+        assert (counted.taken, counted.at_once, counted.later) == (2, 0, 2)
+
+    run(tmp_path, test)
+
+
+def test_a_wait_for_more_than_has_come_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line, max_wait_ms=60_000, min_bytes=300)
+        for offset in (0, 1):
+            session.ask([wanted(index, offset) for index in range(PARTITIONS)])
+        line.socket.sendall(framed((FETCH, LATEST), session.request([wanted(index, 20) for index in range(PARTITIONS)])))
+        for partition in (0, 1, 0):
+            produce(client, partition)
+        told = session.decoded(line.receive()).responses[0].partitions
+        assert sum(bytes(each.records or b"").count(b"y" * 100) for each in told) >= 2
+        assert (counted.taken, counted.later) == (1, 0)  # of several partitions
+
+    run(tmp_path, test)
+
+
+def test_a_wait_that_nothing_ends_is_answered_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line, max_wait_ms=1)
+        for offset in (0, 1):
+            session.ask([wanted(0, offset)])
+        assert session.answer([wanted(0, 20)]).responses == []
+        assert session.answer([]).responses == []
         produce(client, 0)
-        told = session.decoded(line.receive())
-        assert b"y" * 100 in bytes(told.responses[0].partitions[0].records or b"")
-        assert (counted.taken, counted.at_once) == (1, 0)
+        assert b"y" * 100 in bytes(session.answer([]).responses[0].partitions[0].records or b"")
+        assert (counted.taken, counted.at_once, counted.later) == (3, 1, 0)
 
     run(tmp_path, test)
 

@@ -11,6 +11,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.errors import ErrorCode
+from barnabas.protocol.codec import decode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.server.broker import Broker
@@ -49,11 +50,18 @@ def errors(line: Line, wanted: FetchRequest) -> list[int]:
 
 
 class Counted:
-    """How many requests took the short way."""
+    """How many requests took the short way, and how many had their answer by it when something had come."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.taken = 0
-        take = RepeatedFetch.take
+        self.taken = self.later = 0
+        take, answer = RepeatedFetch.take, RepeatedFetch._answer_of_waiting
+
+        def counting_answer(repeated: RepeatedFetch, *arguments: Any) -> Any:
+            found = answer(repeated, *arguments)
+            self.later += found is not None
+            return found
+
+        monkeypatch.setattr(RepeatedFetch, "_answer_of_waiting", counting_answer)
 
         def counting(repeated: RepeatedFetch, *arguments: Any) -> bool:
             taken = take(repeated, *arguments)
@@ -115,6 +123,45 @@ def test_what_waits_and_what_is_wrong_is_answered_as_ever(tmp_path: Path, monkey
         assert (first[:4], second[:4]) == (b"\0\0\0\1", b"\0\0\0\2")
         assert b"news" in first
         assert len(second) > len(first)
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+@pytest.mark.parametrize("version", [FIRST_REPEATED, 11, LATEST])
+def test_a_repeat_waits_for_records_of_any_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, isolation_level: int
+) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        fields = {"isolation_level": isolation_level, "max_wait_ms": 60_000}
+        asked(line, version, request(client.broker, [0, 0, 0], version, **fields))
+        for round_number in range(3):
+            for partition in range(3):
+                ends = [20 + round_number + (index < partition) for index in range(3)]
+                line.socket.sendall(framed((FETCH, version), request(client.broker, ends, version, **fields), 9))
+                told = asyncio.run_coroutine_threadsafe(client.produce(b"n%d" % partition, partition), client.broker.loop)
+                assert told.result() == 0
+                answer = line.receive()
+                assert answer[:4] == b"\0\0\0\x09"
+                assert [name in answer for name in (b"n0", b"n1", b"n2")] == [index == partition for index in range(3)]
+        assert counted.taken == counted.later == 9
+
+    run(tmp_path, test)
+
+
+def test_a_repeat_that_waits_hears_that_its_topic_was_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        wanted = request(client.broker, [20], max_wait_ms=60_000)
+        asked(line, LATEST, request(client.broker, [0], max_wait_ms=60_000))
+        line.socket.sendall(framed((FETCH, LATEST), wanted))
+        asyncio.run_coroutine_threadsafe(client.delete(), client.broker.loop).result()
+        answer = decode(FetchResponse, LATEST, memoryview(line.receive()), 5)
+        assert [each.error_code for topic in answer.responses for each in topic.partitions] == [ErrorCode.UNKNOWN_TOPIC_ID]
+        assert (counted.taken, counted.later) == (1, 0)
 
     run(tmp_path, test)
 

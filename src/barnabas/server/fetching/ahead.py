@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.errors import KafkaError, StorageError
-from barnabas.server.outbox import FILE_BYTES_PER_TURN, Copied
+from barnabas.protocol.fetch import Copied
+from barnabas.server.outbox import FILE_BYTES_PER_TURN
 from barnabas.server.page_cache import at_hand
 from barnabas.storage.reading import Behind, FileRegion
 

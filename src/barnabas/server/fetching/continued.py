@@ -5,33 +5,34 @@ differ. So the bytes in front of that and behind it are compared with the last r
 partition, nothing else has news, and there are records for it, the answer is known too but for a few numbers.
 
 Rules
-  1. What is learnt is an incremental fetch by topic ids that forgets nothing.
+  1. What is learnt is an incremental fetch that forgets nothing.
   2. Whatever is not exactly as before, or names what the session does not know, goes the general way: `take` then says False and has
      changed nothing.
   3. What is not at hand, not simple or not right is found out by a `Fetch`, which has nothing to read any more.
+  4. A `Fetch` that waits for records asks here first when they have come (`_answer_of_waiting`).
 
-Whoever adds something to `Fetch` that an answer depends on must see to it in `_answer_at_once`.
+Whoever adds something to `Fetch` that an answer depends on must see to it in `_look`.
 """
 
 from __future__ import annotations
 
+from enum import Enum, auto
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import uuid_of
-from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, FetchAnswerShape
+from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, Copied, FetchAnswerShape, Parts
 from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, session_epoch_at
 from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.replication.partition import READ_UNCOMMITTED
+from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.fetching.ahead import ReadAhead
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.looking import count_follower
 from barnabas.server.fetching.sessions import replica_id_of
-from barnabas.server.outbox import Copied
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.reading import FileRegion
 
@@ -43,6 +44,13 @@ if TYPE_CHECKING:
     from barnabas.server.fetching.session import FetchContext, FetchedPartition
 
 _I32 = Struct(">i")
+
+
+class _None(Enum):
+    """Why there is no answer."""
+
+    YET = auto()  # all is well, and nothing has come
+    THIS_WAY = auto()
 
 
 class ContinuedFetch:
@@ -80,11 +88,11 @@ class ContinuedFetch:
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
         """Remember a request that was taken the general way, if it is of the kind."""
         self._session_id = 0
-        if version < FIRST_TOPIC_ID_VERSION or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
+        if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
             return
         data = bytes(frame)
         epoch_at = session_epoch_at(body, version)
-        found = read_named(data, epoch_at + EPOCH_BYTES)
+        found = read_named(data, epoch_at + EPOCH_BYTES, version)
         if found is None:
             return
         self._api, self._start, self._tail = data[:API_BYTES], data[BEHIND_CORRELATION_ID:epoch_at], data[found[1] :]
@@ -92,7 +100,7 @@ class ContinuedFetch:
         request.topics = ()
         self._request = request
         self._replica_id = replica_id_of(request)
-        self._is_plain = request.isolation_level == READ_UNCOMMITTED and request.max_bytes > 0 and not request.rack_id
+        self._is_plain = request.max_bytes > 0 and not request.rack_id
         self._shaped = None
         self._session_id = request.session_id
 
@@ -112,22 +120,38 @@ class ContinuedFetch:
         if context is None:
             return False
         correlation_id = _I32.unpack_from(data, API_BYTES)[0]
-        if self._is_plain and self._answer_at_once(broker, connection, context, correlation_id):
+        is_quick = self._replica_id < 0 and self._ahead.begin(connection)
+        found = self._look(broker, connection, context, correlation_id, is_quick=is_quick) if self._is_plain else _None.THIS_WAY
+        if not isinstance(found, _None):
+            connection.send(found)
+            if is_quick:
+                self._ahead.answered(broker, connection, self._request.isolation_level)
             return True
-        Fetch(broker, connection, self._request, context, self._version, correlation_id, self._client_id).start()
+        request = self._request
+        fetch = Fetch(broker, connection, request, context, self._version, correlation_id, self._client_id)
+        known = partial(self._answer_of_waiting, broker, connection, request, context, correlation_id) if self._is_plain else None
+        if found is _None.YET and request.max_wait_ms > 0 and request.min_bytes > 0:
+            session = context.session
+            assert session is not None, "it goes on"
+            fetch.wait([each.partition for each in session.pending if each.partition is not None], known)
+        else:
+            fetch.start(known)
         return True
 
     def _go_on(self, broker: Broker, data: bytes, epoch_at: int) -> FetchContext | None:
         """The session with what is named in it; None, and nothing changed, where that is not for this way."""
-        sessions = broker.fetch_sessions
+        sessions, uses_ids = broker.fetch_sessions, self._version >= FIRST_TOPIC_ID_VERSION
         session = sessions.find(self._session_id)
-        if session is None or not session.uses_topic_ids or session.epoch != _I32.unpack_from(data, epoch_at)[0]:
+        if session is None or session.uses_topic_ids != uses_ids or session.epoch != _I32.unpack_from(data, epoch_at)[0]:
             return None
-        found = read_named(data, epoch_at + EPOCH_BYTES)
+        found = read_named(data, epoch_at + EPOCH_BYTES, self._version)
         if found is None or data[found[1] :] != self._tail:
             return None
         partitions = session.partitions
-        known = [(partitions.get((uuid_of(topic_id), named[0])), named) for topic_id, named in found[0]]
+        known = [
+            (partitions.get((uuid_of(topic) if uses_ids else topic.decode(errors="replace"), named[0])), named)
+            for topic, named in found[0]
+        ]
         if not partitions or any(partition is None for partition, _ in known):
             return None
         for partition, named in known:
@@ -135,81 +159,111 @@ class ContinuedFetch:
             session.update(partition, named)
         return sessions.go_on(session, broker.clock.now_ms())
 
-    def _answer_at_once(self, broker: Broker, connection: Connection, context: FetchContext, correlation_id: int) -> bool:
-        """Answer where that takes one partition's records and nothing else; False where it may take more."""
-        session, open_files = context.session, broker.logs.open_files
+    def _answer_of_waiting(
+        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, correlation_id: int
+    ) -> Parts[Records] | None:
+        """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
+        if self._request is not request:
+            return None  # another session goes on by this connection
+        found = self._look(broker, connection, context, correlation_id, is_quick=False, is_first=False)
+        return None if isinstance(found, _None) else found
+
+    def _look(
+        self,
+        broker: Broker,
+        connection: Connection,
+        context: FetchContext,
+        correlation_id: int,
+        *,
+        is_quick: bool,
+        is_first: bool = True,
+    ) -> Parts[Records] | _None:
+        """An answer with one partition's records, where it takes nothing else.
+
+        Args:
+            is_quick: what its consumer asks for next is to be found ahead.
+            is_first: of this request, by which a follower tells what it has.
+        """
+        session, open_files, replica_id = context.session, broker.logs.open_files, self._replica_id
         assert session is not None, "it goes on"
         if (
-            len(session.pending) != 1
-            or session.waiters
+            len(session.pending) > 1
+            or len(session.waiters) > (0 if is_first else 1)
             or connection.budget is not None
             or broker.authorizer is not None
             or (open_files is not None and open_files.is_crowded)
         ):
-            return False
-        wanted = next(iter(session.pending))
-        assert isinstance(wanted.topic, UUID), "the session uses ids"
-        partition = broker.partitions.by_id(wanted.topic, wanted.index)
-        if (
-            partition is None
-            or partition.closed
-            or not partition.is_leader
-            or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch)
-        ):
-            return False
+            return _None.THIS_WAY
+        if not session.pending:
+            return _None.YET if replica_id < 0 else _None.THIS_WAY
+        (wanted,) = session.pending
+        partition = _partition_of(broker, wanted)
+        if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+            return _None.THIS_WAY
         wanted.follow(partition)
-        is_quick = self._replica_id < 0 and self._ahead.begin(connection)
         try:
             found = self._find(broker, partition, wanted)
-            if found is None:
-                return False
+            if isinstance(found, _None):
+                return found
             region, records, size = found
             if is_quick and region.size > COPIED_BYTES:
                 self._ahead.gave(partition, region, size)
-            if self._replica_id >= 0:
-                broker.isr.heard_of(self._replica_id)
-                count_follower(broker, self._request, self._replica_id, partition, wanted)
+            if is_first and replica_id >= 0:
+                broker.isr.heard_of(replica_id)
+                count_follower(broker, self._request, replica_id, partition, wanted)
         except (KafkaError, StorageError, OSError):
-            return False  # a `Fetch` finds the same and words it
+            return _None.THIS_WAY  # a `Fetch` finds the same and words it
         marks = partition.high_watermark, partition.log.log_start_offset
         wanted.tell(error_code=0, high_watermark=marks[0], log_start_offset=marks[1], has_records=True)
         session.move_to_end(wanted)
         if self._shaped is not wanted or self._shape is None:
             topics = [(wanted.topic, [wanted.index])]
-            self._shape = FetchAnswerShape(self._version, topics, is_committed=False, session_id=session.session_id)
+            is_committed = self._request.isolation_level == READ_COMMITTED
+            self._shape = FetchAnswerShape(self._version, topics, is_committed=is_committed, session_id=session.session_id)
             self._shaped = wanted
         parts, payload = self._shape.write(correlation_id, [(marks[0], partition.last_stable_offset, marks[1], records)])
         broker.metrics.bytes_out += payload
-        if self._replica_id >= 0:
+        if replica_id >= 0:
             broker.throttles.sent(partition, payload)
-        connection.send(parts)
-        if is_quick:
-            self._ahead.answered(broker, connection, READ_UNCOMMITTED)
-        return True
+        return parts
 
     def _find(
         self, broker: Broker, partition: Partition, wanted: FetchedPartition
-    ) -> tuple[FileRegion, FileRegion | Copied, int] | None:
+    ) -> tuple[FileRegion, FileRegion | Copied, int] | _None:
         """Enough records to answer with, and no word of where histories part: where they lie, as they are sent, and how many bytes they
         were to have at most."""
         log, offset, request = partition.log, wanted.fetch_offset, self._request
         if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
-            return None
+            return _None.THIS_WAY
         most = min(request.max_bytes, broker.config.fetch_max_bytes)
         size = min(most, wanted.max_bytes)
         if size < 0:
-            return None
+            return _None.THIS_WAY
         region: FileRegion | None
         if self._replica_id < 0:
             found = self._ahead.take(broker, partition, offset, size) if self._ahead.found else None
             if found is not None:
-                return (*found, size) if found[0].size >= min(request.min_bytes, most) else None
-            region = partition.read(offset, size, minimum_one=True, is_verified_later=True)
+                return (*found, size) if found[0].size >= min(request.min_bytes, most) else _None.THIS_WAY
+            isolation_level = request.isolation_level
+            region = partition.read(offset, size, minimum_one=True, isolation_level=isolation_level, is_verified_later=True)
+            if region is None:
+                return _None.YET
+            if isolation_level == READ_COMMITTED and partition.aborted_in(region, offset):
+                return _None.THIS_WAY
         elif broker.throttles.room_to_send(partition, self._replica_id) is None:
             region = partition.read_as_follower(offset, size, minimum_one=True, is_verified_later=True)
         else:
-            return None
+            return _None.THIS_WAY
         if region is None or region.size < min(request.min_bytes, most):
-            return None
+            return _None.THIS_WAY
         records = at_hand(broker.files, region, may_copy=True)
-        return None if records is None else (region, records, size)
+        return _None.THIS_WAY if records is None else (region, records, size)
+
+
+def _partition_of(broker: Broker, wanted: FetchedPartition) -> Partition | None:
+    """That which is followed already, or the one of that name or id; None where it is not here."""
+    partition, topic = wanted.partition, wanted.topic
+    if partition is None or partition.closed:
+        partitions = broker.partitions
+        partition = partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
+    return None if partition is None or partition.closed else partition

@@ -5,6 +5,7 @@ A consumer that is over a quota is answered at once, with nothing and the time t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,11 @@ from barnabas.server.quotas.allowance import Allowance
 
 if TYPE_CHECKING:
     from barnabas.protocol.produce import NodeEndpoint
+    from barnabas.replication.partition import Partition
     from barnabas.server.connection import Answer
+
+Known = Callable[[], Parts[Records] | None]
+"""The answer of a fetch of a kind that is known, without a look at everything; None where it takes one."""
 
 NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
 
@@ -33,16 +38,21 @@ class Fetch(Loading):
         "_is_answer_due",
         "_is_over",
         "_is_sent_away",
+        "_known",
         "_min_bytes",
         "_missing_bytes",
         "_timer",
         "_waking",
     )
 
-    def start(self) -> None:
+    def start(self, known: Known | None = None) -> None:
+        """Look, and answer or wait.
+
+        Args:
+            known: is asked first when the fetch has waited.
+        """
         request = self._request
-        self._is_answer_due = self._is_over = self._is_sent_away = self._waking = False
-        self._answer_place: Answer | None = None
+        self._begin(known)
         budget = self._connection.budget if self._replica_id < 0 else None
         self._allowance = None if budget is None else Allowance(self._broker, self._connection, budget)
         if self._allowance is not None:
@@ -56,6 +66,25 @@ class Fetch(Loading):
         if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
             return
+        self._wait(size, min_bytes)
+
+    def wait(self, partitions: list[Partition], known: Known | None) -> None:
+        """As `start`, of a consumer without quotas, where all partitions are well and have nothing.
+
+        Args:
+            partitions: of a fetch without session all; of a session those that were looked at.
+        """
+        self._begin(known)
+        self._allowance = None
+        self._partitions = partitions
+        self._wait(0, min(self._request.min_bytes, self._max_bytes))
+
+    def _begin(self, known: Known | None) -> None:
+        self._known = known
+        self._is_answer_due = self._is_over = self._is_sent_away = self._waking = False
+        self._answer_place: Answer | None = None
+
+    def _wait(self, size: int, min_bytes: int) -> None:
         self._answer_place = self._connection.expect_answer()
         self._min_bytes = min_bytes
         if self._allowance is not None:
@@ -121,6 +150,8 @@ class Fetch(Loading):
         if self._is_over:
             return
         self._waking = False
+        if self._is_answered_as_known():
+            return
         found, size, must_answer = self._look()
         if size >= self._min_bytes or must_answer or self._is_sent_away:
             if self._end_wait():
@@ -139,8 +170,20 @@ class Fetch(Loading):
     def _wake(self) -> None:
         if self._is_over:
             return
-        if self._end_wait():
+        if self._end_wait() and not self._is_answered_as_known():
             self._finish(self._look()[0])
+
+    def _is_answered_as_known(self) -> bool:
+        """Answer what was waited for, if it is what nearly always comes."""
+        if self._known is None or self._is_sent_away or self._allowance is not None or self._connection.closed:
+            return False
+        parts = self._known()
+        if parts is None:
+            return False
+        if not self._is_over:
+            self._end_wait()
+        self._send(parts)
+        return True
 
     def _end_wait(self) -> bool:
         """Wait no more; whether there still is somebody to answer to."""

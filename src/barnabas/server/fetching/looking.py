@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
-from barnabas.protocol.fetch import FetchedData
+from barnabas.protocol.fetch import Copied, FetchedData
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
@@ -24,7 +24,7 @@ from barnabas.server.authorization.hot import why_not_fetch
 from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.logs.damage import refuse_read
-from barnabas.server.outbox import Copied, Region
+from barnabas.server.outbox import Region
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.reading import FileRegion
 from barnabas.tuples import new_tuple

@@ -10,6 +10,7 @@ Rules
   2. Whatever is not exactly as before goes the general way: `take` then says False and has changed nothing. So does what asks for a
      partition that has another part in it now.
   3. Every error, and a fetch that has to wait, be it for records or for the disk, is for a `Fetch`, which has nothing to read any more.
+     One that waited for records asks here first when they have come (`_answer_of_waiting`).
   4. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
 
 Whoever adds something to `Fetch` that an answer depends on must see to it here.
@@ -18,6 +19,7 @@ Whoever adds something to `Fetch` that an answer depends on must see to it here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from struct import Struct
@@ -27,7 +29,7 @@ from uuid import UUID
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import decode_request, encode
-from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given
+from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
 from barnabas.protocol.fetch_request import NO_EPOCH
 from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
@@ -108,26 +110,54 @@ class RepeatedFetch:
         if any(wanted.partition.closed for wanted in self._wanted):
             return False
         self._patience = PATIENCE
-        is_quick = self._ahead.begin(connection)
-        found = self._look(broker, fields[3::2], is_quick=is_quick)
-        if found is None:
-            context = FetchContext([_asked(*each) for each in zip(self._wanted, fields[3::2], strict=True)])
-            Fetch(broker, connection, self._request, context, self._version, fields[1], None).start()
+        is_quick, request, offsets = self._ahead.begin(connection), self._request, fields[3::2]
+        found = self._look(broker, offsets, is_quick=is_quick)
+        if found is not None and found[1] >= self._least_bytes(broker):
+            connection.send(self._answer(broker, shape, fields[1], found[0]))
+            if is_quick:
+                self._ahead.answered(broker, connection, request.isolation_level)
             return True
-        parts, size = shape.write(fields[1], found)
-        broker.metrics.bytes_out += size
-        connection.send(parts)
-        if is_quick:
-            self._ahead.answered(broker, connection, self._request.isolation_level)
+        context = FetchContext([_asked(*each) for each in zip(self._wanted, offsets, strict=True)])
+        fetch = Fetch(broker, connection, request, context, self._version, fields[1], None)
+        known = partial(self._answer_of_waiting, broker, shape, offsets, fields[1])
+        if found is not None and not found[1] and request.max_wait_ms > 0 and request.min_bytes > 0:
+            fetch.wait([wanted.partition for wanted in self._wanted], known)
+        else:
+            fetch.start(known)
         return True
 
-    def _look(self, broker: Broker, offsets: Sequence[int], *, is_quick: bool) -> list[Given[Records]] | None:
-        """What every partition gives; None where that is not for this way."""
+    def _answer_of_waiting(
+        self, broker: Broker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
+    ) -> Parts[Records] | None:
+        """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
+        if self._shape is not shape or broker.authorizer is not None or any(wanted.partition.closed for wanted in self._wanted):
+            return None
+        found = self._look(broker, offsets, is_quick=False)
+        if found is None or found[1] < self._least_bytes(broker):
+            return None
+        return self._answer(broker, shape, correlation_id, found[0])
+
+    def _answer(
+        self, broker: Broker, shape: FetchAnswerShape[Records], correlation_id: int, given: list[Given[Records]]
+    ) -> Parts[Records]:
+        parts, size = shape.write(correlation_id, given)
+        broker.metrics.bytes_out += size
+        return parts
+
+    def _most_bytes(self, broker: Broker) -> int:
+        return min(self._request.max_bytes, broker.config.fetch_max_bytes)
+
+    def _least_bytes(self, broker: Broker) -> int:
+        """More can never come."""
+        return min(self._request.min_bytes, self._most_bytes(broker))
+
+    def _look(self, broker: Broker, offsets: Sequence[int], *, is_quick: bool) -> tuple[list[Given[Records]], int] | None:
+        """What every partition gives, and how many bytes that is; None where that is not for this way."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
         isolation_level, ahead = request.isolation_level, self._ahead
-        left = most = min(request.max_bytes, broker.config.fetch_max_bytes)
+        left = most = self._most_bytes(broker)
         found: list[Given[Records]] = []
         try:
             for (partition, _, max_bytes, leader_epoch, _), offset in zip(self._wanted, offsets, strict=True):
@@ -158,7 +188,7 @@ class RepeatedFetch:
                 found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
         except (KafkaError, StorageError, OSError):
             return None  # a `Fetch` finds the same and words it
-        return found if most - left >= min(request.min_bytes, most) else None
+        return found, most - left
 
 
 def _is_plain(request: FetchRequest, version: int) -> bool:

@@ -24,7 +24,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
-from barnabas.server.outbox import Buffer, Outbox, Region
+from barnabas.protocol.fetch import Buffer
+from barnabas.server.outbox import Outbox, Region
 
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World

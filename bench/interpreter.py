@@ -1,0 +1,44 @@
+"""The least that a server in Python is: an interpreter with the event loop of ours (uvloop), which listens and repeats what it gets.
+
+What it takes to start and to be there is what no broker in Python gets below.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from contextlib import ExitStack
+from typing import cast
+
+import uvloop
+
+from bench.loop import Loop
+
+
+class Interpreter(Loop):
+    """A process with nothing but that."""
+
+    name = "bare interpreter"
+
+    def _command(self, stack: ExitStack) -> list[str]:
+        return ["bench.interpreter"]
+
+
+class _Echo(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are none by inheritance
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(data)
+
+
+async def _serve() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    server = await asyncio.get_running_loop().create_server(_Echo, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve())
