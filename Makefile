@@ -11,13 +11,17 @@ BESIDE_KAFKA ?=
 CASES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test strict sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
+.PHONY: help setup wheel demo test strict sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: ## everything the other verbs need, on a bare Debian machine too
 	@tools/setup.sh
+
+wheel: setup ## dist/*.whl with the machine code, for Python 3.11 and later on this kind of machine; to install it takes no compiler
+	@.venv/bin/uv build -q --wheel --out-dir dist
+	@ls dist/*.whl
 
 demo: setup ## a year of flights through the broker and a Spark pipeline, checked against pandas
 	@$(PYTHON) -m demo run

@@ -6,7 +6,7 @@ with `BARNABAS_PURE=1` in the environment, the package is built without it and w
 Rules
   1. A build never fails for want of the machine code; it says on standard error why there is none.
   2. It carries the checksum of the text that it was made of, so that `scan` does not use one that is out of date.
-  3. It uses Python's stable interface only, so that one library serves Python 3.11 and all later versions.
+  3. It uses Python's stable interface only, so that one library, and one wheel, serves Python 3.11 and all later versions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ FOLDER = Path("barnabas/protocol/records")
 NAME = "_walk"
 SOURCE = f"{NAME}.c"
 SUFFIX = ".abi3.so"
+INTERFACE = "cp311-abi3"  # in the tag of a wheel: CPython from 3.11 on
 TIMEOUT_S = 300
+_IN_TAGS = str.maketrans("-.", "__")
 
 
 class CompileHook(BuildHookInterface[Any]):
@@ -46,7 +48,7 @@ class CompileHook(BuildHookInterface[Any]):
             return
         build_data["artifacts"].append(f"src/{FOLDER}/{NAME}{SUFFIX}")
         build_data["pure_python"] = False
-        build_data["infer_tag"] = True
+        build_data["tag"] = f"{INTERFACE}-{sysconfig.get_platform().translate(_IN_TAGS)}"
 
 
 def why_not() -> str:
