@@ -191,6 +191,7 @@ def _measures(options: Options) -> Sequence[Measure]:
             "ms",
             _delays(Message(VALUE_BYTES, 1, 1), RATE, RATE_S),
             higher_is_better=False,
+            bare=lambda: relayed([fresh_name("delays")], Message(VALUE_BYTES, 1, 1), Pace(RATE, RATE_S)),
             target=2.0,
         ),
         Measure(
