@@ -264,7 +264,7 @@ class _Steps:
         framed = produce_frame(TOPIC, 0, record_batch(1, VALUE_BYTES), acks=1)
         received = bytearray(framed)
         known, epochs = (0, count(-1, 0)) if not has_session else (0, count(0))
-        asking, producing, waking = [], [], []
+        asking, producing, waking = list[float](), list[float](), list[float]()
         for _ in range(ROUNDS * CALLS // 10):
             frame = memoryview(self._frame(self._request(log.log_end_offset, 1 << 20, known, next(epochs))))
             received[:] = framed
