@@ -10,6 +10,7 @@ Two things are as older clients can bear them.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
@@ -31,10 +32,15 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
+# What an answer has is made once: every client asks with every connection.
 FEATURES = {  # and their levels, which are the highest there are
     "group.version": 1,  # clients know by it that the consumer protocol is served (KIP-848)
     "transaction.version": 2,  # and transactions version 2 (KIP-890)
 }
+SUPPORTED = tuple(SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items())
+FINALIZED = tuple(
+    FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
+)
 # Where what is announced is not the range of the messages.
 ANNOUNCED: dict[int, tuple[int, int]] = {ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])}
 
@@ -47,6 +53,11 @@ def announced_versions(api_key: int) -> tuple[int, int]:
 def refuse_version() -> ApiVersionsResponse:
     """The answer, always in version 0, to an ApiVersions request of a version nobody knows: which ones are known (KIP-511)."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS)])
+
+
+@cache
+def _entries(served: frozenset[int]) -> tuple[ApiVersion, ...]:
+    return tuple(_entry(key) for key in sorted(served))
 
 
 def _entry(api_key: int) -> ApiVersion:
@@ -63,14 +74,10 @@ def client_software(request: ApiVersionsRequest) -> tuple[str, str] | None:
 def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and client_software(request) is None:
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    keys = [_entry(key) for key in sorted(broker.served_apis)]
-    supported = [SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items()]
     return ApiVersionsResponse(
-        api_keys=keys,
-        supported_features=supported if context.api_version >= FIRST_VERSION_WITH_LEVEL_0 else [],
-        finalized_features=[
-            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
-        ],
+        api_keys=_entries(broker.served_apis),
+        supported_features=SUPPORTED if context.api_version >= FIRST_VERSION_WITH_LEVEL_0 else (),
+        finalized_features=FINALIZED,
         finalized_features_epoch=0,
     )
 
