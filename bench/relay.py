@@ -14,6 +14,7 @@ import socket
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from struct import Struct
 
@@ -25,9 +26,8 @@ RECEIVE_BYTES = 4 * 1024 * 1024
 SESSION_ID = 1
 _REQUEST = Struct(">ihhih")  # size, API, version, correlation id, bytes of the client's id
 _PRODUCE_HEAD_BYTES = 1 + 2 + 4 + 1  # in front of the topic: no transactional id, acks, timeout, one topic
-_FETCH_HEAD_BYTES = (
-    4 + 4 + 4 + 4 + 1 + 4 + 4
-)  # in front of the topics: replica, wait, least and most bytes, isolation, session and epoch
+# In front of the topics: replica, wait, least and most bytes, isolation, session and epoch
+_FETCH_HEAD_BYTES = 4 + 4 + 4 + 4 + 1 + 4 + 4
 _ANSWER_HEAD = Struct(">iibihi")  # size, correlation id, no tags, throttle time, error, session id
 _PARTITION = Struct(">ihqqqBi")  # index, error, three offsets, nothing aborted, no other replica
 _FETCHED_BYTES = 33  # a partition of a request, with its tags
@@ -113,8 +113,7 @@ class _Loop:
         _I64.pack_into(batch, 0, offset)
         self._offsets[key] = offset + BATCH_HEAD.unpack_from(batch)[-1]
         os.write(self._file(key), batch)
-        size = AnswerShape(topic.decode(), 1).size
-        line.connection.sendall(_I32.pack(size - _I32.size) + _I32.pack(correlation_id) + bytes(size - 2 * _I32.size))
+        line.connection.sendall(_answer(topic, correlation_id))
         follower = self._followers.get(key)
         if follower is None:
             self._early.setdefault(key, []).append((offset, bytes(batch)))
@@ -149,6 +148,13 @@ class _Loop:
         self._followers[key] = line
         for offset, batch in self._early.pop(key, ()):
             line.hand_on(key, offset, batch)
+
+
+@cache
+def _answer(topic: bytes, correlation_id: int) -> bytes:
+    """To a producer, which has one correlation id for all its requests."""
+    size = AnswerShape(topic.decode(), 1).size
+    return _I32.pack(size - _I32.size) + _I32.pack(correlation_id) + bytes(size - 2 * _I32.size)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -21,6 +21,7 @@ from barnabas.server.fetching.continued import ContinuedFetch
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
 from tests.server.wire import Line, framed
+from tests.waiting import wait_until
 
 FETCH, LATEST = 1, APIS[1][3]
 PARTITIONS = 3
@@ -96,6 +97,15 @@ class Session:
     def answer(self, named: Iterable[FetchPartition]) -> FetchResponse:
         data = self.ask(named)
         return self.decoded(data[: self._id_at] + b"\0\0\0\0" + data[self._id_at :])
+
+    def begin_to_wait(self, named: Iterable[FetchPartition]) -> None:
+        """Ask for what has not come yet."""
+        assert self._line is not None
+        self._line.socket.sendall(framed((FETCH, self._version), self.request(named)))
+        self.epoch += 1
+        session = self._broker.fetch_sessions.find(self.session_id)
+        assert session is not None
+        wait_until(lambda: session.waiters, "the fetch does not wait")
 
     def decoded(self, data: bytes) -> FetchResponse:
         return decode(FetchResponse, self._version, memoryview(data), 5 if self._version >= FIRST_FLEXIBLE_VERSION else 4)
@@ -251,8 +261,7 @@ def test_a_wait_that_was_recognised_ends_with_records(
         for offset in (0, 19):
             session.ask([wanted(0, offset)])
         for offset in (20, 21):
-            line.socket.sendall(framed((FETCH, version), session.request([wanted(0, offset)])))
-            session.epoch += 1
+            session.begin_to_wait([wanted(0, offset)])
             produce(client, 0)
             told = session.decoded(line.receive()).responses[0].partitions[0]
             assert b"y" * 100 in bytes(told.records or b"")
@@ -269,7 +278,7 @@ def test_a_wait_for_more_than_has_come_goes_on(tmp_path: Path, monkeypatch: pyte
         session = Session(client.broker, LATEST, line, max_wait_ms=60_000, min_bytes=300)
         for offset in (0, 1):
             session.ask([wanted(index, offset) for index in range(PARTITIONS)])
-        line.socket.sendall(framed((FETCH, LATEST), session.request([wanted(index, 20) for index in range(PARTITIONS)])))
+        session.begin_to_wait([wanted(index, 20) for index in range(PARTITIONS)])
         for partition in (0, 1, 0):
             produce(client, partition)
         told = session.decoded(line.receive()).responses[0].partitions

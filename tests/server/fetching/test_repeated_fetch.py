@@ -19,6 +19,7 @@ from barnabas.server.fetching.repeated import PATIENCE, RepeatedFetch
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
 from tests.server.wire import Line, framed
+from tests.waiting import wait_until
 
 FETCH, LATEST = 1, APIS[1][3]
 VERSIONS = range(APIS[FETCH][2], LATEST + 1)
@@ -141,6 +142,7 @@ def test_a_repeat_waits_for_records_of_any_partition(
             for partition in range(3):
                 ends = [20 + round_number + (index < partition) for index in range(3)]
                 line.socket.sendall(framed((FETCH, version), request(client.broker, ends, version, **fields), 9))
+                wait_until(client.broker.partitions.topic(TOPIC)[partition]._all_fetch_waiters, "the fetch does not wait")
                 told = asyncio.run_coroutine_threadsafe(client.produce(b"n%d" % partition, partition), client.broker.loop)
                 assert told.result() == 0
                 answer = line.receive()
@@ -158,6 +160,7 @@ def test_a_repeat_that_waits_hears_that_its_topic_was_deleted(tmp_path: Path, mo
         wanted = request(client.broker, [20], max_wait_ms=60_000)
         asked(line, LATEST, request(client.broker, [0], max_wait_ms=60_000))
         line.socket.sendall(framed((FETCH, LATEST), wanted))
+        wait_until(client.broker.partitions.topic(TOPIC)[0]._all_fetch_waiters, "the fetch does not wait")
         asyncio.run_coroutine_threadsafe(client.delete(), client.broker.loop).result()
         answer = decode(FetchResponse, LATEST, memoryview(line.receive()), 5)
         assert [each.error_code for topic in answer.responses for each in topic.partitions] == [ErrorCode.UNKNOWN_TOPIC_ID]

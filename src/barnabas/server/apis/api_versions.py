@@ -32,11 +32,11 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
-# What an answer has is made once: every client asks with every connection.
 FEATURES = {  # and their levels, which are the highest there are
     "group.version": 1,  # clients know by it that the consumer protocol is served (KIP-848)
     "transaction.version": 2,  # and transactions version 2 (KIP-890)
 }
+# What an answer has is made once, for every client asks with every connection
 SUPPORTED = tuple(SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items())
 FINALIZED = tuple(
     FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
