@@ -108,7 +108,7 @@ def test_a_kill_before_a_flush_is_finished_leaves_nothing(tmp_path: Path) -> Non
     assert plan is not None
     plan.run()
     log.abandon()
-    assert [path.suffixes for path in (tmp_path / "topic-0").glob("*.tmp")] == [[".snapshot", ".flushing", ".tmp"]]
+    assert [path.suffixes for path in (tmp_path / "topic-0").glob("*.tmp")] == [[".snapshot", ".0", ".flushing", ".tmp"]]
     log = open_log(tmp_path, clean=False)
     assert [each.last_sequence for each in log.producers()] == [9]
     assert not list((tmp_path / "topic-0").glob("*.tmp"))
@@ -119,7 +119,7 @@ def test_a_snapshot_there_is_no_room_for_moves_no_recovery_point(tmp_path: Path)
     files = FailingFiles()
     log = open_log(tmp_path, files=files)
     produce(log, 10)
-    files.fill(tmp_path / "topic-0" / f"{10:020d}.snapshot.flushing.tmp")
+    files.fill(tmp_path / "topic-0" / f"{10:020d}.snapshot.0.flushing.tmp")
     with pytest.raises(StorageExhausted):
         log.flush()
     assert (log.recovery_point, list((tmp_path / "topic-0").glob("*.tmp"))) == (0, [])

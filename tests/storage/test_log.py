@@ -17,6 +17,7 @@ from barnabas.storage.files import OsFiles
 from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.log import Log
 from barnabas.storage.segment import RESERVED_BYTES
 from barnabas.testing.failing_files import FailingFiles
 from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all, retain
@@ -329,6 +330,48 @@ def test_flushes_that_write_the_same_files_run_one_after_the_other(tmp_path: Pat
         log.finish_flush(plan)
     assert not files.entered_twice.is_set()  # what the first has written is there
     log.close()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_flushes_that_have_both_run_are_finished_in_any_order(tmp_path: Path, order: tuple[int, int]) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    plans = [log.plan_flush(), log.plan_flush()]
+    for plan in plans:
+        assert plan is not None
+        plan.run()
+    for index in order:
+        plan = plans[index]
+        assert plan is not None
+        log.finish_flush(plan)
+    assert log.recovery_point == 1
+    append(log, b"b")
+    log.flush()
+    assert snapshots_of(log) == ["00000000000000000001.snapshot", "00000000000000000002.snapshot"]
+    log.close()
+
+
+def test_a_flush_that_is_finished_after_one_that_went_further_leaves_that_ones_snapshot(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    shorter = log.plan_flush()
+    append(log, b"b")
+    longer = log.plan_flush()
+    assert shorter is not None
+    assert longer is not None
+    shorter.run()
+    longer.run()
+    log.finish_flush(longer)
+    log.finish_flush(shorter)
+    assert log.recovery_point == 2
+    append(log, b"c")
+    log.flush()
+    assert snapshots_of(log) == ["00000000000000000002.snapshot", "00000000000000000003.snapshot"]
+    log.close()
+
+
+def snapshots_of(log: Log) -> list[str]:
+    return sorted(path.name for path in log.directory.iterdir() if ".snapshot" in path.name)
 
 
 def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:

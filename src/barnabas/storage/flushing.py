@@ -13,13 +13,14 @@ Rules
      lost until a start has read it from the disk.
   4. A failure that concerns a segment which left the log meanwhile means nothing.
   5. What a plan writes beside the records goes to names that are always the same, so plans with `everything` run one at a time (`lock`).
-     They are rare: the periodic flush, the cleaner, the end.
+     They are rare: the periodic flush, the cleaner, the end. Each is finished some time after it ran, when the next may have run too.
   6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
      over those, for a number that is given away may come back as another file.
   7. A plan that reaches the log's end brings a snapshot of the producers along: a start would go over all of the active segment
      otherwise. So does one that reaches the end of a segment whose roll left that to it, for there were many. It is written once its
      records are synced, beside its name, and gets the name from `finish`, on the loop: a truncation that came in between would leave
-     producers of records that are gone.
+     producers of records that are gone. Until then its name is the plan's alone, for another may write the same one, and where that
+     has brought the recovery point as far, there is no use for this one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import RLock
 
@@ -61,6 +63,7 @@ class FlushPlan:
         "everything",
         "folder",
         "is_done",
+        "number",
         "position",
         "segments",
         "size",
@@ -72,6 +75,7 @@ class FlushPlan:
         self.segments = segments
         self.end = end
         self.everything = everything
+        self.number = next(flusher.numbers)
         self.truncations = flusher.truncations
         self.is_done = False
         # Base offset of the last segment, and its bytes. Without a segment: all that was not on the disk has been removed.
@@ -121,7 +125,7 @@ class FlushPlan:
 
     @property
     def unnamed_snapshot(self) -> Path:
-        return self.folder / (file_name(self.end, SNAPSHOT_SUFFIX) + FLUSHING_SUFFIX)
+        return self.folder / f"{file_name(self.end, SNAPSHOT_SUFFIX)}.{self.number}{FLUSHING_SUFFIX}"
 
     def _write_snapshot(self, producers: Sequence[ProducerEntry]) -> None:
         data = encode_snapshot(producers)
@@ -173,6 +177,7 @@ class Flusher:
         "folder",
         "is_folder_durable",
         "lock",
+        "numbers",
         "position",
         "recovery_point",
         "snapshots",
@@ -187,6 +192,7 @@ class Flusher:
         self.is_folder_durable = is_folder_durable
         self.truncations = 0
         self.lock = RLock()
+        self.numbers = count()
         # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
         self.position = (-1, 0)
         self.snapshots: tuple[int, ...] = ()  # offsets of those that flushes have left: the last, and the one before
@@ -234,14 +240,14 @@ class Flusher:
             raise self.failed
         self.is_folder_durable = True
         try:
-            self._settle_snapshot(plan, segments, is_wanted=not is_truncated)
+            self._settle_snapshot(plan, segments, is_wanted=not is_truncated and plan.end > self.recovery_point)
         except OSError as error:
             raise storage_error(self.folder.parent, error) from error
         if is_truncated:
             return
         self.durable_end = max(self.durable_end, plan.end)
-        if plan.everything:
-            self.recovery_point = max(self.recovery_point, plan.end)
+        if plan.everything and plan.end >= self.recovery_point:
+            self.recovery_point = plan.end
             self.position = plan.position
 
     def _settle_snapshot(self, plan: FlushPlan, segments: Segments, *, is_wanted: bool) -> None:
@@ -251,6 +257,7 @@ class Flusher:
             return
         if not is_wanted:
             self.files.unlink(plan.unnamed_snapshot)
+            plan.snapshot = None
             return
         self.files.rename(plan.unnamed_snapshot, self.folder / file_name(plan.end, SNAPSHOT_SUFFIX))
         for offset in self.snapshots[:-1]:

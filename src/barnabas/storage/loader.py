@@ -46,7 +46,7 @@ FOREIGN_NAMED = 5  # in the line that says so
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
 # Files that a crash leaves, ours or Kafka's, by their whole names: whose files lie beside them is not known.
 LEFTOVER = re.compile(
-    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap|flushing))?\.(deleted|tmp)"
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap|\d+\.flushing))?\.(deleted|tmp)"
     r"|(leader-epoch-checkpoint|partition\.metadata|moved\.tmp)\.tmp|moved\.tmp"
 )
 
