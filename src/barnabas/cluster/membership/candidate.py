@@ -92,8 +92,11 @@ class Candidate:
                     self._on_leave(left)
 
     def _read(self) -> Sequence[ElectionInstruction]:
+        # The epoch first: every election raises it, so a controller that was elected between the two readings is not taken for one
+        # under whom somebody raised it, whose office is to be freed.
         try:
-            event = OfficeReadEvent(self._store.get(records.CONTROLLER), self._store.get(records.CONTROLLER_EPOCH))
+            epoch = self._store.get(records.CONTROLLER_EPOCH)
+            event = OfficeReadEvent(self._store.get(records.CONTROLLER), epoch)
         except StoreUnavailable:
             self.undecided = True
             return ()
