@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
+from barnabas.storage.check.partition import PartitionContext, check_partition
 from barnabas.storage.files import Buffer, OsFiles
 from barnabas.storage.recovering import scan_batches
-from tests.storage.support import NOW, TOPIC_ID, CountingFiles, append, batch, open_log, read_all
+from tests.storage.support import FILES, NOW, TOPIC_ID, CountingFiles, append, batch, open_log, read_all
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -139,6 +140,42 @@ def test_leftovers_of_a_crash_are_removed(tmp_path: Path) -> None:
     log = open_log(tmp_path, clean=False)
     assert not [path for path in (tmp_path / "topic-0").iterdir() if path.suffix in (".deleted", ".tmp", ".cleaned")]
     log.close()
+
+
+def test_what_a_removal_of_a_segment_left_is_removed_after_a_crash(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    log.close()
+    for suffix in ("index", "timeindex", "txnindex"):
+        (tmp_path / "topic-0" / f"{7:020d}.{suffix}").touch()
+    log = open_log(tmp_path)
+    assert len(list((tmp_path / "topic-0").glob(f"{7:020d}.*"))) == 3, "after a clean stop nobody knows why they are there"
+    log.close()
+    log = open_log(tmp_path, clean=False)
+    assert not list((tmp_path / "topic-0").glob(f"{7:020d}.*"))
+    assert len(read_all(log)) == 1
+    log.close()
+
+
+@pytest.mark.parametrize("removed", range(1, 4))
+def test_a_kill_while_segments_are_retired_leaves_nothing_that_a_start_does_not_mend(tmp_path: Path, removed: int) -> None:
+    log = open_log(tmp_path, SMALL)
+    for _ in range(30):
+        append(log, b"x" * 90)
+    log.flush()
+    log.abandon()
+    folder = tmp_path / "topic-0"
+    for suffix in ("log", "index", "timeindex")[:removed]:
+        path = folder / f"{0:020d}.{suffix}"
+        path.rename(path.with_name(path.name + ".deleted"))
+    report = check_partition(FILES, folder, PartitionContext(30, False, TOPIC_ID, log_start_offset=1))
+    assert [str(each) for each in report.findings if not each.mended] == []
+    log = open_log(tmp_path, SMALL, clean=False, recovery_point=30, log_start_offset=1)
+    start = log.log_start_offset
+    assert 0 < start < 30
+    assert len(read_all(log)) == 30 - start
+    log.close()
+    assert check_partition(FILES, folder, PartitionContext(30, True, TOPIC_ID, log_start_offset=start)).findings == []
 
 
 def test_an_epoch_file_that_is_none_is_corrupt(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ Owns what is believed of the files and what is checked.
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
                              cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
-                             says how much was dropped
+                             says how much was dropped. Indexes without their segment are removed
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 How the segments are recovered is in `recovering`, how the producers' state is found in `producer_loading`.
@@ -35,6 +35,7 @@ from barnabas.storage.recovering import recover_segments
 from barnabas.storage.segment import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SUFFIXES,
     Segment,
     file_name,
 )
@@ -82,6 +83,8 @@ def load_log(
         OSError: the disk does not work.
     """
     names = _without_leftovers(files, directory)
+    if not clean_shutdown:
+        names = _without_orphans(files, directory, names)
     found, has_doomed = _existing(files, directory, names, log_start_offset, now_ms)
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
     segments, with_markers = found, set[Segment]()
@@ -120,6 +123,19 @@ def load_log(
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
     return LoadedLog(segments, epochs, producers, log_start_offset)
+
+
+def _without_orphans(files: Files, directory: Path, names: Sequence[str]) -> list[str]:
+    """The names, rid of what was left when a segment was removed, which begins with its records. Nothing reads that."""
+    known = set(names)
+    kept = []
+    for name in names:
+        if name.endswith(SUFFIXES) and Path(name).stem + LOG_SUFFIX not in known:
+            logger.info("event=orphaned-index-removed file=%s", directory / name)
+            files.unlink(directory / name)
+        else:
+            kept.append(name)
+    return kept
 
 
 def _existing(

@@ -323,3 +323,18 @@ def test_damage_past_the_recovery_point_says_what_the_next_start_removes(folder:
     flip(70)(folder / f"{FIRST}.log")
     (finding, *_) = check_partition(FILES, folder, PartitionContext(bases[1], False, TOPIC_ID)).findings
     assert "the next start" not in str(finding)
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex"])
+def test_an_index_without_its_segment_goes_at_the_start_after_a_kill(folder: Path, suffix: str) -> None:
+    path = folder / f"{7:020d}.{suffix}"
+    path.touch()
+    report = check_partition(FILES, folder, PartitionContext(83, False, TOPIC_ID))
+    (finding,) = report.findings
+    assert finding.mended
+    assert str(finding) == (
+        f"{path}: it belongs to a segment that is not there; nothing reads it, and the next start removes it:"
+        " a removal that was cut off leaves this"
+    )
+    assert repair(FILES, report.findings, report.replacements) == ["repaired: removed"]
+    assert not path.exists()

@@ -66,7 +66,7 @@ def check_partition(
             )
         )
     bases = {segment.base_offset for segment in segments}
-    report.findings += _orphans(folder, names, bases | (swaps.replaced if swaps else set()))
+    report.findings += _orphans(folder, names, bases | (swaps.replaced if swaps else set()), was_clean=context.was_clean)
     report.findings += _topic_id(files, folder, context, report)
     found = len(report.findings)
     SegmentsCheck(files, folder, names, context, report, progress).run(segments)
@@ -132,15 +132,18 @@ def _leftovers(files: Files, folder: Path, names: list[str], swaps: UnfinishedSw
             yield Finding(path, "not a file of a log", "nothing reads it", why_not="whoever put it there may want it")
 
 
-def _orphans(folder: Path, names: list[str], bases: set[int]) -> Iterator[Finding]:
+def _orphans(folder: Path, names: list[str], bases: set[int], *, was_clean: bool) -> Iterator[Finding]:
     """Indexes of segments that are not there."""
+    what = "it belongs to a segment that is not there"
     for name in names:
-        if SEGMENT_FILE.fullmatch(name) and name.endswith(SUFFIXES) and int(name[:20]) not in bases:
-            what = "it belongs to a segment that is not there"
-            loss = (
-                "nothing reads it" if name.endswith(ABORTED_SUFFIX) else "nothing reads it; the records of the segment are gone"
-            )
-            yield Finding(folder / name, what, loss, why_not="it is all that is left of the segment")
+        if not (SEGMENT_FILE.fullmatch(name) and name.endswith(SUFFIXES) and int(name[:20]) not in bases):
+            continue
+        if not was_clean:
+            loss = "nothing reads it, and the next start removes it: a removal that was cut off leaves this"
+            yield Finding(folder / name, what, loss, repair=Repair.REMOVE_FILE, mended=True)
+            continue
+        loss = "nothing reads it" if name.endswith(ABORTED_SUFFIX) else "nothing reads it; the records of the segment are gone"
+        yield Finding(folder / name, what, loss, why_not="it is all that is left of the segment")
 
 
 def _topic_id(files: Files, folder: Path, context: PartitionContext, report: PartitionReport) -> Iterator[Finding]:
