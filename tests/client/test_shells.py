@@ -32,6 +32,7 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.protocol.messages.metadata import MetadataRequest
 from tests.client.fakes import TOPIC_ID, metadata
 from tests.pipelines.batches import batch
+from tests.waiting import WITHIN_S
 
 REQUESTS: dict[int, type[Message]] = {
     api_of(cls).key: cls for cls in (ApiVersionsRequest, MetadataRequest, ListOffsetsRequest, FetchRequest)
@@ -249,7 +250,7 @@ async def test_a_request_that_was_given_up_still_tells_that_nobody_answers(serve
         await asked
     assert connection.lost is None
     connection._timeout_ms = 60_000  # of who asks next, and hears of the first one's end
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         with pytest.raises(TimedOut):
             await connection.request(Call(MetadataRequest()))
     assert isinstance(connection.lost, TimedOut)

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.coordination.support import caller, subscription
 from tests.coordination.world import GROUP, PARTITIONS, World, turns
+from tests.waiting import WITHIN_S
 
 
 @pytest_asyncio.fixture
@@ -69,7 +70,7 @@ async def test_nobody_is_answered_before_the_commit(world: World) -> None:
 
 async def test_a_reader_does_not_wait_for_others_without_need(world: World) -> None:
     await world.commit(5)
-    assert await asyncio.wait_for(world.fetch(), 1) == 5
+    assert await asyncio.wait_for(world.fetch(), WITHIN_S) == 5
 
 
 async def test_a_refused_commit_changes_nothing(world: World) -> None:

@@ -21,6 +21,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.segment import RESERVED_BYTES
 from barnabas.testing.failing_files import FailingFiles
 from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all, retain
+from tests.waiting import WITHIN_S
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -307,7 +308,7 @@ class EpochsOneAtATime(OsFiles):
     def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         if path.name == "leader-epoch-checkpoint":
             (self.entered_twice if self.entered.is_set() else self.entered).set()
-            self.go_on.wait(10)
+            self.go_on.wait(WITHIN_S)
         super().replace_file(path, data, sync=sync)
 
 
@@ -319,7 +320,7 @@ def test_flushes_that_write_the_same_files_run_one_after_the_other(tmp_path: Pat
     plans = [log.plan_flush(), log.plan_flush()]
     threads = [threading.Thread(target=plan.run) for plan in plans if plan is not None]
     threads[0].start()
-    assert files.entered.wait(10)
+    assert files.entered.wait(WITHIN_S)
     threads[1].start()
     assert not files.entered_twice.wait(0.1)
     files.go_on.set()

@@ -18,6 +18,7 @@ from barnabas.errors import KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.members import Members, stop_silently
+from tests.waiting import WITHIN_S
 
 BROKERS = 4
 CONTROLLER, LEADER, FOLLOWER, LAST = 1, 2, 3, 4
@@ -300,7 +301,7 @@ async def test_the_controller_may_die_at_any_commit(kind: type[Step], done: bool
             assert controller.broker_id == CONTROLLER
             controller.store.crash_at, controller.store.crash_done = controller.store.commits + crash_at, done
             try:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(WITHIN_S):
                     await step.act(cluster)
                     await cluster.until(cluster.is_settled)
             except (StoreUnavailable, KafkaError):

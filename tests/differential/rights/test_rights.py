@@ -20,6 +20,7 @@ from tests.differential.runner import CONFIG
 from tests.differential.talk import Address
 from tests.differential.wire import KEYS, Line
 from tests.server.authorization.people import guarded
+from tests.waiting import WITHIN_S
 
 SHOWN = 30
 ANONYMOUS = "User:ANONYMOUS"
@@ -71,7 +72,7 @@ def connect_as(broker: Broker, principal: str) -> Line:
             broker.loop.call_later(0.001, name)
 
     broker.loop.call_soon_threadsafe(name)
-    assert named.wait(10)
+    assert named.wait(WITHIN_S)
     return line
 
 

@@ -17,6 +17,7 @@ from barnabas.security.acls import AUDIT_TOPIC, CLUSTER_NAME, Operation, Resourc
 from tests.server.authorization.people import acl
 from tests.server.cluster.in_process import running
 from tests.server.cluster.test_acls import SETTINGS, ask, client
+from tests.waiting import WITHIN_S
 
 AUDITED = {**SETTINGS, "super.users": "User:admin", "audit.log.topic.enable": "true", "audit.log.data.sample.rate": "1"}
 
@@ -40,7 +41,7 @@ async def test_all_brokers_write_to_one_topic(tmp_path: Path) -> None:
                     refused = await ask(alice, MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
                 assert refused.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
             await cluster.until(lambda: cluster.controller.metadata.topic(AUDIT_TOPIC) is not None)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WITHIN_S):
                 found: list[dict[str, Any]] = []
                 while {entry["broker"] for entry in found if entry["principal"] == "User:alice"} != {1, 2, 3}:
                     found = await entries(admin)

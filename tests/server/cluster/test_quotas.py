@@ -13,6 +13,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.server.quotas.group_members import GroupMembers
 from tests.server.cluster.in_process import Cluster, running
 from tests.server.quotas import set_quota_by
+from tests.waiting import WITHIN_S
 
 CLIENT_ID = "limits"  # what the lines of tests call themselves
 
@@ -51,7 +52,7 @@ async def test_members_of_a_group_are_known_on_all_brokers(tmp_path: Path) -> No
         try:
             consumer.subscribe(["t"])
             members: list[GroupMembers] = [broker.quotas.members for broker in cluster.brokers.values()]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(WITHIN_S):
                 while not all(each.groups_of("reader", "127.0.0.1") == ("readers",) for each in members):
                     await loop.run_in_executor(None, consumer.poll, 0.05)
                     await asyncio.gather(*(each.refresh() for each in members))

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.server.replication.cluster import TOPIC, Cluster, cluster_of
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 RECORDS = 3_000
 
@@ -48,7 +48,7 @@ def consume_all(address: str, count: int) -> list[int]:
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     read: list[int] = []
     while len(read) < count:
-        messages = consumer.consume(1_000, timeout=10)
+        messages = consumer.consume(min(1_000, count - len(read)), timeout=WITHIN_S)
         assert messages, f"{len(read)} of {count} were read"
         for message in messages:
             assert message.error() is None
