@@ -127,7 +127,9 @@ class RabbitMqQueues(RabbitNode):
             return sum(talk.declare(queue, PASSIVE) for queue in streams_of(topic, partitions))
 
     def written(self, topic: str, partitions: int) -> int:
-        return self.stored(topic, partitions) + sum(self._read[queue] for queue in streams_of(topic, partitions))
+        # Read first: what is taken out in between would be counted twice the other way round.
+        read = sum(self._read[queue] for queue in streams_of(topic, partitions))
+        return read + self.stored(topic, partitions)
 
     def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> _Publisher:
         if message.batch > 1:
