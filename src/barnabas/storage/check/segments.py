@@ -121,6 +121,7 @@ class SegmentsCheck:
         self._go_over(segment, walk, indexes)
         report.findings += walk.findings + indexes.findings
         if following is not None and walk.next_offset < following and not walk.findings:
+            self._producers.is_exact = False
             self._holes.append(_hole(segment.log, walk.next_offset, following, self._recovery_point))
         self._check_aborted(segment, is_recovered=is_recovered)
         report.size_bytes += walk.size
@@ -138,13 +139,19 @@ class SegmentsCheck:
                 continue
             indexes.batch(batch.position, header)
             self._epochs.batch(segment.log, batch.position, header)
+            self._note_thinned(walk.gaps > 0)  # before the snapshots up to this batch are judged
             producers.batch(header, walk.records_of(batch) if header.is_control else ())
-            self._is_thinned = self._is_thinned or header.records_count != header.last_offset_delta + 1
+            self._note_thinned(header.records_count != header.last_offset_delta + 1)
             report.batches += 1
             report.records += header.records_count
         indexes.end(walk.whole_end, walk.next_offset)
-        self._is_thinned = self._is_thinned or walk.gaps > 0
-        producers.is_exact = producers.is_exact and not self._is_thinned and not walk.findings
+        self._note_thinned(walk.gaps > 0)
+        producers.is_exact = producers.is_exact and not walk.findings
+
+    def _note_thinned(self, is_thinned: bool) -> None:
+        """Compaction takes a producer's batches too, apart from its last: what a snapshot in between knew of it is gone from the log."""
+        if is_thinned:
+            self._is_thinned, self._producers.is_exact = True, False
 
     def _check_aborted(self, segment: SegmentFiles, *, is_recovered: bool) -> None:
         producers, report, exact = self._producers, self._report, self._producers.is_exact
