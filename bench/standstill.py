@@ -6,13 +6,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 PATIENCE_S = 60.0  # one may wait for a disk
 STILL = "TZX"
 POLL_S = 0.001
+AGAIN_S = 1.0
 
 
 class Process(Protocol):
@@ -34,6 +35,8 @@ def standing_still(pids: Sequence[int]) -> Iterator[None]:
     """Stops these processes with everything they are at, and lets them go on at the end, whatever happens within.
 
     One that has ended takes nothing either: systems have short-lived helpers, and that a system is gone its next measurement tells.
+    One that has just begun a helper does not stop before that has memory of its own (vfork), and the helper stands still: so all
+    go on for a moment, and are stopped again, until all of them do.
 
     Raises:
         ValueError: one of them is this process, which would never go on.
@@ -41,21 +44,28 @@ def standing_still(pids: Sequence[int]) -> Iterator[None]:
     """
     if os.getpid() in pids:
         raise ValueError("a process cannot stand still while it measures another")
-    with ExitStack() as going_on:
-        for pid in pids:
-            _signal(pid, signal.SIGSTOP)
-            going_on.callback(_signal, pid, signal.SIGCONT)
-        deadline = time.monotonic() + PATIENCE_S
+    began = stopped = time.monotonic()
+    try:
+        _signal(pids, signal.SIGSTOP)
         while moving := [pid for pid in pids if state_of(pid) not in STILL]:
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > began + PATIENCE_S:
                 raise TimeoutError(f"process {moving[0]} does not stop: its state is {state_of(moving[0])}")
+            if now > stopped + AGAIN_S:
+                _signal(pids, signal.SIGCONT)
+                stopped = now
             time.sleep(POLL_S)
+            if stopped == now:
+                _signal(pids, signal.SIGSTOP)
         yield
+    finally:
+        _signal(pids, signal.SIGCONT)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def state_of(pid: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,19 @@ from bench.standstill import standing_still, state_of
 from tests.waiting import wait_until
 
 ECHOES = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+
+
+# A child that has the attention of its parent until it ends, at the first byte on its standard input.
+HELD_UP = """
+import ctypes, os, platform, signal, sys
+CLONE, CLONE_VFORK = {"x86_64": 56, "aarch64": 220}[platform.machine()], 0x4000
+if ctypes.CDLL(None).syscall(CLONE, CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+    print(os.getpid(), flush=True)
+    os._exit(len(os.read(0, 1)) - 1)
+os.wait()
+print("on", flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -65,6 +79,19 @@ def test_one_that_has_ended_and_was_not_waited_for_counts_as_still() -> None:
     with standing_still([ended.pid]):
         assert state_of(ended.pid) == "Z"
     assert ended.wait() == 0
+
+
+def test_one_whose_helper_begins_stops_once_that_has_begun() -> None:
+    with subprocess.Popen([sys.executable, "-c", HELD_UP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        os.kill(child, signal.SIGSTOP)
+        parent.stdin.write("x")
+        parent.stdin.flush()
+        with standing_still([parent.pid, child]):
+            assert state_of(parent.pid) == "T"
+        assert parent.stdout.readline() == "on\n"
 
 
 def test_who_measures_does_not_stop_itself(echo: subprocess.Popen[str]) -> None:
