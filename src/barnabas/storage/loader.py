@@ -7,7 +7,8 @@ Owns what is believed of the files and what is checked.
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
                              cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
-                             says how much was dropped. Indexes without their segment are removed
+                             says how much was dropped. Indexes without their segment are removed. The epochs of batches below
+                             all that the file of epochs knows are taken from the batches
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 How the segments are recovered is in `recovering`, how the producers' state is found in `producer_loading`.
@@ -110,6 +111,8 @@ def load_log(
             files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     end = segments[-1].next_offset
+    if not clean_shutdown:
+        _learn_first_epochs(segments, epochs, log_start_offset)
     # Where all records were removed, what stands at the end is the epoch of the last of them (`truncate_from_start`).
     epochs.truncate_from_end(end + (0 < log_start_offset == end))
     epochs.truncate_from_start(log_start_offset)
@@ -159,6 +162,23 @@ def _empty(segments: Sequence[Segment], directory: Path, log_start_offset: int) 
     logger.warning("event=log-emptied directory=%s reason=%r", directory, reason)
     for segment in segments:
         remove_segment_files(segment.files, segment)
+
+
+def _learn_first_epochs(segments: Sequence[Segment], epochs: LeaderEpochs, log_start_offset: int) -> None:
+    """Take the epochs below the first that the file knows from the batches: it may have moved on with a start of the log that was not
+    written down before the crash. An epoch is no part of what a CRC covers, so one that does not fit in is passed over.
+    """
+    latest, until = next(iter(epochs.entries), (0, 0))
+    earliest = 0
+    for segment in segments:
+        if max(segment.base_offset, log_start_offset) >= until:
+            return
+        for _, header in segment.walk_around():
+            if header.base_offset >= until:
+                return
+            if earliest <= header.partition_leader_epoch <= latest:
+                earliest = header.partition_leader_epoch
+                epochs.found(earliest, header.base_offset)
 
 
 def _forget_transactions(segments: list[Segment], recovery_point: int) -> None:

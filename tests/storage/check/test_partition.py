@@ -311,6 +311,23 @@ def test_epochs_need_not_know_of_deleted_records(folder: Path) -> None:
         assert [finding.path for finding in findings] == ([] if is_right else [file]), entries
 
 
+@pytest.mark.parametrize(("first", "is_mended"), [((1, 40), True), ((1, 70), True), ((4, 80), False)], ids=str)
+def test_epochs_may_have_moved_on_with_a_start_of_the_log_that_a_crash_took(
+    folder: Path, first: tuple[int, int], is_mended: bool
+) -> None:
+    """Everything lies below the recovery point, but the start of the log is written down later than the epochs."""
+    file = folder / "leader-epoch-checkpoint"
+    file.write_bytes(checkpoints.encode_leader_epochs([first]))
+    (finding,) = check(folder).findings
+    assert (finding.path, finding.mended) == (file, False), "no clean stop leaves that"
+    findings = check_partition(FILES, folder, PartitionContext(83, False, TOPIC_ID, log_start_offset=5)).findings
+    assert [each.mended for each in findings if each.path == file] == [is_mended]
+    log = open_log(folder.parent, SMALL, clean=False, recovery_point=83, log_start_offset=5)
+    assert log.epoch_entries == [(0, 5), (1, 40)]
+    log.close()
+    assert check(folder).findings == []
+
+
 def test_an_epoch_that_has_one_batch_so_far_need_not_be_written_down(folder: Path) -> None:
     """A broker that was killed after the first append of its epoch leaves it out of the file; the next start reads it in the batch."""
     log = open_log(folder.parent, SMALL)

@@ -62,9 +62,10 @@ class EpochCheck:
         epochs = [run.epoch for run in self._runs]
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
-    def findings(self, start_offset: int, end_offset: int, recovery_point: int) -> Iterator[Finding]:
-        """What is wrong. The next start learns by itself of the epochs that began at or past `recovery_point`; of what lies below
-        `start_offset`, the log's, the file knows nothing, though the batches may still be there.
+    def findings(self, start_offset: int, end_offset: int, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
+        """What is wrong. The next start learns by itself of the epochs that began at or past `recovery_point`, and after a crash of those
+        below all that the file knows; of what lies below `start_offset`, the log's, the file knows nothing, though the batches may
+        still be there.
         """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}")
@@ -84,7 +85,7 @@ class EpochCheck:
             )
             return
         self._forget_below(start_offset)
-        yield from self._compare(LeaderEpochs(self._entries), recovery_point)
+        yield from self._compare(LeaderEpochs(self._entries), recovery_point, was_clean=was_clean)
 
     def _forget_below(self, start_offset: int) -> None:
         """Leave out what was deleted, though it still lies in the first segment. The file may have moved on with a start of the log that
@@ -95,33 +96,45 @@ class EpochCheck:
             if self._entries and self._entries[0][0] == run.epoch:
                 run.first_offset = max(run.first_offset, min(self._entries[0][1], run.last_offset))
 
-    def _compare(self, known: LeaderEpochs, recovery_point: int) -> Iterator[Finding]:
+    def _compare(self, known: LeaderEpochs, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
+        """The first run that the file is not right about; of those of which the next start learns only where there is no other."""
         agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
+        learnt = ""
         for slot, run in enumerate(self._runs):
             if agree[slot]:
                 continue
             told = known.epoch_of(run.first_offset)
-            is_news = self._is_news(slot, known, recovery_point)
+            what = f"the batches from offset {run.first_offset} on are of epoch {run.epoch}, it says {told}"
+            if self._is_news(slot, known, recovery_point) or (not was_clean and self._is_before(slot)):
+                learnt = learnt or what
+                continue
             is_alone = run.batches == 1 and all(agree[max(slot - 1, 0) : slot] + agree[slot + 1 : slot + 2])
-            if is_alone and told != run.epoch and not is_news:
-                yield Finding(
-                    run.path,
-                    f"the leader epoch is {run.epoch}, where {self.path.name} and its neighbours say {told}",
-                    "followers may cut at the wrong offset; the records can be read",
-                    run.position,
-                    run.first_offset,
-                    run.last_offset,
-                    why_not="the CRC does not cover the leader epoch, so what it was is a conclusion",
-                )
-            else:
-                what = f"the batches from offset {run.first_offset} on are of epoch {run.epoch}, it says {told}"
-                yield self._of_file(what, mended=is_news)
+            if not is_alone or told == run.epoch:
+                yield self._of_file(what)
                 return
+            yield Finding(
+                run.path,
+                f"the leader epoch is {run.epoch}, where {self.path.name} and its neighbours say {told}",
+                "followers may cut at the wrong offset; the records can be read",
+                run.position,
+                run.first_offset,
+                run.last_offset,
+                why_not="the CRC does not cover the leader epoch, so what it was is a conclusion",
+            )
+        if learnt:
+            yield self._of_file(learnt, mended=True)
 
     def _is_news(self, slot: int, known: LeaderEpochs, recovery_point: int) -> bool:
         """Whether epochs begin with this run that were not written down yet: that comes later than the first of their batches."""
         epochs = [run.epoch for run in self._runs[slot:]]
         return self._runs[slot].first_offset >= recovery_point and epochs[0] > known.latest and epochs == sorted(set(epochs))
+
+    def _is_before(self, slot: int) -> bool:
+        """Whether this run begins below all that the file knows, which has moved on with a start of the log that was not written down."""
+        latest, start = next(iter(self._entries), (0, 0))
+        run, epochs = self._runs[slot], [run.epoch for run in self._runs[: slot + 1]]
+        fits = run.first_offset < start and (run.last_offset < start or run.epoch == latest)
+        return fits and run.epoch <= latest and epochs == sorted(set(epochs))
 
     def _of_file(self, what: str, *, mended: bool = False) -> Finding:
         if self.rebuilt is None:

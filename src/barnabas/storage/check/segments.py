@@ -172,7 +172,8 @@ class SegmentsCheck:
         producers.end(report.end_offset)
         report.findings += producers.findings
         report.replacements |= producers.replacements
-        for finding in epochs.findings(context.log_start_offset, report.end_offset, self._recovery_point):
+        end, was_clean = report.end_offset, context.was_clean
+        for finding in epochs.findings(context.log_start_offset, end, self._recovery_point, was_clean=was_clean):
             report.findings.append(finding)
             if finding.repair is Repair.REBUILD_EPOCHS and epochs.rebuilt is not None:
                 report.replacements[finding.path] = checkpoints.encode_leader_epochs(epochs.rebuilt)
