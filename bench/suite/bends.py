@@ -28,7 +28,7 @@ REASONS = {
     f"{MAX_REPEATED_REQUESTS} requests again (`MAX_REPEATED_REQUESTS`); with more partitions for each connection they are read anew, since "
     "to know more is memory that ten thousand connections must not take.",
     "growth/producers": f"All connections together have {ALL_WINDOWS:,} requests in flight at most: the more there are the fewer each has, "
-    "and the fewer are taken together, which is the CPU for a GB. With 1,024 the client takes a whole core as well, 2.2 us for a message "
+    "and the fewer are taken together, which is the CPU for a GB. With 1,024 the client takes a whole core as well, as long as the broker, "
     "whatever answers it: there no system can be much faster.",
     "growth/delay-size": "A message of 1 MB is moved whole: a client, a file and a reader with nothing between them take 0.9 ms for it "
     "(3.6 at worst), and 0.3 for 100 kB.",
