@@ -148,9 +148,9 @@ def _keep(
     names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
     order = {name: place for place, name in enumerate(names)}
     others = [each for each in before["cases"] if each["name"] not in measured]
-    of_resync = {key: before[key] for key in way} if others and resync is None else way  # each case says its own
+    of_page = {key: before[key] for key in way} if others and resync is None else way  # of what does not say its own
     page = {
-        **of_resync,
+        **of_page,
         "resync": before["resync"] if resync is None else [each.as_json() for each in resync],
         "cases": sorted([*others, *measured.values()], key=lambda each: order.get(each["name"], len(order))),
     }

@@ -166,19 +166,26 @@ def _bend(name: str, across: str, points: Points, *, less_is_better: bool = Fals
 
 
 def _short_of(across: str, ours: Points, series: Mapping[str, Points], *, less_is_better: bool) -> str:
-    """Where a line of another is not as far behind ours as it should be."""
+    """Where a line of another is not as far behind ours as it should be, and where it is ahead, by the medians in the table."""
     at = dict(ours)
 
-    def is_near(ours: float, other: float) -> bool:
-        return other < AHEAD * ours if less_is_better else ours < AHEAD * other
+    def within(times: float) -> str:
+        found = {
+            name: [number(place) for place, value in points if place in at and _times(at[place], value, less_is_better) < times]
+            for name, points in series.items()
+            if points is not ours
+        }
+        return "; ".join(f"{name} at {', '.join(places)}" for name, places in found.items() if places)
 
-    short = {
-        name: [number(place) for place, value in points if place in at and is_near(at[place], value)]
-        for name, points in series.items()
-        if points is not ours
-    }
-    told = [f"{name} at {', '.join(places)}" for name, places in short.items() if places]
-    return f"\n{fill(f'Less than {AHEAD:g} times ({across}): ' + '; '.join(told), LINE)}.\n" if told else ""
+    short, lost = within(AHEAD), within(1.0)
+    said = f"Less than {AHEAD:g} times ({across}): {short}." if short else ""
+    if lost:
+        said += f" We lose to {lost}."
+    return f"\n{fill(said, LINE)}\n" if said else ""
+
+
+def _times(ours: float, other: float, less_is_better: bool) -> float:
+    return other / ours if less_is_better else ours / other
 
 
 def _places(

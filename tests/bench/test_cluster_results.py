@@ -9,6 +9,7 @@ from typing import Any
 from bench.cluster.__main__ import _keep
 from bench.cluster.page import _measured_otherwise
 from bench.report import Result
+from bench.storage.result import Result as Resync
 
 
 def result(name: str, ratio: float) -> Result:
@@ -48,3 +49,14 @@ def test_where_all_is_measured_again_nothing_is_said_of_before(tmp_path: Path) -
     page = kept(path)
     assert page["command"] == "second"
     assert _measured_otherwise(page, page["cases"]) == ""
+
+
+def test_a_resync_measured_again_dates_the_page_for_it_says_no_date_itself(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    for command in ("first", "second"):
+        _keep(path, [result(f"end-to-end-{command}", 1.0)], command, quick=False)
+    assert kept(path)["command"] == "first"
+    _keep(path, [], "third", quick=False, resync=[Resync("resync", "p99", "ms", {"alone": [1.0]})])
+    page = kept(path)
+    assert page["command"] == "third"
+    assert [case["measured"]["command"] for case in page["cases"]] == ["first", "second"]

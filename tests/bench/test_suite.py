@@ -407,13 +407,23 @@ def test_consuming_is_judged_by_the_bare_loop(bare: float, said: str, tmp_path: 
     assert "sendfile" not in page.render([(_case(), _of("produce", {"barnabas": 2.0}, bare))], tmp_path)
 
 
-def test_the_page_says_at_which_places_a_line_is_less_than_twice_anothers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("higher_is_better", "said"),
+    [
+        (True, "Less than 2 times (places): near at 10, 100. We lose to near at 100."),
+        (False, "Less than 2 times (places): near at 1, 10. We lose to near at 1, 10."),
+    ],
+)
+def test_the_page_says_at_which_places_a_line_is_less_than_twice_anothers(
+    higher_is_better: bool, said: str, tmp_path: Path
+) -> None:
     def line(peer: Peer, meter: Meter) -> Figures:
-        return {"at_1": 4.0, "at_10": 4.0, "value": 1.0} if peer.name == "barnabas" else {"at_1": 1.0, "at_10": 3.0, "value": 1.0}
+        found = (4.0, 4.0, 1.0) if peer.name == "barnabas" else (1.0, 3.0, 2.0)
+        return {**{f"at_{place}": value for place, value in zip((1, 10, 100), found, strict=True)}, "value": 1.0}
 
-    case = _case(Measure("line", "line", "MB/s", line, across="places"))
+    case = _case(Measure("line", "line", "MB/s", line, higher_is_better=higher_is_better, across="places"))
     outcome = case.run({"barnabas": lambda: FakePeer(name="barnabas"), "near": lambda: FakePeer(name="near")}, OPTIONS, print)
-    assert "Less than 2 times (places): near at 10." in page.render([(case, _result(case, outcome))], tmp_path)
+    assert said in page.render([(case, _result(case, outcome))], tmp_path)
 
 
 @pytest.mark.parametrize(("theirs", "said"), [(2.5, ">= 2x: yes"), (1.8, ">= 2x: **no**")])
