@@ -163,8 +163,6 @@ def is_everywhere(host: str) -> bool:
 
 def close_idle(connections: Iterable[Connection], now_s: float, max_idle_ms: int) -> None:
     """Close the connections that sent no whole request for too long, also those that are not read: their peers may be gone."""
-    if max_idle_ms < 0:
-        return
     for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms]:
         logger.info("event=connection-closed peer=%s reason=idle", connection.peer)
         connection.close()

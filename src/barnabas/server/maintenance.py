@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from barnabas.storage.segment_times import TimesLook
 
 logger = logging.getLogger(__name__)
-IDLE_CHECK_MS = 1_000
+IDLE_CHECKS = 60  # of a connection before it has been idle for too long
+LEAST_IDLE_CHECK_MS, MOST_IDLE_CHECK_MS = 1_000, 10_000  # all connections are looked at, which for 10,000 takes a millisecond
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
 QUOTAS_CHECK_MS = 60_000
@@ -39,9 +40,10 @@ def schedule(broker: Broker, timers: Timers) -> None:
     config = broker.config
     first_ms = config.log_initial_task_delay_ms
     timers.watch_loop(broker.metrics)
-    timers.every(
-        IDLE_CHECK_MS, lambda: close_idle(broker.connections, broker.loop.time(), config.connections_max_idle_ms), "idle"
-    )
+    max_idle_ms = config.connections_max_idle_ms
+    if max_idle_ms >= 0:
+        interval_ms = min(max(max_idle_ms / IDLE_CHECKS, LEAST_IDLE_CHECK_MS), MOST_IDLE_CHECK_MS)
+        timers.every(interval_ms, lambda: close_idle(broker.connections, broker.loop.time(), max_idle_ms), "idle")
     timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: flush(broker), "recovery-points", first_ms)
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
@@ -50,7 +52,8 @@ def schedule(broker: Broker, timers: Timers) -> None:
         first_ms,
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
-    timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
+    if broker.member is not None:
+        timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
     timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")

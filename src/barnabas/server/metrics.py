@@ -4,6 +4,7 @@ from __future__ import annotations
 
 LATENCY_BUCKETS = 28  # powers of two of microseconds, from under 1 us to over a minute
 LOOP_LAG_INTERVAL_MS = 100
+IDLE_LOOP_LAG_INTERVAL_MS = 1_000  # while the loop has next to nothing to do
 
 
 class Histogram:
@@ -60,6 +61,11 @@ class Metrics:
         if found is None:
             found = self.requests[api_key] = Histogram()
         found.observe(nanoseconds, count)
+
+    @property
+    def worked_ns(self) -> int:
+        """The time that requests have taken so far, in nanoseconds."""
+        return sum(histogram.sum_ns for histogram in self.requests.values())
 
     def observe_flush(self, partitions: int, seconds: float) -> None:
         self.flushed_partitions += partitions

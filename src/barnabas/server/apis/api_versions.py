@@ -10,7 +10,7 @@ Two things are as older clients can bear them.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
+KNOWN_SOFTWARE = 256  # names and versions that need not be looked at again, for many clients are made with the same
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
 FEATURES = {  # and their levels, which are the highest there are
@@ -68,7 +69,13 @@ def _entry(api_key: int) -> ApiVersion:
 def client_software(request: ApiVersionsRequest) -> tuple[str, str] | None:
     """Name and version of what the client is made with; None where it says none that may be (KIP-511)."""
     said = request.client_software_name, request.client_software_version
-    return said if all(len(each) <= MAX_SOFTWARE_LENGTH and _SOFTWARE.fullmatch(each) for each in said) else None
+    is_short = len(said[0]) <= MAX_SOFTWARE_LENGTH and len(said[1]) <= MAX_SOFTWARE_LENGTH
+    return said if is_short and _is_software(*said) else None
+
+
+@lru_cache(KNOWN_SOFTWARE)
+def _is_software(name: str, version: str) -> bool:
+    return _SOFTWARE.fullmatch(name) is not None and _SOFTWARE.fullmatch(version) is not None
 
 
 def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
