@@ -18,8 +18,9 @@ from bench.latency import STALLED_S
 from bench.meter import Figures, Meter
 from bench.peers.peer import Message, Pace, Peer
 from bench.peers.process import cpu_of, resident_mb
+from bench.relay import Relay
 from bench.suite.case import Case, fresh_name
-from bench.suite.kreps import percentiles
+from bench.suite.kreps import percentiles, relayed
 from bench.suite.measure import Measure, Options, View
 from bench.wire import BadAnswer
 
@@ -97,6 +98,10 @@ def _busy_p99(peer: Peer) -> float:
     return percentiles(peer.end_to_end([busy], ONE, Pace(RATE, RATE_S)))["p99"]
 
 
+def _relayed_p99() -> float:
+    return relayed([fresh_name("busy")], ONE, Pace(RATE, RATE_S))["p99"]
+
+
 def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         topic = fresh_name("crowd")
@@ -127,7 +132,7 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
 
 
 def _interpreter(count: int) -> Callable[[], Figures]:
-    """The same of an interpreter that repeats what it gets; nobody is busy at it."""
+    """The same of an interpreter that repeats what it gets; the client that is busy beside it has a relay that only hands on."""
 
     def run() -> Figures:
         with Interpreter() as least:
@@ -140,9 +145,10 @@ def _interpreter(count: int) -> Callable[[], Figures]:
                     "value": crowded,
                     "kb_each": max(crowded - alone, 0.0) * 1000 / count,
                     "idle_cpu": _share_of_core(pids),
+                    "busy_p99": _relayed_p99(),
                 }
                 with trickling(REPEATED, held):
-                    figures["trickling_cpu"] = _share_of_core(pids)
+                    figures |= {"trickling_cpu": _share_of_core(pids), "trickling_p99": _relayed_p99()}
                 figures["trickling_mb"] = resident_mb(pids)
         return figures
 
@@ -155,10 +161,23 @@ def _views(count: int) -> tuple[View, ...]:
     return (
         View(f"each-{count}", f"memory of each of {count:,} connections", "kB", "kb_each"),
         View(f"cpu-{count}", f"CPU while {count:,} connections are idle", "% of a core", "idle_cpu"),
-        View(f"busy-{count}", f"p99 of a client with {RATE:,} messages/s beside {count:,} others", "ms", "busy_p99"),
+        View(
+            f"busy-{count}",
+            f"p99 of a client with {RATE:,} messages/s beside {count:,} others",
+            "ms",
+            "busy_p99",
+            bare_name=Relay.name,
+        ),
         View(f"trickling-memory-{count}", f"memory with {asking}", "MB", "trickling_mb", missing=no_nudge),
         View(f"trickling-cpu-{count}", f"CPU with {asking}", "% of a core", "trickling_cpu", missing=no_nudge),
-        View(f"trickling-busy-{count}", f"p99 of the busy client beside {asking}", "ms", "trickling_p99", missing=no_nudge),
+        View(
+            f"trickling-busy-{count}",
+            f"p99 of the busy client beside {asking}",
+            "ms",
+            "trickling_p99",
+            missing=no_nudge,
+            bare_name=Relay.name,
+        ),
     )
 
 
@@ -184,7 +203,8 @@ CONNECTIONS = Case(
     "connections",
     "Many connections",
     "Clients that connect, greet, ask something small, and stay: idle at first, then asking something small one after the other, which is "
-    "done by a process of its own. A bare interpreter is Python with the event loop of ours, which repeats what it gets.",
+    "done by a process of its own. A bare interpreter is Python with the event loop of ours, which repeats what it gets; beside the busy "
+    "client it is a loop of system calls that writes what comes to a file and hands it on.",
     _measures,
     charts=("memory-1000", "memory-10000"),
 )

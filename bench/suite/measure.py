@@ -46,7 +46,10 @@ Run = Callable[[Peer, Meter], Figures]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Another figure of the same repetitions, shown as a measure of its own; `missing` says why a system may have none."""
+    """Another figure of the same repetitions, shown as a measure of its own.
+
+    `missing` says why a system may have none, `bare_name` what was measured beside it, if that is not the measure's.
+    """
 
     name: str
     title: str
@@ -55,6 +58,7 @@ class View:
     higher_is_better: bool = False
     limit: float | None = None
     missing: str = ""
+    bare_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ class Measured:
             "target": None,
             "limit": view.limit,
             "across": None,
-            "bare_name": self.measure.bare_name,
+            "bare_name": view.bare_name or self.measure.bare_name,
             "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items() if key not in without},
             "dashes": {**self.dashes, **dict.fromkeys((key for key in without if key != BARE), view.missing)},
             "ends": {},
