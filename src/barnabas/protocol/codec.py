@@ -18,7 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 from barnabas import limits
@@ -74,14 +74,15 @@ def decode_request(cls: type[M], version: int, frame: memoryview, position: int)
         MalformedMessage: the bytes are not such a message, or it has too many elements.
     """
     if len(frame) <= limits.MAX_REQUEST_ELEMENTS:
-        return reader_of(cls, version)(frame, position)[0]
+        read: Reader[M] = _readers.get((cls, version)) or reader_of(cls, version)
+        return read(frame, position)[0]
     found = _counting_readers.get((cls, version))
     if found is None:
         elements = _Elements()
         found = _counting_readers[cls, version] = _guarded_reader(cls, version, elements.check), elements
-    read, elements = found
+    read_counting, elements = found
     elements.left = limits.MAX_REQUEST_ELEMENTS
-    message: M = read(frame, position)[0]  # the table holds readers of any class
+    message: M = read_counting(frame, position)[0]  # the table holds readers of any class
     return message
 
 
@@ -155,9 +156,6 @@ def write_varint(value: int, out: bytearray) -> None:
 
 def _read_compact_length(view: memoryview, position: int) -> tuple[int, int]:
     """A length stored as length + 1; -1 for null."""
-    byte = view[position]
-    if byte < 0x80:
-        return byte - 1, position + 1
     value, position = read_varint(view, position)
     return value - 1, position
 
@@ -165,8 +163,12 @@ def _read_compact_length(view: memoryview, position: int) -> tuple[int, int]:
 def _slice(view: memoryview, position: int, length: int) -> memoryview:
     end = position + length
     if end > len(view):
-        raise ValueError(f"a length of {length} bytes where {len(view) - position} are left")
+        _beyond(view, position, length)
     return view[position:end]
+
+
+def _beyond(view: memoryview, position: int, length: int) -> NoReturn:
+    raise ValueError(f"a length of {length} bytes where {len(view) - position} are left")
 
 
 def _check_array(view: memoryview, position: int, length: int) -> None:
@@ -289,7 +291,7 @@ class _ReaderSource(_Source):
     def read_plain(self) -> None:
         """The untagged fields."""
         self.names.update(
-            cls=self.cls, compact=_read_compact_length, piece=_slice, check=self.check, tags=skip_tagged_fields, null=_null,
+            cls=self.cls, compact=_read_compact_length, beyond=_beyond, check=self.check, tags=skip_tagged_fields, null=_null,
             too_long=_too_long,
             uuid=uuid_of, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
         )  # fmt: skip
@@ -319,14 +321,24 @@ class _ReaderSource(_Source):
         else:
             if wire_type == "string" and self.flexible:
                 self.add(f"    if n > {MAX_STRING_BYTES}: too_long({name!r}, n)")
-            take = {"string": "str(piece(v, p, n), 'utf-8')", "bytes": "bytes(piece(v, p, n))", "records": "piece(v, p, n)"}
-            self.add(f"    {target} = {take[wire_type]}", "    p += n")
+            self.read_piece(target, wire_type, "n", "    ")
 
     def read_length(self, *, wide: bool) -> None:
         if self.flexible:
-            self.add("n, p = compact(v, p)")
+            self.read_compact_length("n", "")
         else:
             self.add("n, = long(v, p)" if wide else "n, = short(v, p)", "p += 4" if wide else "p += 2")
+
+    def read_compact_length(self, name: str, indent: str) -> None:
+        """Nearly all lengths are of one byte, and a call takes longer than to look at it."""
+        self.add(f"{indent}{name} = v[p]")
+        self.add(f"{indent}if {name} < 128:", f"{indent}    {name} -= 1", f"{indent}    p += 1")
+        self.add(f"{indent}else:", f"{indent}    {name}, p = compact(v, p)")
+
+    def read_piece(self, target: str, wire_type: str, length: str, indent: str) -> None:
+        take = {"string": "str(v[p:e], 'utf-8')", "bytes": "bytes(v[p:e])", "records": "v[p:e]"}[wire_type]
+        self.add(f"{indent}e = p + {length}", f"{indent}if e > len(v): beyond(v, p, {length})")
+        self.add(f"{indent}{target} = {take}", f"{indent}p = e")
 
     def read_struct(self, field: FieldSpec, target: str) -> None:
         reader = self.bind("item", _item_reader(field[8], self.version, self.check))
@@ -349,10 +361,13 @@ class _ReaderSource(_Source):
         elif wire_type == "uuid":
             self.add("        item = uuid(bytes(v[p : p + 16]))", "        p += 16")
         else:
-            self.add("        k, p = compact(v, p)" if self.flexible else "        k, = short(v, p)")
-            self.add("" if self.flexible else "        p += 2", f"        if k < 0: null({field[0]!r})")
+            if self.flexible:
+                self.read_compact_length("k", "        ")
+            else:
+                self.add("        k, = short(v, p)", "        p += 2")
+            self.add(f"        if k < 0: null({field[0]!r})")
             self.add(f"        if k > {MAX_STRING_BYTES}: too_long({field[0]!r}, k)" if self.flexible else "")
-            self.add("        item = str(piece(v, p, k), 'utf-8')", "        p += k")
+            self.read_piece("item", "string", "k", "        ")
         self.add("        items.append(item)")
 
     def tag_reader(self, field: FieldSpec) -> Callable[[memoryview, int, Message], int]:
@@ -416,14 +431,20 @@ class _WriterSource(_Source):
             self.add(f"{indent}b = {value}.encode()")
             value = "b"
         if self.flexible:
-            self.add(f"{indent}varint(len({value}) + 1, out)")
+            self.write_compact_length(value, indent)
         else:
             self.add(f"{indent}out += {'short' if wire_type == 'string' else 'long'}(len({value}))")
         self.add(f"{indent}out += {value}")
 
+    def write_compact_length(self, value: str, indent: str) -> None:
+        self.add(f"{indent}k = len({value}) + 1", f"{indent}if k < 128: out.append(k)", f"{indent}else: varint(k, out)")
+
     def write_items(self, field: FieldSpec) -> None:
         wire_type = field[1]
-        self.add("    varint(len(x) + 1, out)" if self.flexible else "    out += long(len(x))")
+        if self.flexible:
+            self.write_compact_length("x", "    ")
+        else:
+            self.add("    out += long(len(x))")
         if wire_type in FIXED:
             self.add(f"    out += pack_array({FIXED[wire_type][0]!r}, x)")
             return

@@ -14,6 +14,9 @@ from barnabas.tuples import new_tuple
 CORRELATION_ID_BYTES = 4  # all that a response's header of old has
 API_BYTES = 4  # of a request's key and version, which come first
 BEHIND_CORRELATION_ID = API_BYTES + CORRELATION_ID_BYTES
+API_VERSIONS = int(ApiKey.API_VERSIONS)
+_FIRST_FLEXIBLE = {api_key: api[4] for api_key, api in APIS.items()}
+_NEVER = 1 << 15  # beyond all versions
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 
 
@@ -28,12 +31,12 @@ class RequestHeader(NamedTuple):
 
 
 def has_flexible_request_header(api_key: int, version: int) -> bool:
-    return api_key in APIS and version >= APIS[api_key][4]
+    return version >= _FIRST_FLEXIBLE.get(api_key, _NEVER)
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
     """ApiVersions answers with the old header for ever, so that a client of any age can read it."""
-    return api_key != ApiKey.API_VERSIONS and has_flexible_request_header(api_key, version)
+    return version >= _FIRST_FLEXIBLE.get(api_key, _NEVER) and api_key != API_VERSIONS
 
 
 def read_request_header(frame: memoryview) -> RequestHeader:
@@ -56,8 +59,11 @@ def read_request_header(frame: memoryview) -> RequestHeader:
         except UnicodeDecodeError as error:
             raise MalformedMessage("RequestHeader", 1, str(error)) from error
         position = end
-    if has_flexible_request_header(api_key, version):
-        position = _skip_tags(frame, position, "RequestHeader", 2)
+    if version >= _FIRST_FLEXIBLE.get(api_key, _NEVER):
+        if position < len(frame) and not frame[position]:  # as nearly always: no tagged fields
+            position += 1
+        else:
+            position = _skip_tags(frame, position, "RequestHeader", 2)
     return new_tuple(RequestHeader, (api_key, version, correlation_id, client_id, position))
 
 

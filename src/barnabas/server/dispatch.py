@@ -67,7 +67,7 @@ Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
 # For the hot path: looking them up in the enumeration takes longer
-PRODUCE, FETCH, END_TXN = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.END_TXN
+PRODUCE, FETCH, END_TXN, SASL_HANDSHAKE = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.END_TXN, ApiKey.SASL_HANDSHAKE
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
@@ -174,7 +174,7 @@ class RequestDispatcher:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        if api_key == ApiKey.SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
+        if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
         request = decode_request(self._request_class(api_key), version, frame, header.body)
         if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
