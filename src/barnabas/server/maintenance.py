@@ -52,8 +52,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
         first_ms,
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
-    if broker.member is not None:
-        timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
+    timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
     timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
