@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import report
+from bench import memory, report
 from bench.cluster.cases import CASES, FULL, MANY, MANY_CASES, QUICK, ClusterCase, Figures, Lengths
 from bench.cluster.many import measure_many
 from bench.cluster.resync import measure_resync
@@ -111,6 +111,8 @@ def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths
     for repetition in range(repeat):
         for cluster in clusters if repetition % 2 == 0 else reversed(clusters):
             time.sleep(SETTLE_S)
+            if case.fresh_mb:
+                memory.use(case.fresh_mb)
             runs[cluster.name].append(_measure(case, cluster, lengths))
     return runs
 
