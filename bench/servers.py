@@ -7,6 +7,7 @@ work into the measurement of another case. And Kafka's controller does not give 
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -49,6 +51,13 @@ _CLOCK_PID_SHIFT, _CLOCK_OF_PROCESS = 3, 2  # how Linux makes the id of a proces
 LATEST = -1
 HELLO = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
 SOURCE = Path(__file__).resolve().parent.parent / "src"
+
+
+@cache
+def _compile_source() -> None:
+    """As pip does it when it installs: no start is to compile what was edited since, over and over where writing that down is turned off
+    (PYTHONDONTWRITEBYTECODE)."""
+    compileall.compile_dir(SOURCE, quiet=1)
 
 
 class Server(Protocol):
@@ -101,6 +110,7 @@ class Barnabas:
         command = [sys.executable, "-m", "barnabas.cli", "broker", "start"]
         command += [f"--config={key}={value}" for key, value in self._settings(self.address[1]).items()]
         environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        _compile_source()
         began = time.perf_counter()
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
