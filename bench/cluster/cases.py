@@ -20,7 +20,7 @@ Figures = dict[str, float]
 BATCH_BYTES, LARGE_BYTES = 16_384, 262_144
 RATE = 5_000
 LEADER, ALL = 1, -1
-LARGE = "large"  # these write a gigabyte a second, and would else measure how fast the machine is given memory
+LARGE = "large"  # these write a gigabyte a second
 
 
 @dataclass(frozen=True, slots=True)
