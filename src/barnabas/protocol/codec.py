@@ -74,15 +74,14 @@ def decode_request(cls: type[M], version: int, frame: memoryview, position: int)
         MalformedMessage: the bytes are not such a message, or it has too many elements.
     """
     if len(frame) <= limits.MAX_REQUEST_ELEMENTS:
-        read: Reader[M] = _readers.get((cls, version)) or reader_of(cls, version)
-        return read(frame, position)[0]
+        return reader_of(cls, version)(frame, position)[0]
     found = _counting_readers.get((cls, version))
     if found is None:
         elements = _Elements()
         found = _counting_readers[cls, version] = _guarded_reader(cls, version, elements.check), elements
-    read_counting, elements = found
+    read, elements = found
     elements.left = limits.MAX_REQUEST_ELEMENTS
-    message: M = read_counting(frame, position)[0]  # the table holds readers of any class
+    message: M = read(frame, position)[0]  # the table holds readers of any class
     return message
 
 

@@ -36,7 +36,7 @@ def has_flexible_request_header(api_key: int, version: int) -> bool:
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
     """ApiVersions answers with the old header for ever, so that a client of any age can read it."""
-    return version >= _FIRST_FLEXIBLE.get(api_key, _NEVER) and api_key != API_VERSIONS
+    return api_key != API_VERSIONS and has_flexible_request_header(api_key, version)
 
 
 def read_request_header(frame: memoryview) -> RequestHeader:
@@ -59,7 +59,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
         except UnicodeDecodeError as error:
             raise MalformedMessage("RequestHeader", 1, str(error)) from error
         position = end
-    if version >= _FIRST_FLEXIBLE.get(api_key, _NEVER):
+    if has_flexible_request_header(api_key, version):
         if position < len(frame) and not frame[position]:  # as nearly always: no tagged fields
             position += 1
         else:

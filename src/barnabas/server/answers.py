@@ -25,10 +25,9 @@ def response_class(api_key: int) -> type[Message]:
 
 def encode_answer(response: Message, header: RequestHeader) -> bytearray:
     """The frame of an answer, its size in front."""
-    api_key, version, correlation_id, *_ = header
-    out = bytearray(_FRAME_HEAD.pack(0, correlation_id))
-    if has_flexible_response_header(api_key, version):
+    out = bytearray(_FRAME_HEAD.pack(0, header.correlation_id))
+    if has_flexible_response_header(header.api_key, header.api_version):
         out.append(0)
-    writer_of(type(response), version)(response, out)
-    _FRAME_HEAD.pack_into(out, 0, len(out) - 4, correlation_id)
+    writer_of(type(response), header.api_version)(response, out)
+    _FRAME_HEAD.pack_into(out, 0, len(out) - 4, header.correlation_id)
     return out
