@@ -20,8 +20,9 @@ from bench.meter import Meter
 from bench.storage.result import Result, lines_of
 
 RESYNC = "resync"
-MAX_WARM_UPS = 10
-SETTLED = 1.1  # times as fast as in the warm-up before, or more, says that it still gets faster
+MAX_WARM_UPS = 40
+SETTLED = 1.1  # times as fast as before, or more, says that it still gets faster
+LOADS_SETTLED = 4  # in a row that were no faster: a Java machine takes up to half a minute between two steps
 SETTLE_S = 2.0  # between two measurements, for what the one before left to do
 
 
@@ -118,13 +119,19 @@ def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths
 
 
 def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
-    """Until it gets no faster: three Java machines on few cores compile what is hot for up to a minute."""
+    """Until it gets no faster: three Java machines on few cores compile what is hot for minutes, and not all at once.
+
+    Of latencies one load is enough to tell: it takes as long as all of those.
+    """
     best: float | None = None
+    settled = 0
     for _ in range(MAX_WARM_UPS):
         figure = case.run(cluster, case.warm_up_seconds(lengths))[case.figure]
-        better = best is None or (figure > best * SETTLED if case.higher_is_better else figure * SETTLED < best)
-        best = figure if best is None else max(best, figure) if case.higher_is_better else min(best, figure)
-        if not better:
+        if best is None or (figure > best * SETTLED if case.higher_is_better else figure * SETTLED < best):
+            best, settled = figure, 0
+            continue
+        settled += 1
+        if case.is_latency or settled == LOADS_SETTLED:
             return
 
 

@@ -19,7 +19,7 @@ from barnabas.server import outbox as outbox_module
 from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, SENT_SHARE, TRIES, UNTRIED, Outbox, Part, Region
 from barnabas.server.room import Room
-from barnabas.server.ways import Ways
+from barnabas.server.ways import MEASURED_BYTES, Ways
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
@@ -240,6 +240,42 @@ def test_a_large_piece_goes_by_the_way_that_takes_less_time(tmp_path: Path, monk
         received, _ = asyncio.run(send(path, [b"head", (0, PIECE), b"tail"]))
         assert received == b"head" + data + b"tail"
     assert told == [False, True]
+
+
+@pytest.mark.parametrize("by_sendfile", [False, True], ids=["read", "sendfile"])
+def test_a_part_of_a_large_piece_is_measured_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_sendfile: bool) -> None:
+    """A socket rarely takes a whole answer to a follower: who measured whole ones alone would never know the two ways apart."""
+
+    class Told(FixedWays):
+        def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
+            told.append((size, by_sendfile))
+
+    told: list[tuple[int, bool]] = []
+    ways = Told()
+    ways.by_sendfile = by_sendfile
+    monkeypatch.setattr(outbox_module, "_ways", ways)
+    whole = SENT_SHARE * FILE_BYTES_PER_TURN + 1000
+    data = os.urandom(whole)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    received, _ = asyncio.run(send(path, [(0, whole)]))
+    assert received == data
+    assert told
+    assert all(MEASURED_BYTES <= size < whole and way is by_sendfile for size, way in told)
+
+
+@pytest.mark.usefixtures("reading")
+def test_what_was_read_and_not_sent_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Told(FixedWays):
+        def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
+            assert by_sendfile, "of what is read a part is left"
+
+    monkeypatch.setattr(outbox_module, "_ways", Told())
+    data = os.urandom(2 * FILE_BYTES_PER_TURN)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    received, _ = asyncio.run(send(path, [(0, len(data))], send_buffer=100_000))
+    assert received == data
 
 
 class Trying:

@@ -265,10 +265,13 @@ class Outbox:
             return
         started = perf_counter_ns()
         buffers, read = self._gather()
-        if not buffers or not self._sent(buffers, self._write(buffers)):
+        if not buffers:
             raise TurnIsOver
-        if read >= MEASURED_BYTES:
+        sent = self._write(buffers)
+        if read >= MEASURED_BYTES and sent == sum(map(len, buffers)):  # of what is read and not sent the time says nothing
             _ways.took(read, perf_counter_ns() - started, by_sendfile=False)
+        if not self._sent(buffers, sent):
+            raise TurnIsOver
 
     def _write(self, buffers: list[Buffer]) -> int:
         if len(buffers) == 1:
@@ -332,8 +335,8 @@ class Outbox:
         size = min(region.size, SENT_SHARE * self._file_bytes_left)
         started = perf_counter_ns()
         sent = os.sendfile(self._descriptor, region.fileno, region.position, size)
-        if sent == size >= MEASURED_BYTES:
-            _ways.took(size, perf_counter_ns() - started, by_sendfile=True)
+        if sent >= MEASURED_BYTES:
+            _ways.took(sent, perf_counter_ns() - started, by_sendfile=True)
         self._region_sent(region, sent)
 
     def _region_sent(self, region: Region, sent: int) -> None:
