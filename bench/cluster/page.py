@@ -16,8 +16,10 @@ Measured by `python -m bench.cluster` as above, with these differences:
 
 - Every partition has three replicas. A *producer* is one connection to each broker, each writing to one partition there. *Bulk* are batches
   of 16 kB, the `batch.size` of Kafka's producer, ten in flight on a connection; one record a request has 64 in flight.
-- Large batches are written into memory of the machine that was used just before (`bench/memory.py`), as are those of one broker. This case
-  differs more from run to run than any other ([what bounds it](internals/hot-path.md#what-bounds-it)).
+- Large batches are written into memory of the machine that was used just before (`bench/memory.py`), as are those of one broker, and for
+  no longer than that lasts. What is written beyond is given by the host page by page
+  ([what bounds it](internals/hot-path.md#what-bounds-it)), and the faster cluster comes to it first.
+- A cluster warms up until four loads in a row are no faster: Apache Kafka's brokers take minutes of load until their code is compiled.
 - Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers. *Peak MB* adds
   up the most that each of them had in RAM during a repetition.
 - *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five
