@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
-
 from bench.cluster.__main__ import LOADS_SETTLED, MAX_WARM_UPS, _warm_up
 from bench.cluster.cases import FULL, ClusterCase
 from bench.cluster.servers import Cluster
