@@ -121,7 +121,7 @@ def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths
 def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
     """Until it gets no faster: three Java machines on few cores compile what is hot for minutes, and not all at once.
 
-    Of latencies one load is enough to tell: it takes as long as all of those.
+    Where latency is measured one load that is no better ends it: it takes about as long as four others.
     """
     best: float | None = None
     settled = 0

@@ -21,7 +21,7 @@ BATCH_BYTES, LARGE_BYTES = 16_384, 262_144
 RATE = 5_000
 LEADER, ALL = 1, -1
 LARGE = "large"  # these write a gigabyte a second
-FRESH_S = 2.0  # so long what three replicas of them write has memory at hand; of more it would be the host that is measured
+FRESH_S = 2.0  # the memory at hand for three replicas of these lasts so long; what comes after it measures the host
 
 
 @dataclass(frozen=True, slots=True)

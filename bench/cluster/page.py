@@ -19,7 +19,7 @@ Measured by `python -m bench.cluster` as above, with these differences:
 - Large batches are written into memory of the machine that was used just before (`bench/memory.py`), as are those of one broker, and for
   no longer than that lasts. What is written beyond is given by the host page by page
   ([what bounds it](internals/hot-path.md#what-bounds-it)), and the faster cluster comes to it first.
-- A cluster warms up until four loads in a row are no faster: Apache Kafka's brokers take minutes of load until their code is compiled.
+- A cluster warms up until it gets no faster, for Apache Kafka's brokers take minutes of load until their code is compiled.
 - Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers. *Peak MB* adds
   up the most that each of them had in RAM during a repetition.
 - *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five

@@ -28,7 +28,7 @@ class Ways(threading.local):
         self._measured = 0
 
     def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
-        """A piece of `size` bytes was sent, all of it, in `ns` nanoseconds."""
+        """So many bytes went to a socket in `ns` nanoseconds: a whole piece, or what the socket took of one."""
         known, now = self._ns_per_byte[by_sendfile], ns / size
         if known is not None and now > known:
             now = known + (min(now, LONGEST * known) - known) / FORGETTING
