@@ -26,7 +26,7 @@ class Lengths:
 
     A load ends after `most_bytes`, however fast the server is: what is written in one go must stay well under what the kernel lets be dirty
     before it makes writers wait (by default from 15% of the memory on), or the disk is measured and both are equal; and it has to fit into
-    memory that was used just before (`bench.memory`).
+    memory that was used just before (`bench.memory`): more of that is at hand than is written, or what is short decides.
     """
 
     warm_up_s: float
@@ -87,7 +87,7 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
         made = pattern()
         topic = _fresh_name(name)
         create_topic(server, topic, made.connections)
-        memory.use(lengths.most_bytes / 1e6)
+        memory.use(memory.MOST)
         before = cpu_seconds(server.pid)
         load = produce(server.address, topic, made.connections, made, seconds, lengths.most_bytes)
         spent = cpu_seconds(server.pid) - before
@@ -109,7 +109,7 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
 
     def measure_bare(loop: Bare, lengths: Lengths) -> Figures:
         made = pattern()
-        memory.use(lengths.most_bytes / 1e6)
+        memory.use(memory.MOST)
         before = cpu_seconds(loop.pid)
         load = produce(loop.address, TOPIC, made.connections, made, lengths.load_s, lengths.most_bytes)
         return _throughput(load, cpu_seconds(loop.pid) - before)
