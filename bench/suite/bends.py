@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.limits import MAX_REPEATED_REQUESTS, MAX_RUN_BYTES
+from barnabas.limits import MAX_RUN_BYTES
 from bench.figures import number
 from bench.peers.streams import ALL_WINDOWS
 
@@ -24,9 +24,8 @@ REASONS = {
     "is least. With 10 MB it depends on memory: in pages that the host of this machine gives first, more than half of the broker's time is "
     "the kernel's copy into them.",
     "growth/partitions": "Requests for one partition that arrive together are checked and written at once; spread over several partitions "
-    "each is written by itself, which is the CPU for a GB. A connection knows "
-    f"{MAX_REPEATED_REQUESTS} requests again (`MAX_REPEATED_REQUESTS`); with more partitions for each connection they are read anew, since "
-    "to know more is memory that ten thousand connections must not take.",
+    "each is written by itself, which is the CPU for a GB. With thousands of logs in turn what belongs to each has left the processor's "
+    "caches when its turn comes, the kernel's part as well as the interpreter's.",
     "growth/producers": f"All connections together have {ALL_WINDOWS:,} requests in flight at most: the more there are the fewer each has, "
     "and the fewer are taken together, which is the CPU for a GB. With 1,024 the client takes a whole core as well, as long as the broker, "
     "whatever answers it: there no system can be much faster.",

@@ -25,6 +25,7 @@ from barnabas.protocol.produce import read_produce
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
 from barnabas.server.held import HeldFiles
+from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.receiver import Receiver
 from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
@@ -83,6 +84,7 @@ class Recorder:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.held = HeldFiles(OsFiles(), 100)
         self.room = Room(loop)
+        self.repeated_room = RepeatedRoom()
         self.frames: list[bytes] = []
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

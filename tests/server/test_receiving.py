@@ -13,6 +13,7 @@ from barnabas import limits
 from barnabas.server import connection as connection_module
 from barnabas.server.connection import Connection, Dispatcher
 from barnabas.server.held import HeldFiles
+from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.receiver import Receiver
 from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
@@ -28,6 +29,7 @@ class Recorder:
     def __init__(self) -> None:
         self.held = HeldFiles(OsFiles(), 100)
         self.room = Room(asyncio.get_running_loop())
+        self.repeated_room = RepeatedRoom()
         self.frames: dict[Connection, list[bytes]] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

@@ -53,6 +53,7 @@ from barnabas.server.logs.log_starts import LogStarts
 from barnabas.server.logs.moving import Moves
 from barnabas.server.logs.opening import close_logs, open_logs
 from barnabas.server.metrics import Metrics
+from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
@@ -116,6 +117,7 @@ class Broker:
         self.files = self.surroundings.files
         self.held = HeldFiles(self.files, most_held_files())
         self.room = Room(loop)
+        self.repeated_room = RepeatedRoom()
         self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)

@@ -32,7 +32,7 @@ from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.protocol.fetch import Copied
 from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import Outbox, Part, Region
-from barnabas.server.producing.repeated import RepeatedProduce
+from barnabas.server.producing.repeated import RepeatedProduce, RepeatedRoom
 from barnabas.server.receiver import Receiver
 from barnabas.server.room import Room
 from barnabas.storage.faults import EXHAUSTED
@@ -73,6 +73,7 @@ class Dispatcher(Protocol):
 
     held: HeldFiles
     room: Room
+    repeated_room: RepeatedRoom
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -124,7 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         self._working = False
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
-        self.repeated = RepeatedProduce()
+        self.repeated = RepeatedProduce(dispatcher.repeated_room)
         self.repeated_fetch: RepeatedFetch | ContinuedFetch | None = None  # where there was a fetch
         self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
@@ -349,7 +350,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._paused_for:
                     self._put_off(data[position:])
                     return
-                if repeated.may_run and size <= limits.MAX_RUN_BYTES:
+                if repeated.patient and size <= limits.MAX_RUN_BYTES:
                     behind = self._dispatcher.dispatch_run(self, data, position)
                     if behind > position:
                         position = behind
@@ -483,6 +484,7 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox = None
         self._answers.clear()
         self._when_sent = None
+        self.repeated.forget()
         callbacks, self.on_close = self.on_close, []
         for callback in callbacks:
             callback()

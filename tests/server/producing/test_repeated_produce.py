@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.testing import Broker
+from tests.server.in_process import running
 from tests.server.wire import SIZE, Line, batch_of, create_topic, framed
+from tests.waiting import until
 
 PRODUCE, DELETE_TOPICS = 0, (20, 4)
 VERSIONS = range(APIS[PRODUCE][2], APIS[PRODUCE][3] + 1)
@@ -81,3 +86,30 @@ def test_requests_of_several_kinds_on_one_connection_do_not_mix() -> None:
             missing = answer_of(line, 9, request(batch_of(9), topic_id, partition=7))
             assert missing == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert offsets == list(range(18))
+
+
+async def test_connections_know_more_requests_while_their_broker_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("MAX_REPEATED_REQUESTS", 2), ("MAX_REPEATED_REQUESTS_OF_ONE", 5), ("MAX_REPEATED_REQUESTS_OF_ALL", 4)):
+        monkeypatch.setattr(limits, name, most)
+    partitions = range(8)
+
+    async with running([tmp_path]) as client:
+        await client.create(len(partitions), TOPIC)
+        room, port = client.broker.repeated_room, client.broker.endpoints[0].port
+
+        def write(line: Line) -> list[tuple[int, int]]:
+            return [answer_of(line, 8, request(batch_of(9), bytes(16), partition=number)) for number in partitions]
+
+        with Line(port) as first:
+            with Line(port) as second:
+                left = []
+                for count, line in enumerate((first, second, first, second)):
+                    assert await client.in_thread(partial(write, line)) == [(0, count)] * len(partitions)
+                    left.append(room.left)
+                assert left == [1, 0, 0, 0]
+            await until(lambda: room.left == 1, "what it knew was not forgotten")
+            assert await client.in_thread(partial(write, first)) == [(0, 4)] * len(partitions)
+            assert room.left == 1
+        await until(lambda: room.left == 4, "what it knew was not forgotten")

@@ -13,7 +13,8 @@ Rules
      transaction has to be learnt from such a one, which needs more rights; where its partition has to wait to join it goes the general way.
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
-  4. A connection remembers a bounded number of requests (`limits`), then it learns no more.
+  4. A connection remembers a bounded number of requests (`limits`), then it learns no more: so many in any case, and beyond these as many
+     as the connections of the broker have room for together (`RepeatedRoom`), which is given back when it closes or forgets.
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
      it samples (`_Known.noted`).
 
@@ -141,24 +142,48 @@ class _Known:
         return walker.answer_requests(run.rows, shape, BEHIND_CORRELATION_ID + len(self.middle), first_offset)
 
 
-class RepeatedProduce:
-    """What one connection produced so far."""
+class RepeatedRoom:
+    """For what the connections of a broker remember beyond what each of them may in any case."""
 
-    __slots__ = ("_ends", "_groups", "_known", "_principal", "_rights_version", "may_run")
+    __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self.may_run = False  # whether `take_run` may find something
+        self.left = limits.MAX_REPEATED_REQUESTS_OF_ALL
+
+    def take(self) -> bool:
+        """Take the room for one request, if there is any."""
+        if self.left <= 0:
+            return False
+        self.left -= 1
+        return True
+
+
+class RepeatedProduce:
+    """What one connection produced so far.
+
+    Args:
+        room: what it remembers beyond its own share takes of that.
+    """
+
+    __slots__ = ("_ends", "_from_room", "_groups", "_known", "_principal", "_rights_version", "_room", "patient")
+
+    def __init__(self, room: RepeatedRoom) -> None:
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
+        self.patient = 0  # of these: `take_run` may find them
+        self._room = room
+        self._from_room = 0  # of these
         # Of the authorizer, and who it was, when these requests were allowed
         self._rights_version, self._principal = 0, ""
         self._groups: tuple[str, ...] = ()
 
     def forget(self) -> None:
         """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
-        self.may_run = False
         self._ends.clear()
         self._known.clear()
+        self.patient = 0
+        self._room.left += self._from_room
+        self._from_room = 0
 
     def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
         """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
@@ -166,15 +191,19 @@ class RepeatedProduce:
         return known is not None and known.partition is partition and known.transactional >= transactional
 
     def learn(self, key: bytes, end: int, known: _Known) -> None:
-        is_new = key not in self._known  # one that is known goes to another partition now: its topic was made again
-        if end > limits.MAX_REPEATED_BYTES or (is_new and len(self._known) >= limits.MAX_REPEATED_REQUESTS):
+        before = self._known.get(key)  # one that is known goes to another partition now: its topic was made again
+        if end > limits.MAX_REPEATED_BYTES or (end not in self._ends and len(self._ends) >= limits.MAX_REPEATED_LAYOUTS):
             return
-        if end not in self._ends:
-            if len(self._ends) >= limits.MAX_REPEATED_LAYOUTS:
+        if before is not None:
+            self.patient -= before.patience > 0
+        elif len(self._known) >= limits.MAX_REPEATED_REQUESTS:
+            if len(self._known) >= limits.MAX_REPEATED_REQUESTS_OF_ONE or not self._room.take():
                 return
+            self._from_room += 1
+        if end not in self._ends:
             self._ends.append(end)
         self._known[key] = known
-        self.may_run = self.may_run or known.patience > 0
+        self.patient += known.patience > 0
 
     def take_run(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
         """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
@@ -188,7 +217,7 @@ class RepeatedProduce:
                     known.patience = PATIENCE
                 elif known.patience:
                     known.patience -= 1
-                    self.may_run = any(other.patience for other in self._known.values())
+                    self.patient -= not known.patience
                 return taken, position
         return 0, position
 
@@ -210,7 +239,7 @@ class RepeatedProduce:
             or connection.groups is not self._groups
         ):
             self._rights_version, self._principal, self._groups = rights_version, connection.principal, connection.groups
-            self._ends, self._known, self.may_run = [], {}, False
+            self.forget()
 
 
 def _append_run(broker: Broker, connection: Connection, data: memoryview, position: int, known: _Known) -> tuple[int, int]:
@@ -346,7 +375,7 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
     """Remember a request whose records were appended."""
-    if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
+    if connection.closed or len(head.topics) != 1 or len(head.topics[0][1]) != 1:
         return
     key, (wanted,) = head.topics[0]
     flexible = version >= FIRST_FLEXIBLE_VERSION
