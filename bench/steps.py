@@ -144,7 +144,7 @@ class _Steps:
 
         def general() -> None:
             received[:] = framed
-            connection.repeated = RepeatedProduce(broker.repeated_room)
+            connection.repeated = RepeatedProduce(self._broker.repeated_room)
             self._dispatch(connection, frame)
 
         def learnt() -> None:
