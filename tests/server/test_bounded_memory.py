@@ -96,7 +96,8 @@ async def test_answers_that_nobody_reads_are_so_many_bytes_at_most(tmp_path: Pat
             connection = newest_connection(client)
             outbox = connection._outbox
             assert outbox is not None
-            assert limits.MAX_UNSENT_BYTES < outbox.waiting_bytes < limits.MAX_UNSENT_BYTES + 20_000
+            # The kernel may still have taken a little since: a reader's window opens by some bytes when it looks at what came.
+            assert 0.9 * limits.MAX_UNSENT_BYTES < outbox.waiting_bytes < limits.MAX_UNSENT_BYTES + 20_000
             assert "unsent" in connection._paused_for
 
 
