@@ -26,7 +26,7 @@ SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 PARTITIONS = (1, 10, 100, 1_000, 5_000)
 PRODUCERS = (1, 4, 16, 64, 256, 1_024)
 CONSUMERS = (1, 4, 16, 64)
-SHARES = 16  # consumers of which each reads its share of the topic; more of them read as much each
+SHARES = 16  # consumers of which each reads its share of the topic at least; more of them read as much each
 VALUE_BYTES, BATCH, WRITERS = 100, 50, 8
 BATCH_BYTES, BYTES_EACH = 16_384, 200_000_000  # batch.size of Kafka's producer; what is written at most for a point and a second
 WARM_UP_MESSAGES = 20_000
@@ -161,6 +161,12 @@ def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
     return run
 
 
+def share_of(count: int, messages: int, most: float) -> int:
+    """How many of a topic's messages each of `count` consumers reads: together about `most`, for a read of milliseconds is one of
+    connecting, but no more than there are, and no less than its share."""
+    return max(messages // min(count, SHARES), min(messages, int(most / count)))
+
+
 def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         topic = fresh_name("consumers")
@@ -170,12 +176,16 @@ def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
         def read(share: int) -> int:
             return peer.consume(topic, message, share, pull_bytes=PULL_BYTES).records
 
+        alone = 0.0  # messages a second, of one consumer
+
         def at(count: int) -> Point:
-            shares = [messages // min(count, SHARES)] * count
+            nonlocal alone
+            share = share_of(count, messages, alone * options.seconds)
             with ThreadPoolExecutor(count) as threads, Meter(peer.pids) as meter:
                 began = time.perf_counter()
-                came = sum(threads.map(read, shares))
+                came = sum(threads.map(read, [share] * count))
                 seconds = time.perf_counter() - began
+            alone = alone or came / seconds
             if peer.stored(topic, 1) < messages:
                 raise CannotDo("what one consumer reads is not there for another")
             return _point(came * VALUE_BYTES, seconds, meter)

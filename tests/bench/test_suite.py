@@ -13,7 +13,7 @@ from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Delays, Message, Peer
 from bench.suite import bends, guard, idle, openmessaging, page, results
 from bench.suite.case import Case
-from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
+from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points, share_of
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS, LARGE_BATCH, percentiles
 from bench.suite.linkedin import bare_producing, consuming
@@ -184,6 +184,21 @@ def test_a_line_of_which_less_is_better_bends_where_it_rises() -> None:
     assert bends.sentence("none/of", "bytes", [(1, 10.0), (10, 5.0), (100, 6.0)], less_is_better=True) == ""
     said = bends.sentence("none/of", "bytes", [(1, 10.0), (10, 5.0), (100, 20.0)], less_is_better=True)
     assert said.startswith("Our line bends at 100 bytes: 4.0 times the least before; at the end it is 4.0 times the least.")
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "share"),
+    [
+        (1, 0.0, 1_600),  # alone, all of it
+        (4, 0.0, 400),  # of a topic that is slow to read each its share
+        (64, 0.0, 100),  # and no less with more of them than shares
+        (16, 8_000.0, 500),
+        (64, 8_000.0, 125),
+        (4, 8_000.0, 1_600),  # no more than there are
+    ],
+)
+def test_consumers_read_for_long_enough_together_and_no_more_than_there_is(count: int, most: float, share: int) -> None:
+    assert share_of(count, 1_600, most) == share
 
 
 def test_reasons_of_growth_have_no_figures_that_the_results_have() -> None:
