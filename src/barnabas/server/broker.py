@@ -112,13 +112,13 @@ class Broker:
     def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, surroundings: Surroundings | None = None) -> None:
         self.config = config
         self.loop = loop
-        self.surroundings = surroundings or Surroundings()
-        self.clock = self.surroundings.clock
-        self.files = self.surroundings.files
+        around = self.surroundings = surroundings or Surroundings()
+        self.clock = around.clock
+        self.files = around.files
         self.held = HeldFiles(self.files, most_held_files())
         self.room = Room(loop)
         self.repeated_room = RepeatedRoom()
-        self.new_id = self.surroundings.new_id
+        self.new_id = around.new_id
         self.metrics = Metrics()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
@@ -136,12 +136,12 @@ class Broker:
         self.forwarder: Forwarder | None = None
         self.lookout: Lookout | None = None  # after the others of the cluster
         self.pulse: Pulse | None = None  # for those of the others
-        self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
-        self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
+        self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
+        self.reading_threads = around.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
-            self.surroundings.new_session_id,
+            around.new_session_id,
             config.min_incremental_fetch_session_eviction_ms,
         )
         self.readers = Readers()
@@ -160,9 +160,7 @@ class Broker:
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self._stop_for)
-        self.flushing = Flushing(
-            loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
-        )
+        self.flushing = Flushing(loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush"))
         self.isr = IsrChanges(self)
         self.throttles = Throttles(self)
         self.fetchers = Fetchers(self)
