@@ -26,6 +26,7 @@ class Partitions:
         self._by_name_bytes: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self.offline_count = 0
+        self.closed_count = 0  # so far: who remembers partitions has some to forget when it has grown
 
     def add(self, partition: Partition) -> None:
         found = self._by_name.get(partition.topic)
@@ -47,6 +48,7 @@ class Partitions:
             leader_epoch=partition.leader_epoch,
         )
         self.add(stand_in)
+        self.closed_count += 1
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def is_offline(self, topic: str, index: int) -> bool:
@@ -66,6 +68,7 @@ class Partitions:
             del self._by_name[topic]
             del self._by_name_bytes[topic.encode()]
             del self._by_id[partition.topic_id.bytes]
+        self.closed_count += 1
         partition.close()
         return partition
 

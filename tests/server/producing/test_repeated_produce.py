@@ -113,3 +113,19 @@ async def test_connections_know_more_requests_while_their_broker_has_room(
             assert await client.in_thread(partial(write, first)) == [(0, 4)] * len(partitions)
             assert room.left == 1
         await until(lambda: room.left == 4, "what it knew was not forgotten")
+
+
+async def test_partitions_that_are_closed_make_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in (("MAX_REPEATED_REQUESTS", 2), ("MAX_REPEATED_REQUESTS_OF_ONE", 5), ("MAX_REPEATED_REQUESTS_OF_ALL", 4)):
+        monkeypatch.setattr(limits, name, most)
+
+    async with running([tmp_path]) as client:
+        room = client.broker.repeated_room
+        for number in range(3):
+            name = f"{TOPIC}-{number}"
+            await client.create(8, name)
+            assert [await client.produce(b"v", partition, name=name) for partition in range(8)] == [0] * 8
+            (known,) = [connection.repeated._known.values() for connection in client.broker.connections]
+            assert [(each.partition.topic, each.partition.closed) for each in known] == [(name, False)] * 5
+            assert room.left == 1
+            await client.delete(name)

@@ -14,7 +14,8 @@ Rules
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
   4. A connection remembers a bounded number of requests (`limits`), then it learns no more: so many in any case, and beyond these as many
-     as the connections of the broker have room for together (`RepeatedRoom`), which is given back when it closes or forgets.
+     as the connections of the broker have room for together (`RepeatedRoom`), which is given back when it closes or forgets. Of
+     partitions that are closed it forgets before it takes more room.
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
      it samples (`_Known.noted`).
 
@@ -165,14 +166,14 @@ class RepeatedProduce:
         room: what it remembers beyond its own share takes of that.
     """
 
-    __slots__ = ("_ends", "_from_room", "_groups", "_known", "_principal", "_rights_version", "_room", "patient")
+    __slots__ = ("_closed_count", "_ends", "_groups", "_known", "_principal", "_rights_version", "_room", "patient")
 
     def __init__(self, room: RepeatedRoom) -> None:
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
         self.patient = 0  # of these: `take_run` may find them
         self._room = room
-        self._from_room = 0  # of these
+        self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
         # Of the authorizer, and who it was, when these requests were allowed
         self._rights_version, self._principal = 0, ""
         self._groups: tuple[str, ...] = ()
@@ -180,30 +181,44 @@ class RepeatedProduce:
     def forget(self) -> None:
         """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
         self._ends.clear()
-        self._known.clear()
-        self.patient = 0
-        self._room.left += self._from_room
-        self._from_room = 0
+        self._keep({})
 
     def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
         """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
         known = self._known.get(key)
         return known is not None and known.partition is partition and known.transactional >= transactional
 
-    def learn(self, key: bytes, end: int, known: _Known) -> None:
+    def learn(self, key: bytes, end: int, known: _Known, closed_count: int) -> None:
+        """Remember a request, if there is room.
+
+        Args:
+            closed_count: partitions that the broker has closed so far.
+        """
         before = self._known.get(key)  # one that is known goes to another partition now: its topic was made again
         if end > limits.MAX_REPEATED_BYTES or (end not in self._ends and len(self._ends) >= limits.MAX_REPEATED_LAYOUTS):
             return
         if before is not None:
             self.patient -= before.patience > 0
-        elif len(self._known) >= limits.MAX_REPEATED_REQUESTS:
-            if len(self._known) >= limits.MAX_REPEATED_REQUESTS_OF_ONE or not self._room.take():
-                return
-            self._from_room += 1
+        elif len(self._known) >= limits.MAX_REPEATED_REQUESTS and not self._has_room(closed_count):
+            return
         if end not in self._ends:
             self._ends.append(end)
         self._known[key] = known
         self.patient += known.patience > 0
+
+    def _has_room(self, closed_count: int) -> bool:
+        """Whether one more may be remembered beyond the share of each connection, or within it after what is closed was forgotten."""
+        if closed_count != self._closed_count:
+            self._closed_count = closed_count
+            self._keep({key: known for key, known in self._known.items() if not known.partition.closed})
+        count = len(self._known)
+        return count < limits.MAX_REPEATED_REQUESTS or (count < limits.MAX_REPEATED_REQUESTS_OF_ONE and self._room.take())
+
+    def _keep(self, kept: dict[bytes, _Known]) -> None:
+        """Know these and no others."""
+        self._room.left += _beyond_share(self._known) - _beyond_share(kept)
+        self._known = kept
+        self.patient = sum(known.patience > 0 for known in kept.values())
 
     def take_run(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
         """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
@@ -240,6 +255,11 @@ class RepeatedProduce:
         ):
             self._rights_version, self._principal, self._groups = rights_version, connection.principal, connection.groups
             self.forget()
+
+
+def _beyond_share(known: dict[bytes, _Known]) -> int:
+    """How many of these have the room of all connections together."""
+    return max(len(known) - limits.MAX_REPEATED_REQUESTS, 0)
 
 
 def _append_run(broker: Broker, connection: Connection, data: memoryview, position: int, known: _Known) -> tuple[int, int]:
@@ -399,4 +419,4 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         if authorizer is not None:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
-        connection.repeated.learn(key_bytes, end, known)
+        connection.repeated.learn(key_bytes, end, known, broker.partitions.closed_count)
