@@ -51,6 +51,9 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LARGE_FRAME_BYTES", LARGE_FRAME_BYTES)
     monkeypatch.setattr(connection_module, "LARGE", LARGE_FRAME_BYTES // 2)
     monkeypatch.setattr(limits, "RECEIVE_BUFFER_BYTES", RECEIVE_BUFFER_BYTES)
+    monkeypatch.setattr(limits, "RECEIVED_SMALL_BYTES", RECEIVE_BUFFER_BYTES // 3)
+    monkeypatch.setattr(limits, "SMALL_FRAME_BYTES", 40)
+    monkeypatch.setattr(limits, "MAX_RUN_BYTES", RECEIVE_BUFFER_BYTES // 2)
     monkeypatch.setattr(limits, "FRAME_GROWTH_BYTES", 300)
     monkeypatch.setattr(limits, "KEPT_GROWN_BYTES", KEPT_GROWN_BYTES)
 
@@ -60,7 +63,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_frames_come_out_as_they_were_sent(seed: int) -> None:
     choose = random.Random(seed)
     recorder, receiver = Recorder(), Receiver(10_000, -1)
-    sizes = choose.choice([(1500, 1500), (1200, 1999), (0, 3000), (1, 40)])
+    sizes = choose.choice([(1500, 1500), (1200, 1999), (0, 3000), (1, 40), (1, 400)])
     sent: dict[Connection, list[bytes]] = {}
     stream: dict[Connection, bytes] = {}
     for _ in range(PEERS):
@@ -107,19 +110,33 @@ async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monke
         line.close()
 
 
+async def test_who_sends_small_frames_has_a_part_of_the_buffer_a_turn() -> None:
+    recorder, receiver = Recorder(), Receiver(2 * limits.LARGE_FRAME_BYTES, -1)
+    line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+    line.connection_made(FakeTransport(-1))
+    small, larger = (struct.pack(">i", size) + bytes(size) for size in (limits.SMALL_FRAME_BYTES, limits.SMALL_FRAME_BYTES + 1))
+    assert len(line.get_buffer(-1)) == limits.RECEIVED_SMALL_BYTES
+    _receive(line, larger)
+    assert len(line.get_buffer(-1)) == limits.RECEIVE_BUFFER_BYTES
+    _receive(line, small + small[:100])  # whose start lies in front of what comes
+    assert len(line.get_buffer(-1)) == limits.RECEIVED_SMALL_BYTES - 100
+    _receive(line, small[100:] + larger[:100])
+    assert len(line.get_buffer(-1)) == limits.RECEIVE_BUFFER_BYTES - 100
+    _receive(line, larger[100:])
+    assert recorder.frames[line] == [larger[4:], small[4:], small[4:], larger[4:]]
+    line.close()
+
+
 @pytest.mark.usefixtures("small_limits")
 async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_back() -> None:
     recorder, receiver = Recorder(), Receiver(10_000, -1)
     frame = struct.pack(">i", 1496) + b"x" * 1496
-    used = set()
+    used: set[int] = set()
     for _ in range(10):
         line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
         line.connection_made(FakeTransport(-1))
         for part in (frame[:600], frame[600:], frame[:1100]):
-            buffer = line.get_buffer(-1)
-            used.add(id(buffer.obj))
-            buffer[: len(part)] = part
-            line.buffer_updated(len(part))
+            used |= _receive(line, part)
         assert receiver.queued_bytes == 1500
         line.close()
         assert receiver.queued_bytes == 0

@@ -119,6 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         self._filled = 0
         self._lent: memoryview | None = None  # the receiver's buffer that `_partial` is a part of
         self._expected = 0  # bytes of the next frame, if it is as large as the last and that was large
+        self.has_small_frames = True  # the last was one
         self._paused_for: set[str] = set()
         self._held_bytes = 0  # of answers that wait for those before them
         self._backlog: bytes = b""  # frames received while reading was paused
@@ -136,11 +137,6 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def peer(self) -> str:
         return f"{self.peer_host}:{self.peer_port}"
-
-    @property
-    def has_large_frames(self) -> bool:
-        """Whether much is expected: the rest of a large frame, or another one after it."""
-        return self._lent is not None or self._expected > 0
 
     # --- the loop's side
 
@@ -169,11 +165,14 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._partial is not None:
             return self._partial[self._filled :]
+        if self._expected and not self._start:
+            return self._receiver.large[: self._expected]
+        buffer = self._receiver.small if self.has_small_frames else self._receiver.buffer
         if self._start:
-            buffer, size = self._receiver.buffer, len(self._start)
+            size = len(self._start)
             buffer[:size] = self._start
             return buffer[size:]
-        return self._receiver.large[: self._expected] if self._expected else self._receiver.buffer
+        return buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         if self.closed:
@@ -372,6 +371,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._working = False
         self._expected = size + 4 if LARGE < size + 4 <= limits.LARGE_FRAME_BYTES else 0
+        self.has_small_frames = size <= limits.SMALL_FRAME_BYTES
         if position < end:
             self._leave(data[position:], size, is_first=not position, in_large=in_large)
 

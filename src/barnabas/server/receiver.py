@@ -2,10 +2,10 @@
 
 Owns the buffer that all connections of a loop share, the buffers of large frames, and the count of bytes in unfinished frames.
 
-How it works: the loop fills a buffer and hands it over before it turns to another socket, so one serves all connections. A frame that is
-larger than that buffer would be received in two pieces and copied together, in memory that is cleared first; so a connection whose last
-frame was large receives into a buffer of the size of one (`large`), and keeps it if the frame is not complete (`take_large`). These buffers
-are used again.
+How it works: the loop fills a buffer and hands it over before it turns to another socket, so one serves all connections. The more of it a
+connection fills, the more of its requests are written and answered together; of small ones a part of it (`small`) holds thousands, and
+others want their turn. Of a large frame the end may not be there yet, and it would be copied; so a connection whose last frame was large
+receives into a buffer of the size of one (`large`), and keeps it if the frame is not complete (`take_large`). These buffers are used again.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Receiver:
 
     def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
         self.buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        self.small = self.buffer[: limits.RECEIVED_SMALL_BYTES]
         self.max_frame_bytes = max_frame_bytes
         self.max_queued_bytes = max_queued_bytes if max_queued_bytes > 0 else None
         self.queued_bytes = 0

@@ -13,21 +13,15 @@ from barnabas import limits
 
 
 class TlsBuffers:
-    """`received` is where sockets are read into, `plain` where what is to be encrypted is gathered."""
+    """`received` is where sockets are read into, `received_small` as much of it as is for small frames, `plain` where what is to be
+    encrypted is gathered."""
 
     def __init__(self) -> None:
         self.received = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
-        self._large: memoryview | None = None
+        self.received_small = self.received[: limits.RECEIVED_SMALL_BYTES]
         self.plain = memoryview(bytearray(limits.TLS_GATHERED_BYTES))
         self.incoming = ssl.MemoryBIO()
         self.outgoing = ssl.MemoryBIO()
-
-    @property
-    def large(self) -> memoryview:
-        """The same for connections with large frames, which come in fewer turns of the loop so."""
-        if self._large is None:
-            self._large = memoryview(bytearray(limits.LARGE_FRAME_BYTES))
-        return self._large
 
     def forget(self) -> None:
         """Leave both BIOs empty."""

@@ -87,7 +87,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return False
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        self._target = self._buffers.large if self._connection.has_large_frames else self._buffers.received
+        buffers = self._buffers
+        self._target = buffers.received_small if self._connection.has_small_frames else buffers.received
         return self._target
 
     def buffer_updated(self, nbytes: int) -> None:
