@@ -19,10 +19,9 @@ REASONS = {
     "pages that were used just before and 350 MB/s in others, in which the last of the 2 GB come to lie.",
     "kreps-2014/stored-beyond-memory": "A plain loop of writes has 4,700 MB/s here in the first 2 GB, 330 to 420 MB/s up to 23 GB and "
     "1,800 MB/s behind: until memory is full the host of this machine has to give pages, then those that were used before come back.",
-    "growth/size": "A batch costs little more for its bytes: one of 10 kB is a single message, others fill 16 kB. From 100 kB on requests "
-    f"are not taken together with their neighbours any more ({MAX_RUN_BYTES // 1024} kB, `MAX_RUN_BYTES`); with 1 MB the work for a byte "
-    "is least. With 10 MB it depends on memory: in pages that the host of this machine gives first, more than half of the broker's time is "
-    "the kernel's copy into them.",
+    "growth/size": "A batch costs little more for its bytes: one of 10 kB is a single message, others fill 16 kB. Requests of more than "
+    f"{MAX_RUN_BYTES // 1024} kB (`MAX_RUN_BYTES`) are taken one by one. With 10 MB it depends on memory: in pages that the host of this "
+    "machine gives first, more than half of the broker's time is the kernel's copy into them.",
     "growth/partitions": "Requests for one partition that arrive together are checked and written at once; spread over several partitions "
     "each is written by itself, which is the CPU for a GB. With thousands of logs in turn what belongs to each has left the processor's "
     "caches when its turn comes, the kernel's part as well as the interpreter's.",

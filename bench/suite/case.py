@@ -54,7 +54,8 @@ class Case:
     why: str = ""
     charts: tuple[str, ...] = ()  # names of measures that are drawn side by side
 
-    def run(self, makers: Makers, options: Options, say: Say) -> Outcome:
+    def run(self, makers: Makers, options: Options, say: Say, wanted: Sequence[str] = ()) -> Outcome:
+        """Take all measures, or those of which the names are `wanted`."""
         peers: dict[str, Peer] = {}
         described: dict[str, dict[str, Any]] = {}
         with ExitStack() as running:
@@ -69,7 +70,7 @@ class Case:
                     say(f"{key}: not measured: {error}")
                 else:
                     described[key] = describe_peer(peers[key])
-            measured, measures = [], self.measures(options)
+            measured, measures = [], [each for each in self.measures(options) if not wanted or each.name in wanted]
             are_up = not all(measure.is_fresh for measure in measures)
             if not are_up:
                 running.close()  # they start their own

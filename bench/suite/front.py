@@ -135,6 +135,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     run.add_argument(
         "--json", metavar="FOLDER", type=Path, help="write <case>.json there (default: bench/results, unless --quick)"
     )
+    run.add_argument(
+        "--measures", nargs="+", metavar="MEASURE", default=[], help="only these of one case; its other results stay as they are"
+    )
     run.add_argument("--page", action="store_true", help="write docs/performance.md as well")
     options = parser.parse_args(arguments)
     if options.verb == "run":
@@ -142,7 +145,29 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
             unknown = [each for each in word if each not in known]
             if unknown:
                 parser.error(f"there is no {unknown[0]}; there are {', '.join(known)}")
+        if options.measures:
+            _check_measures(parser, options)
     return options
+
+
+def _amount(chosen: argparse.Namespace) -> Options:
+    return QUICK if chosen.quick else Options(chosen.rounds, chosen.messages, chosen.seconds)
+
+
+def _check_measures(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if len(options.cases) != 1 or options.cases[0] not in CASES:
+        parser.error(f"--measures is for one case of {', '.join(CASES)}")
+    known = [each.name for each in CASES[options.cases[0]].measures(FULL)]
+    unknown = [each for each in options.measures if each not in known]
+    if unknown:
+        parser.error(f"{options.cases[0]} has no measure {unknown[0]}; it has {', '.join(known)}")
+    before = results.read(options.cases[0], options.json or results.FOLDER)
+    if before is None:
+        parser.error(f"there are no results of {options.cases[0]} yet: measure all of it")
+    if not options.quick and before["options"] != results.told(_amount(options)):
+        parser.error(
+            f"the results of {options.cases[0]} were measured with {before['options']}: give the same, or measure all of it"
+        )
 
 
 def _positive(word: str) -> int:
@@ -155,7 +180,7 @@ def _positive(word: str) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     _allow_many_files()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
-    options = QUICK if chosen.quick else Options(chosen.rounds, chosen.messages, chosen.seconds)
+    options = _amount(chosen)
     folder = chosen.json or (None if chosen.quick else results.FOLDER)
     compile_dir(Path(barnabas.__file__).parent, quiet=1)  # as an installed package is; else a first start reads all of its source
     makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
@@ -169,12 +194,15 @@ def _run(chosen: argparse.Namespace) -> int:
         command = (
             f"python -m bench run {name} --rounds {options.rounds} --messages {options.messages} --seconds {options.seconds:g}"
         )
-        outcome = CASES[name].run(makers, options, _say)
+        outcome = CASES[name].run(makers, options, _say, chosen.measures)
         result = results.describe(
             name, text=CASES[name].text, command=command, options=options, peers=outcome.peers, measured=outcome.measured
         )
         if any(FAILED in reason for each in outcome.measured for reason in chain(each.dashes.values(), each.ends.values())):
             code = 1
+        before = results.read(name, folder) if folder is not None and chosen.measures else None
+        if before is not None:
+            result = results.merged(before, result)
         if folder is not None:
             _say(f"-> {results.write(result, folder).name}")
     _say(f"\n{time.monotonic() - began:.0f} s")

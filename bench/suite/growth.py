@@ -29,6 +29,7 @@ CONSUMERS = (1, 4, 16, 64)
 SHARES = 16  # consumers of which each reads its share of the topic at least; more of them read as much each
 VALUE_BYTES, BATCH, WRITERS = 100, 50, 8
 BATCH_BYTES, BYTES_EACH = 16_384, 200_000_000  # batch.size of Kafka's producer; what is written at most for a point and a second
+MEMORY_SHARE = 4  # of what is written, at hand before: both sides have several messages of 10 MB in buffers as well
 WARM_UP_MESSAGES = 20_000
 Found = TypeVar("Found")
 DELAY_RATE, DELAY_BYTES_PER_S = 1_000, 50e6  # of messages whose time is taken; fewer where they are large
@@ -117,7 +118,7 @@ def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
         def at(size: int) -> Point:
             message, amount = Message(size, max(1, BATCH_BYTES // size), 1), Amount(BYTES_EACH / size, options.seconds)
             with fresh_topic(peer, "size", largest_bytes=size) as topic:
-                memory.use(BYTES_EACH / 1e6)
+                memory.use(MEMORY_SHARE * BYTES_EACH / 1e6)
                 return _written(peer, topic, message, amount)
 
         return points(SIZES, at, meter)

@@ -33,10 +33,15 @@ def describe(
         "command": command,
         "is_alone": True,  # nothing else that is measured ran meanwhile
         "machine": describe_machine(),
-        "options": {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(options).items()},
+        "options": told(options),
         "peers": dict(peers),
         "measures": [shown for each in measured for shown in each.as_json()],
     }
+
+
+def told(options: Options) -> dict[str, Any]:
+    """How much was measured, as it comes back from JSON."""
+    return {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(options).items()}
 
 
 def write(result: Result, folder: Path = FOLDER) -> Path:
@@ -44,6 +49,18 @@ def write(result: Result, folder: Path = FOLDER) -> Path:
     path = folder / f"{result['case']}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
     return path
+
+
+def merged(before: Result, part: Result) -> Result:
+    """All of a case's results, after some of its measures were taken anew in the same way.
+
+    Raises:
+        ValueError: `before` was measured in another way, or lacks a measure of `part`.
+    """
+    anew = {each["name"]: each for each in part["measures"]}
+    if before["options"] != part["options"] or anew.keys() - {each["name"] for each in before["measures"]}:
+        raise ValueError(f"the results of {part['case']} that are there were measured in another way: measure all of it")
+    return {**part, "measures": [anew.get(each["name"], each) for each in before["measures"]]}
 
 
 def read(case: str, folder: Path = FOLDER) -> Result | None:

@@ -214,6 +214,30 @@ def test_results_come_back_from_json_as_they_were(tmp_path: Path) -> None:
     assert results.read("another", tmp_path) is None
 
 
+def test_measures_taken_anew_take_the_place_of_those_before_and_no_others() -> None:
+    before = {
+        "case": "growth",
+        "options": {"rounds": 5},
+        "date": "1",
+        "measures": [{"name": "size"}, {"name": "partitions", "runs": 1}],
+    }
+    part = {"case": "growth", "options": {"rounds": 5}, "date": "2", "measures": [{"name": "partitions", "runs": 2}]}
+    assert results.merged(before, part) == {**part, "measures": [{"name": "size"}, {"name": "partitions", "runs": 2}]}
+    with pytest.raises(
+        ValueError, match=r"^the results of growth that are there were measured in another way: measure all of it$"
+    ):
+        results.merged({**before, "options": {"rounds": 3}}, part)
+    with pytest.raises(ValueError, match=r"in another way"):
+        results.merged({**before, "measures": [{"name": "size"}]}, part)
+
+
+def test_a_case_measures_only_what_is_wanted() -> None:
+    measures = [Measure(name, name, "messages/s", lambda peer, meter: {"value": 1.0}) for name in ("one", "other")]
+    case = Case("case", "", "", lambda options: measures)
+    outcome = case.run({"a": FakePeer}, Options(rounds=1), lambda line: None, ["other"])
+    assert [each.measure.name for each in outcome.measured] == ["other"]
+
+
 def test_who_lacks_the_figure_of_a_view_has_a_dash_there_and_a_figure_elsewhere() -> None:
     def run(peer: Peer, meter: Meter) -> Figures:
         return {"value": 1.0} if peer.name == "lazy" else {"value": 1.0, "made": 2.0}
