@@ -157,6 +157,8 @@ def _amount(chosen: argparse.Namespace) -> Options:
 def _check_measures(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if len(options.cases) != 1 or options.cases[0] not in CASES:
         parser.error(f"--measures is for one case of {', '.join(CASES)}")
+    if set(options.peers) | {OURS} != set(PEERS):
+        parser.error("--measures is for all systems: results of some would take the place of those of all")
     known = [each.name for each in CASES[options.cases[0]].measures(FULL)]
     unknown = [each for each in options.measures if each not in known]
     if unknown:

@@ -18,6 +18,7 @@ from bench.suite import front
         (["run", "--rounds", "0"], "0 is not a positive number"),
         (["run", "start", "idle", "--measures", "memory"], "--measures is for one case of linkedin-2011, "),
         (["run", "tls", "--measures", "rate"], "--measures is for one case of linkedin-2011, "),
+        (["run", "growth", "--measures", "size", "--peers", "kafka"], "--measures is for all systems: "),
         (["run", "growth", "--measures", "size", "age"], "growth has no measure age; it has size, partitions, "),
         (["run", "growth", "--measures", "size", "--json", "no-such-folder"], "there are no results of growth yet"),
         (["run", "growth", "--measures", "size", "--rounds", "7"], "the results of growth were measured with {'rounds': 5, "),
