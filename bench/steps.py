@@ -38,6 +38,7 @@ from barnabas.storage.reading import FileRegion
 from bench.wire import produce_frame, record_batch
 
 TOPIC, VALUE_BYTES = "steps", 100
+SPREAD_TOPIC, SPREAD = "steps-spread", 8  # and its partitions
 ROUNDS, CALLS = 15, 400
 MANY = 50  # records of a batch
 RUN = 64  # requests that come together
@@ -159,14 +160,19 @@ class _Steps:
             ("the answer's bytes", _each(lambda: write_produce_answer(PRODUCE_VERSION, 1, told))),
             ("the general way in all, and learning", _each(general)),
             ("learnt", _each(learnt)),
-            ("a run of one", self._run(framed, 1)),
-            (f"a run of {RUN}, each", self._run(framed, RUN)),
+            ("a run of one", self._run([framed])),
+            (f"a run of {RUN}, each", self._run([framed] * RUN)),
+            (f"{RUN} to {SPREAD} partitions in turn, each", self._run(self._spread(batch))),
         ]
 
-    def _run(self, framed: bytes, requests: int) -> float:
+    def _spread(self, batch: bytes) -> list[bytes]:
+        return [produce_frame(SPREAD_TOPIC, number % SPREAD, batch, acks=1) for number in range(RUN)]
+
+    def _run(self, frames: Sequence[bytes]) -> float:
         connection = self._connection()
-        self._dispatch(connection, memoryview(bytearray(framed))[4:])
-        fresh = framed * requests
+        for framed in set(frames):
+            self._dispatch(connection, memoryview(bytearray(framed))[4:])
+        fresh = b"".join(frames)
         data = memoryview(bytearray(fresh))
 
         def call() -> None:
@@ -175,14 +181,14 @@ class _Steps:
             while position < len(data):
                 behind = self._broker.dispatch_run(connection, data, position)
                 if behind == position:  # a segment is full: the general way rolls it
-                    behind += len(framed)
+                    behind += len(frames[0])
                     self._broker.dispatch(connection, data[position + 4 : behind])
                 position = behind
             outbox = connection._outbox
             assert outbox is not None
             outbox.flush()
 
-        return _each(call, max(CALLS // requests, 1)) / requests
+        return _each(call, max(CALLS // len(frames), 1)) / len(frames)
 
     # --- fetch
 
@@ -292,7 +298,7 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
         await broker.start()
         try:
             async with AsyncClient.to(f"127.0.0.1:{broker.endpoints[0].port}") as client:
-                await client.create_topics([NewTopic(TOPIC, 1)])
+                await client.create_topics([NewTopic(TOPIC, 1), NewTopic(SPREAD_TOPIC, SPREAD)])
                 topic_id = (await client.topics())[TOPIC].topic_id
             steps = _Steps(broker, topic_id)
             produce = [steps.produce(1), steps.produce(MANY)]

@@ -18,7 +18,8 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
-from barnabas.protocol.records import walk
+from barnabas.protocol.codec import write_varint
+from barnabas.protocol.records import spread, walk
 from barnabas.protocol.records.batch import (
     AppendOrigin,
     Compression,
@@ -30,12 +31,13 @@ from barnabas.protocol.records.batch import (
     validate_batch,
 )
 from barnabas.protocol.records.header import HEADER_SIZE
-from barnabas.protocol.records.scan import walker
+from barnabas.protocol.records.scan import spread_walker, walker
 
 NOW = 1_700_000_000_000
 CONFIGS = [TopicConfig(), TopicConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")]
 CRC = struct.Struct(">I")
 START = bytes(30)  # of a request whose length of records takes four bytes
+KNOWN = {b"t" + bytes(4): 0}
 LIMITS = (2**20, 2**20, 0, 2**62, 2**40, 2**31, 10, False)
 
 
@@ -79,6 +81,23 @@ def _agree(data: bytes) -> None:
         raise AssertionError("records are seen in two ways")
     if walker.walk_requests(*requests) != walk.walk_requests(*requests):
         raise AssertionError("requests are seen in two ways")
+    for version, batches in ((8, _plain_topic(data) + data), (9, _flexible_topic(data) + data + bytes(3))):
+        frame = START + batches
+        spread_out = (len(frame).to_bytes(4, "big") + frame) * 2, 0, START, version, 2**20, 2**20, 10, KNOWN, len(KNOWN)
+        if spread_walker.read_requests(*spread_out) != spread.read_requests(*spread_out):
+            raise AssertionError("requests for several partitions are seen in two ways")
+
+
+def _plain_topic(data: bytes) -> bytes:
+    """What stands before the batch of one partition in a request of old."""
+    return (1).to_bytes(4, "big") + b"\0\1t" + (1).to_bytes(4, "big") + bytes(4) + len(data).to_bytes(4, "big")
+
+
+def _flexible_topic(data: bytes) -> bytes:
+    """The same with lengths as varints."""
+    told = bytearray(b"\2\2t\2" + bytes(4))
+    write_varint(len(data) + 1, told)
+    return bytes(told)
 
 
 def _seeds() -> list[bytes]:

@@ -168,7 +168,8 @@ def test_a_run_waits_for_the_followers_like_its_batches_one_by_one(leader: Parti
     leader.add_fetch_waiter(consumer)
     leader.add_fetch_waiter(follower, as_follower=True)
     run, buffer = run_of(b"a", b"b", b"c")
-    assert leader.append_run(run, buffer, acks_all=True) == 1
+    assert leader.admits_run(run, buffer, acks_all=True)
+    assert leader.append_run(run, buffer) == 1
     assert (leader.log.log_end_offset, leader.high_watermark, leader.is_kept(3)) == (4, 0, True)
     told: list[KafkaError | None] = []
     leader.wait_acknowledged(1, told.append, acks_all=True)

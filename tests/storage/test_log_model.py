@@ -75,11 +75,11 @@ class AgainstAList(RuleBasedStateMachine):
         if not taken:
             return
         whole = Run(rows, len(taken), sum(map(len, taken)), size, len(buffer), has_producer=False)
-        first = self.log.append_run(whole, memoryview(buffer), leader_epoch=self.epoch)
-        if first is None:
-            assert self.log.latest_epoch < self.epoch
+        admitted = self.log.admits_run(whole, memoryview(buffer), leader_epoch=self.epoch)
+        assert admitted == (self.log.latest_epoch >= self.epoch)
+        if not admitted:
             return
-        assert first == self.end
+        assert self.log.append_run(whole, memoryview(buffer), leader_epoch=self.epoch) == self.end
         for values in taken:
             self.took(values)
 

@@ -143,6 +143,9 @@ class FollowedPartition(Partition):
     def append_own(self, *_: object, **__: object) -> NoReturn:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def admits_run(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     def append_run(self, *_: object, **__: object) -> NoReturn:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

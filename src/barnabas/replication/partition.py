@@ -107,24 +107,28 @@ class Partition(Replica):
             self.settle_transactions()
         return last_offset
 
-    def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
-        """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.
-
-        Returns:
-            None where it takes more than writing them; nothing was done then.
+    def admits_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> bool:
+        """Whether `append_run` can take the checked batches of `run`, which lie in `buffer`; what it cannot is appended batch by batch.
 
         Raises:
-            KafkaError, StorageError: as `append_as_leader`.
+            KafkaError: as `append_as_leader`, for the producer of the batches.
         """
         if acks_all and self.is_under_min_isr:
-            return None
+            return False
+        return self.log.admits_run(run, buffer, leader_epoch=self.leader_epoch)
+
+    def append_run(self, run: Run, buffer: memoryview) -> int:
+        """Append what `admits_run` has let pass, all or none; the first batch's base offset.
+
+        Raises:
+            StorageError: as `append_as_leader`; nothing was appended.
+        """
         log = self.log
         first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
-        if first_offset is not None:
-            if log.log_end_offset < self._detour_at:
-                self._advance(log.log_end_offset, run.size)
-            else:
-                self._appended(first_offset, run.size)
+        if log.log_end_offset < self._detour_at:
+            self._advance(log.log_end_offset, run.size)
+        else:
+            self._appended(first_offset, run.size)
         return first_offset
 
     def _appended(self, first_offset: int, size: int) -> None:

@@ -336,7 +336,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_frames(self, data: memoryview, *, in_large: bool = False) -> None:
         position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
-        repeated = self.repeated
+        repeated, spread = self.repeated, self.repeated.spread
         self._working = True
         try:
             while end - position >= 4:
@@ -349,7 +349,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._paused_for:
                     self._put_off(data[position:])
                     return
-                if repeated.patient and size <= limits.MAX_RUN_BYTES:
+                if (repeated.patient and size <= limits.MAX_RUN_BYTES) or spread.count > 1:
                     behind = self._dispatcher.dispatch_run(self, data, position)
                     if behind > position:
                         position = behind

@@ -1,4 +1,4 @@
-/* The functions of walk.py as machine code: what each of them takes, gives and promises is written there, once.
+/* The functions of walk.py and spread.py as machine code: what each of them takes, gives and promises is written there, once.
  *
  * The package's build compiles this where a C compiler is at hand (tools/build_hook.py); `scan` uses it if it is of this very text.
  *
@@ -225,6 +225,279 @@ static int is_good(Bytes batch, Bytes end, const Bounds *bounds, int64_t *count,
     return is_crc_right(batch + CRC_FROM, end - batch - CRC_FROM, unsigned32(batch + CRC_AT));
 }
 
+/* --- requests with several batches */
+
+enum {
+    FIRST_VERSION_WITH_RECORD_ERRORS = 8, /* of Produce, in the answer */
+    FIRST_FLEXIBLE_VERSION = 9,
+    FIRST_VERSION_BY_ID = 13,
+    ID_BYTES = 16,    /* of a topic */
+    LONGEST_NAME = 249,
+    INDEX_BYTES = 4,
+    ANSWER_BYTES = 36, /* at most, of one batch */
+    FRAME_BYTES = 32,  /* at most, of an answer beside batches and what it repeats of the request */
+};
+
+/* Goes from batch to batch of a request, behind the timeout. */
+typedef struct {
+    Bytes at, stop;
+    int version;
+    uint64_t topics, partitions; /* that are left */
+    Bytes topic, counted;        /* the topic at hand: where it begins, and where its first partition does */
+    Bytes key;                   /* its name or id */
+    Py_ssize_t key_size;
+    int is_first;                /* whether the last batch was the first one of its topic */
+} Reader;
+
+/* The number of elements of an array, of which there is one at least; where they begin, or NULL. */
+static Bytes count_of(Bytes at, Bytes stop, int version, uint64_t *count) {
+    if (version >= FIRST_FLEXIBLE_VERSION) {
+        at = varint(at, stop, 5, count);
+        if (at == NULL || *count < 2) return NULL;
+        *count -= 1;
+        return at;
+    }
+    if (stop - at < 4) return NULL;
+    *count = unsigned32(at);
+    return *count && *count <= INT32_MAX ? at + 4 : NULL;
+}
+
+static int open_request(Reader *reader, Bytes at, Bytes stop, int version) {
+    memset(reader, 0, sizeof *reader);
+    reader->stop = stop, reader->version = version;
+    reader->at = count_of(at, stop, version, &reader->topics);
+    return reader->at != NULL;
+}
+
+static int open_topic(Reader *reader) {
+    Bytes at = reader->topic = reader->at, stop = reader->stop;
+    uint64_t size = ID_BYTES;
+    if (reader->version < FIRST_FLEXIBLE_VERSION) {
+        if (stop - at < 2) return 0;
+        size = (uint64_t)at[0] << 8 | at[1];
+        at += 2;
+    } else if (reader->version < FIRST_VERSION_BY_ID) {
+        at = varint(at, stop, 5, &size);
+        if (at == NULL || size == 0) return 0;
+        size -= 1;
+    }
+    if (size > LONGEST_NAME || size > (uint64_t)(stop - at)) return 0;
+    reader->key = at, reader->key_size = size;
+    reader->at = reader->counted = count_of(at + size, stop, reader->version, &reader->partitions);
+    return reader->at != NULL;
+}
+
+/* Empty tagged fields, where the version has them. */
+static int skip_tags(Reader *reader) {
+    if (reader->version < FIRST_FLEXIBLE_VERSION) return 1;
+    return reader->at < reader->stop && *reader->at++ == 0;
+}
+
+/* 1 and where the next batch lies and the index of its partition stands; 0 behind the last one; -1 where the request is wrong, or rare. */
+static int next_batch(Reader *reader, Bytes *index, Bytes *batch, Bytes *end) {
+    reader->is_first = reader->partitions == 0;
+    if (reader->is_first) {
+        if (reader->key != NULL && !skip_tags(reader)) return -1;
+        if (reader->topics == 0) return skip_tags(reader) && reader->at == reader->stop ? 0 : -1;
+        reader->topics--;
+        if (!open_topic(reader)) return -1;
+    }
+    reader->partitions--;
+    Bytes at = reader->at, stop = reader->stop;
+    if (stop - at < INDEX_BYTES) return -1;
+    *index = at;
+    at += INDEX_BYTES;
+    uint64_t length;
+    if (reader->version >= FIRST_FLEXIBLE_VERSION) {
+        at = varint(at, stop, 5, &length);
+        if (at == NULL || length == 0) return -1;
+        length -= 1;
+    } else {
+        if (stop - at < 4) return -1;
+        length = unsigned32(at);
+        at += 4;
+    }
+    if (length < HEADER_BYTES || length > (uint64_t)(stop - at)) return -1;
+    *batch = at;
+    *end = reader->at = at + length;
+    return skip_tags(reader) ? 1 : -1;
+}
+
+/* The number that Python gave the partition with this index of the topic at hand; -1 if it has none, -2 after an error. */
+static long number_of(const Reader *reader, Bytes index, PyObject *numbers) {
+    char name[LONGEST_NAME + INDEX_BYTES];
+    memcpy(name, reader->key, reader->key_size);
+    memcpy(name + reader->key_size, index, INDEX_BYTES);
+    PyObject *key = PyBytes_FromStringAndSize(name, reader->key_size + INDEX_BYTES);
+    if (key == NULL) return -2;
+    PyObject *number = PyDict_GetItemWithError(numbers, key);
+    Py_DECREF(key);
+    if (number == NULL) return PyErr_Occurred() ? -2 : -1;
+    long found = PyLong_AsLong(number);
+    return PyErr_Occurred() ? -2 : found;
+}
+
+typedef int64_t Request[4]; /* correlation id, where it begins behind its size, where the next one begins, its batches */
+
+typedef struct {
+    int32_t group; /* of the batches of one partition, counted in the order in which they occur */
+    int64_t request, start, end;
+} Batch;
+
+/* What has been found so far of requests that arrived together. */
+typedef struct {
+    Request *requests;
+    Batch *batches;
+    int32_t *groups;  /* of each target, from 1 on; 0 has none yet */
+    int32_t *targets; /* of each group */
+    int64_t request_count, batch_count, group_count, target_count, most;
+} Found;
+
+/* 1 if all batches of the request [start, stop) were added, 0 and nothing if not, -1 after an error. */
+static int add_request(Found *found, Bytes first, Bytes start, Bytes batches, Bytes stop, int version, int64_t max_batch, PyObject *numbers) {
+    Reader reader;
+    Bytes index, batch, end;
+    int64_t batch_count = found->batch_count, group_count = found->group_count;
+    int more = open_request(&reader, batches, stop, version) ? 1 : -1;
+    while (more > 0 && (more = next_batch(&reader, &index, &batch, &end)) > 0) {
+        long target = batch_count < found->most && end - batch <= max_batch ? number_of(&reader, index, numbers) : -1;
+        if (target == -2) return -1;
+        if (target < 0 || target >= found->target_count) {
+            more = -1;
+            break;
+        }
+        if (found->groups[target] == 0) {
+            found->targets[group_count] = target;
+            found->groups[target] = ++group_count;
+        }
+        Batch *each = &found->batches[batch_count++];
+        each->group = found->groups[target] - 1, each->request = found->request_count;
+        each->start = batch - first, each->end = end - first;
+    }
+    if (more < 0) {
+        for (int64_t i = found->group_count; i < group_count; i++) found->groups[found->targets[i]] = 0;
+        return 0;
+    }
+    int64_t *row = found->requests[found->request_count++];
+    row[0] = (int32_t)unsigned32(start + 4);
+    row[1] = start - first, row[2] = stop - first, row[3] = batch_count - found->batch_count;
+    found->batch_count = batch_count, found->group_count = group_count;
+    return 1;
+}
+
+/* A table of rows for each group, in the order of its batches. */
+static PyObject *tables_of(const Found *found) {
+    PyObject *tables = PyTuple_New(found->group_count);
+    int64_t *sizes = PyMem_Calloc(found->group_count + 1, sizeof(int64_t));
+    char **ends = PyMem_Calloc(found->group_count + 1, sizeof(char *));
+    if (tables == NULL || sizes == NULL || ends == NULL) goto failed;
+    for (int64_t i = 0; i < found->batch_count; i++) sizes[found->batches[i].group] += sizeof(Row);
+    for (int64_t i = 0; i < found->group_count; i++) {
+        PyObject *table = PyBytes_FromStringAndSize(NULL, sizes[i]);
+        if (table == NULL) goto failed;
+        ends[i] = PyBytes_AsString(table);
+        PyTuple_SetItem(tables, i, table);
+    }
+    for (int64_t i = 0; i < found->batch_count; i++) {
+        const Batch *each = &found->batches[i];
+        Row row = {each->request, each->start, each->end, 0, 0};
+        memcpy(ends[each->group], row, sizeof row);
+        ends[each->group] += sizeof row;
+    }
+    PyMem_Free(sizes);
+    PyMem_Free(ends);
+    return tables;
+failed:
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    Py_XDECREF(tables);
+    PyMem_Free(sizes);
+    PyMem_Free(ends);
+    return NULL;
+}
+
+static PyObject *numbers_in(const int32_t *numbers, int64_t count) {
+    PyObject *made = PyTuple_New(count);
+    for (int64_t i = 0; made && i < count; i++) {
+        PyObject *number = PyLong_FromLong(numbers[i]);
+        if (number == NULL)
+            Py_CLEAR(made);
+        else
+            PyTuple_SetItem(made, i, number);
+    }
+    return made;
+}
+
+/* Where the next answer goes. */
+static unsigned char *put(unsigned char *to, const void *from, Py_ssize_t size) {
+    memcpy(to, from, size);
+    return to + size;
+}
+
+typedef struct {
+    PyObject *rows; /* borrowed */
+    int64_t offset, log_start, next, count;
+} Group;
+
+/* The answer for one batch of a group, whose next offset it takes. */
+static unsigned char *put_batch(unsigned char *to, Bytes index, Group *group, int version) {
+    static const unsigned char nothing[] = {1, 0, 0}, old_nothing[] = {0, 0, 0, 0, 0xFF, 0xFF}; /* no errors of records, no message */
+    int64_t row[5];
+    memcpy(row, PyBytes_AsString(group->rows) + group->next++ * sizeof(Row), sizeof row);
+    to = put(to, index, INDEX_BYTES);
+    *to++ = 0, *to++ = 0;
+    put64(to, group->offset);
+    put64(to + 8, (uint64_t)-1); /* the time is the producer's */
+    put64(to + 16, group->log_start);
+    to += 24;
+    group->offset += row[3];
+    if (version >= FIRST_FLEXIBLE_VERSION) return put(to, nothing, sizeof nothing);
+    return version >= FIRST_VERSION_WITH_RECORD_ERRORS ? put(to, old_nothing, sizeof old_nothing) : to;
+}
+
+/* What the answer to a request takes at most; -1 if it does not have so many batches. */
+static int64_t most_of_answer(const int64_t *request, Bytes batches, Bytes stop, int version) {
+    Reader reader;
+    Bytes index, batch, end;
+    if (!open_request(&reader, batches, stop, version)) return -1;
+    int64_t size = FRAME_BYTES, seen = 0;
+    int more;
+    for (; (more = next_batch(&reader, &index, &batch, &end)) > 0; seen++) {
+        size += ANSWER_BYTES;
+        if (reader.is_first) size += reader.counted - reader.topic + 1;
+    }
+    return more < 0 || seen != request[3] ? -1 : size;
+}
+
+/* The whole answer to a request that `most_of_answer` has looked at; NULL where its order and the groups do not fit it. */
+static unsigned char *put_answer(unsigned char *to, const int64_t *request, Bytes batches, Bytes stop, int version, Bytes order,
+                                 Group *groups, int64_t group_count) {
+    int flexible = version >= FIRST_FLEXIBLE_VERSION;
+    unsigned char *frame = to;
+    Reader reader;
+    Bytes index, batch, end;
+    open_request(&reader, batches, stop, version);
+    put32(to + 4, (uint32_t)request[0]);
+    to += 8;
+    if (flexible) *to++ = 0;
+    to = put(to, batches, reader.at - batches);
+    for (int64_t seen = 0; next_batch(&reader, &index, &batch, &end) > 0; seen++) {
+        int32_t number;
+        memcpy(&number, order + seen * sizeof number, sizeof number);
+        if (number < 0 || number >= group_count || groups[number].next == groups[number].count) return NULL;
+        if (reader.is_first) {
+            if (flexible && seen) *to++ = 0;
+            to = put(to, reader.topic, reader.counted - reader.topic);
+        }
+        to = put_batch(to, index, &groups[number], version);
+    }
+    if (flexible) *to++ = 0;
+    put32(to, 0); /* the time to wait */
+    to += 4;
+    if (flexible) *to++ = 0;
+    put32(frame, to - frame - 4);
+    return to;
+}
+
 /* --- what Python calls */
 
 static int read_bounds(PyObject *tuple, Bounds *bounds) {
@@ -328,6 +601,69 @@ out:
     return answer;
 }
 
+static PyObject *read_requests(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    (void)self;
+    Py_buffer data, start;
+    int64_t position, version, max_request, max_batch, most, targets;
+    if (!takes(nargs, 9, "read_requests")) return NULL;
+    position = PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred() || !two_numbers(args + 3, &version, &max_request) || !two_numbers(args + 5, &max_batch, &most)) return NULL;
+    targets = PyLong_AsLongLong(args[8]);
+    if (PyErr_Occurred()) return NULL;
+    if (!PyDict_Check(args[7])) {
+        PyErr_SetString(PyExc_TypeError, "the numbers of partitions are no dictionary");
+        return NULL;
+    }
+    if (!open_both(args[0], args[2], &data, &start)) return NULL;
+    PyObject *answer = NULL, *order = NULL, *numbers = NULL, *tables = NULL;
+    Found found = {0};
+    if (position < 0 || position > data.len || start.len < 8 || targets < 0 || targets > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "no position in the data, or no start of a request");
+        goto out;
+    }
+    Bytes first = data.buf, at = first + position, end = first + data.len, known = start.buf;
+    int64_t fit = (end - at) / (INDEX_BYTES + HEADER_BYTES) + 1;
+    found.most = most < fit ? most : fit;
+    if (found.most < 0) found.most = 0;
+    found.target_count = targets;
+    found.requests = PyMem_Malloc((found.most + 1) * sizeof(Request));
+    found.batches = PyMem_Malloc((found.most + 1) * sizeof(Batch));
+    found.groups = PyMem_Calloc(targets + 1, sizeof(int32_t));
+    found.targets = PyMem_Malloc((targets + 1) * sizeof(int32_t));
+    if (!found.requests || !found.batches || !found.groups || !found.targets) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    while (end - at >= SIZE_FIELD + start.len && found.batch_count < found.most) {
+        int64_t size = unsigned32(at);
+        Bytes request = at + SIZE_FIELD;
+        if (size > max_request || size > end - request || size < start.len) break;
+        if (memcmp(request, known, 4) || memcmp(request + 8, known + 8, start.len - 8)) break;
+        int added = add_request(&found, first, request, request + start.len, request + size, (int)version, max_batch, args[7]);
+        if (added < 0) goto out;
+        if (!added) break;
+        at = request + size;
+    }
+    order = PyBytes_FromStringAndSize(NULL, found.batch_count * sizeof(int32_t));
+    numbers = numbers_in(found.targets, found.group_count);
+    tables = tables_of(&found);
+    if (order == NULL || numbers == NULL || tables == NULL) goto out;
+    for (int64_t i = 0; i < found.batch_count; i++)
+        memcpy(PyBytes_AsString(order) + i * sizeof(int32_t), &found.batches[i].group, sizeof(int32_t));
+    answer = Py_BuildValue("y#OOOL", (char *)found.requests, (Py_ssize_t)(found.request_count * sizeof(Request)), order, numbers, tables,
+                           (long long)(at - first));
+out:
+    Py_XDECREF(order);
+    Py_XDECREF(numbers);
+    Py_XDECREF(tables);
+    PyMem_Free(found.requests);
+    PyMem_Free(found.batches);
+    PyMem_Free(found.groups);
+    PyMem_Free(found.targets);
+    close_both(&data, &start);
+    return answer;
+}
+
 /* The rows in a buffer of Python's; an error where it does not hold whole ones. */
 static int64_t rows_in(const Py_buffer *buffer, size_t row) {
     if (buffer->len % row) {
@@ -335,6 +671,48 @@ static int64_t rows_in(const Py_buffer *buffer, size_t row) {
         return -1;
     }
     return buffer->len / row;
+}
+
+/* Whether a row's batch lies in the data; an error if not. */
+static int is_within(const int64_t *row, const Py_buffer *data) {
+    int is = row[1] >= 0 && row[2] <= data->len && row[2] - row[1] >= HEADER_BYTES;
+    if (!is) PyErr_SetString(PyExc_ValueError, "a batch that is not in the data");
+    return is;
+}
+
+static PyObject *check_batches(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    (void)self;
+    Bounds bounds;
+    Py_buffer data, table;
+    if (!takes(nargs, 3, "check_batches") || !read_bounds(args[2], &bounds) || !open_both(args[0], args[1], &data, &table)) return NULL;
+    PyObject *answer = NULL;
+    Row *rows = NULL;
+    int64_t count = rows_in(&table, sizeof(Row)), taken = 0, records = 0, size = 0;
+    if (count < 0) goto out;
+    rows = PyMem_Malloc((count + 1) * sizeof(Row));
+    if (rows == NULL) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    memcpy(rows, table.buf, count * sizeof(Row));
+    Producer producer = {NO_PRODUCER, 0, 0};
+    for (; taken < count; taken++) {
+        int64_t *row = rows[taken], found, largest;
+        if (!is_within(row, &data)) goto out;
+        Bytes batch = (Bytes)data.buf + row[1], end = (Bytes)data.buf + row[2];
+        int good = end - batch <= bounds.max_batch ? is_good(batch, end, &bounds, &found, &largest) : 0;
+        if (good < 0) goto out;
+        if (!good || size + (end - batch) > bounds.room || records + found > bounds.offsets) break;
+        if (!follows(batch, found, taken == 0, &producer)) break;
+        row[3] = found, row[4] = largest;
+        records += found, size += end - batch;
+    }
+    answer = Py_BuildValue("y#LLLLN", (char *)rows, (Py_ssize_t)(taken * sizeof(Row)), (long long)taken, (long long)records,
+                           (long long)size, (long long)0, PyBool_FromLong(producer.id != NO_PRODUCER));
+out:
+    PyMem_Free(rows);
+    close_both(&data, &table);
+    return answer;
 }
 
 static PyObject *place_batches(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
@@ -348,10 +726,7 @@ static PyObject *place_batches(PyObject *self, PyObject *const *args, Py_ssize_t
     if (count < 0) goto out;
     for (int64_t i = 0; i < count; i++) {
         memcpy(row, (Bytes)table.buf + i * sizeof(Row), sizeof(Row));
-        if (row[1] < 0 || row[2] > data.len || row[2] - row[1] < HEADER_BYTES) {
-            PyErr_SetString(PyExc_ValueError, "a batch that is not in the data");
-            goto out;
-        }
+        if (!is_within(row, &data)) goto out;
         size += row[2] - row[1];
     }
     stored = PyBytes_FromStringAndSize(NULL, size);
@@ -405,6 +780,81 @@ out:
     return answers;
 }
 
+/* The groups of a tuple of (rows, first offset, start of the log); 0 and an error where it is none. */
+static int read_groups(PyObject *tuple, Py_ssize_t count, Group *groups) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *each = PyTuple_GetItem(tuple, i), *fields[3] = {NULL, NULL, NULL};
+        for (int field = 0; field < 3; field++) {
+            fields[field] = each ? PyTuple_GetItem(each, field) : NULL;
+            if (fields[field] == NULL) return 0;
+        }
+        Group *group = &groups[i];
+        if (!PyBytes_Check(fields[0]) || PyBytes_Size(fields[0]) % sizeof(Row)) {
+            PyErr_SetString(PyExc_ValueError, "no whole rows");
+            return 0;
+        }
+        group->rows = fields[0], group->next = 0, group->count = PyBytes_Size(fields[0]) / sizeof(Row);
+        if (!two_numbers(fields + 1, &group->offset, &group->log_start)) return 0;
+    }
+    return 1;
+}
+
+/* Whether a request's row lies in the data, and its batches in what is left of the order. */
+static int is_request(const int64_t *row, const Py_buffer *data, int64_t start_size, int64_t left) {
+    return row[1] >= 0 && start_size <= data->len && row[1] <= data->len - start_size && row[2] <= data->len
+           && row[2] >= row[1] + start_size && row[3] >= 0 && row[3] <= left;
+}
+
+static PyObject *answer_spread(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    (void)self;
+    Py_buffer data, table, ordered;
+    int64_t start_size, version;
+    if (!takes(nargs, 6, "answer_spread") || !two_numbers(args + 4, &start_size, &version)) return NULL;
+    Py_ssize_t group_count = PyTuple_Size(args[3]);
+    if (group_count < 0 || !open_both(args[0], args[1], &data, &table)) return NULL;
+    PyObject *answers = NULL;
+    unsigned char *made = NULL;
+    Group *groups = PyMem_Malloc((group_count + 1) * sizeof(Group));
+    ordered.obj = NULL;
+    if (groups == NULL) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    if (PyObject_GetBuffer(args[2], &ordered, PyBUF_SIMPLE) < 0 || !read_groups(args[3], group_count, groups)) goto out;
+    int64_t count = rows_in(&table, sizeof(Request)), left = rows_in(&ordered, sizeof(int32_t)), size = 0, row[4];
+    if (count < 0 || left < 0 || start_size < 8) goto wrong;
+    Bytes first = data.buf, order = ordered.buf;
+    for (int64_t i = 0; i < count; i++, left -= row[3]) {
+        memcpy(row, (Bytes)table.buf + i * sizeof(Request), sizeof(Request));
+        if (!is_request(row, &data, start_size, left)) goto wrong;
+        int64_t most = most_of_answer(row, first + row[1] + start_size, first + row[2], (int)version);
+        if (most < 0) goto wrong;
+        size += most;
+    }
+    made = PyMem_Malloc(size + 1);
+    if (made == NULL) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    unsigned char *to = made;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(row, (Bytes)table.buf + i * sizeof(Request), sizeof(Request));
+        to = put_answer(to, row, first + row[1] + start_size, first + row[2], (int)version, order, groups, group_count);
+        if (to == NULL) goto wrong;
+        order += row[3] * sizeof(int32_t);
+    }
+    answers = PyBytes_FromStringAndSize((char *)made, to - made);
+    goto out;
+wrong:
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "tables that do not fit the requests in the data");
+out:
+    PyMem_Free(made);
+    PyMem_Free(groups);
+    if (ordered.obj != NULL) PyBuffer_Release(&ordered);
+    close_both(&data, &table);
+    return answers;
+}
+
 static PyObject *note_batches(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     (void)self;
     int64_t given[8]; /* position, since, interval, base, last, newest, offset_of_newest, noted */
@@ -450,7 +900,8 @@ out:
 
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 static PyMethodDef methods[] = {
-    FAST(walk_records), FAST(walk_requests), FAST(place_batches), FAST(answer_requests), FAST(note_batches), {NULL, NULL, 0, NULL},
+    FAST(walk_records),   FAST(walk_requests),   FAST(read_requests), FAST(check_batches),       FAST(place_batches),
+    FAST(answer_requests), FAST(answer_spread), FAST(note_batches),  {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_walk", NULL, -1, methods, NULL, NULL, NULL, NULL};

@@ -6,9 +6,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-ROW = Struct(
-    "=5q"
-)  # a request: correlation id, where its batch begins and ends in what was received, its records, its largest timestamp
+ROW = Struct("=5q")
+"""A batch: the correlation id of its request, or the number of that among those that arrived together (`spread`), where the batch begins
+and ends in what was received, its records, its largest timestamp."""
+REQUEST = Struct("=4q")  # correlation id, where it begins behind its size, where the next one begins, its batches
+NUMBER = Struct("=i")  # of a group of batches, for each batch of the requests in turn
 DESCRIBED = Struct("=3q")  # a stored batch: last offset, size, largest timestamp
 
 

@@ -37,7 +37,7 @@ from barnabas.protocol.records.header import Buffer
 from barnabas.protocol.records.varint import MAX_VARLONG_BITS
 from barnabas.tuples import new_tuple
 
-__all__ = ["Scan", "compiled", "compiled_walk", "scan_interpreted", "scan_records", "walker"]
+__all__ = ["Scan", "compiled", "compiled_walk", "scan_interpreted", "scan_records", "spread_walker", "walker"]
 
 SHORTEST_RUN = 12  # records; trying for a run costs about as much as walking over this many
 UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider offset delta alone changes one
@@ -65,9 +65,11 @@ def compiled_walk() -> Any | None:
 compiled = compiled_walk()
 _walk: Callable[[Buffer, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_records
 if TYPE_CHECKING:
+    from barnabas.protocol.records import spread as spread_walker
     from barnabas.protocol.records import walk as walker
 else:
     walker = compiled or import_module("barnabas.protocol.records.walk")
+    spread_walker = compiled or import_module("barnabas.protocol.records.spread")
 
 
 def scan_records(data: Buffer, count: int) -> Scan | None:

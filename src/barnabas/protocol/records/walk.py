@@ -31,7 +31,7 @@ CORRELATION_ID_AT = 4  # of an answer
 _I32, _I64 = Struct(">i"), Struct(">q")
 
 
-class _NotSane(ValueError):
+class NotSane(ValueError):
     """What is wrong, or rare."""
 
 
@@ -65,10 +65,10 @@ def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
             end = position + size
             if end > len(data):
                 return None
-            delta, position = _varint(data, position + 1, longest=8)  # behind the attributes
+            delta, position = read_short(data, position + 1, longest=8)  # behind the attributes
             delta = (delta >> 1) ^ -(delta & 1)
             min_delta, max_delta = min(min_delta, delta), max(max_delta, delta)
-            offset_delta, position = _varint(data, position)
+            offset_delta, position = read_short(data, position)
             if offset_delta != index << 1:
                 return None
             position, is_null = _skip(data, position)
@@ -82,35 +82,36 @@ def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
                 position, _ = _skip(data, position)
             if position != end:
                 return None
-    except (IndexError, _NotSane):
+    except (IndexError, NotSane):
         return None
     return (min_delta, max_delta, has_null_key) if position == len(data) else None
 
 
-def _varint(data: Buffer, position: int, longest: int = 4) -> tuple[int, int]:
+def read_short(data: Buffer, position: int, longest: int = 4) -> tuple[int, int]:
+    """A varint of so many bytes at most, and the position behind it."""
     value = 0
     for byte in range(longest):
         value |= (data[position] & 0x7F) << 7 * byte
         position += 1
         if data[position - 1] < 0x80:
             return value, position
-    raise _NotSane
+    raise NotSane
 
 
 def _size(data: Buffer, position: int) -> tuple[int, int]:
     """A number that is not negative."""
-    value, position = _varint(data, position)
+    value, position = read_short(data, position)
     if value & 1:
-        raise _NotSane
+        raise NotSane
     return value >> 1, position
 
 
 def _skip(data: Buffer, position: int) -> tuple[int, bool]:
     """The position behind a length and so many bytes, or null; and whether it was that."""
-    value, position = _varint(data, position)
+    value, position = read_short(data, position)
     if value & 1:
         if value != 1:
-            raise _NotSane
+            raise NotSane
         return position, True
     return position + (value >> 1), False
 
@@ -146,14 +147,14 @@ def walk_requests(
             break
         at = _batch_at(data, start, stop, known, is_flexible, bounds.max_batch)
         end = stop - (len(EMPTY_TAGS) if is_flexible else 0)
-        found = None if at is None else _good_batch(data, at, end, bounds)
+        found = None if at is None else good_batch(data, at, end, bounds)
         if at is None or found is None or size + end - at > bounds.room or records + found[0] > bounds.offsets:
             break
         count, largest = found
-        following = _following(data, at, count, producer if rows else None)
-        if following is None:
+        next_one = following(data, at, count, producer if rows else None)
+        if next_one is None:
             break
-        producer = following
+        producer = next_one
         rows.append(ROW.pack(_I32.unpack_from(data, start + 4)[0], at, end, count, largest))
         records, size, position = records + count, size + end - at, stop
     return b"".join(rows), len(rows), records, size, position, producer[0] != NO_PRODUCER_ID
@@ -166,18 +167,18 @@ def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bo
         return None
     try:
         if is_flexible:
-            length, at = _varint(data, at, longest=5)
+            length, at = read_short(data, at, longest=5)
             length, stop = length - 1, stop - len(EMPTY_TAGS)
         else:
             length, at = _I32.unpack_from(data[:stop], at)[0], at + 4
-    except (IndexError, _NotSane, StructError):
+    except (IndexError, NotSane, StructError):
         return None
     if not HEADER_SIZE <= length <= max_batch or at + length != stop:
         return None
     return at if not is_flexible or data[stop : stop + len(EMPTY_TAGS)] == EMPTY_TAGS else None
 
 
-def _good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
+def good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
     """The number of records and the largest timestamp of a batch that is stored as it came."""
     offset, length, _, magic, crc, attributes, last, base, largest, *_, count = HEADER.unpack_from(data, at)
     if offset or length + LENGTH_OVERHEAD != end - at or magic != MAGIC or attributes:
@@ -195,7 +196,7 @@ def _good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, i
     return count, largest
 
 
-def _following(data: Buffer, at: int, count: int, before: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
+def following(data: Buffer, at: int, count: int, before: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
     """The producer, its epoch and its next sequence behind the batch at `at`; None if it is not the next one of the one `before`."""
     producer_id, epoch, sequence = HEADER.unpack_from(data, at)[9:12]
     if producer_id == NO_PRODUCER_ID:

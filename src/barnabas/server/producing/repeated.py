@@ -38,7 +38,6 @@ from barnabas.protocol.headers import BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
     FIRST_FLEXIBLE_VERSION,
-    FIRST_TOPIC_ID_VERSION,
     PartitionAnswer,
     ProduceHead,
     write_produce_answer,
@@ -48,6 +47,7 @@ from barnabas.protocol.records.rows import ROW, Run
 from barnabas.protocol.records.scan import compiled, walker
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
+from barnabas.server.producing.spread import SpreadProduce, SpreadRoom, budget_of, find_partition, with_wait
 from barnabas.server.producing.transactional import is_joined_at_once
 from barnabas.server.quotas.paying import pay_produced
 from barnabas.tuples import new_tuple
@@ -129,13 +129,7 @@ class _Known:
     ) -> bytes | bytearray:
         """One answer or several, of which the last tells the time to wait, after requests of so many bytes were paid."""
         wait_ms = pay_produced(broker, connection, budget, size)
-        if not wait_ms:
-            return answer
-        told = bytearray(answer)
-        _I32.pack_into(
-            told, len(told) - (5 if self.version >= FIRST_FLEXIBLE_VERSION else 4), wait_ms
-        )  # tagged fields are behind it
-        return told
+        return with_wait(answer, self.version, wait_ms) if wait_ms else answer
 
     def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
         """The answers to the requests of `run`, one behind the other."""
@@ -144,12 +138,13 @@ class _Known:
 
 
 class RepeatedRoom:
-    """For what the connections of a broker remember beyond what each of them may in any case."""
+    """For what the connections of a broker remember beyond what each of them may in any case; `spread` is for partitions."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "spread")
 
     def __init__(self) -> None:
         self.left = limits.MAX_REPEATED_REQUESTS_OF_ALL
+        self.spread = SpreadRoom()
 
     def take(self) -> bool:
         """Take the room for one request, if there is any."""
@@ -166,12 +161,13 @@ class RepeatedProduce:
         room: what it remembers beyond its own share takes of that.
     """
 
-    __slots__ = ("_closed_count", "_ends", "_groups", "_known", "_principal", "_rights_version", "_room", "patient")
+    __slots__ = ("_closed_count", "_ends", "_groups", "_known", "_principal", "_rights_version", "_room", "patient", "spread")
 
     def __init__(self, room: RepeatedRoom) -> None:
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
         self.patient = 0  # of these: `take_run` may find them
+        self.spread = SpreadProduce(room.spread)
         self._room = room
         self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
         # Of the authorizer, and who it was, when these requests were allowed
@@ -182,6 +178,7 @@ class RepeatedProduce:
         """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
         self._ends.clear()
         self._keep({})
+        self.spread.forget()
 
     def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
         """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
@@ -224,6 +221,10 @@ class RepeatedProduce:
         """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
+        if self.spread.count > 1:
+            taken, behind = self.spread.take(broker, connection, data, position)
+            if taken:
+                return taken, behind
         for end in self._ends:
             known = self._known.get(bytes(data[position + 4 + BEHIND_CORRELATION_ID : position + 4 + end]))
             if known is not None:
@@ -278,11 +279,11 @@ def _append_run(broker: Broker, connection: Connection, data: memoryview, positi
     if not run.records:
         return 0, position
     try:
-        first_offset = partition.append_run(run, data, acks_all=known.acks == ACKS_ALL)
+        if not partition.admits_run(run, data, acks_all=known.acks == ACKS_ALL):
+            return 0, position
+        first_offset = partition.append_run(run, data)
     except (KafkaError, StorageError):
         return 0, position  # nothing has changed; one by one they find the same and word it
-    if first_offset is None:
-        return 0, position
     broker.metrics.bytes_in += run.size
     if known.noted is not None:
         known.noted(run.requests)
@@ -394,13 +395,16 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 
 def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
-    """Remember a request whose records were appended."""
-    if connection.closed or len(head.topics) != 1 or len(head.topics[0][1]) != 1:
+    """Remember a request whose records were appended, and the partitions that it had some for."""
+    if connection.closed:
+        return
+    if compiled is not None:
+        connection.repeated.spread.learn(broker, connection, frame, version, head)
+    if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
         return
     key, (wanted,) = head.topics[0]
     flexible = version >= FIRST_FLEXIBLE_VERSION
-    found = broker.partitions.by_id_bytes(key) if version >= FIRST_TOPIC_ID_VERSION else broker.partitions.by_name_bytes(key)
-    partition = (found or {}).get(wanted.partition)
+    partition = find_partition(broker, version, key, wanted.partition)
     if partition is None or wanted.records is None:
         return
     size = len(wanted.records)
@@ -411,9 +415,7 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         return
     taken = _records(frame, end, version)
     if taken is not None and len(taken) == size:
-        start, budget = bytes(frame[:end]), connection.budget
-        if budget is not None and budget.is_free_to_produce:
-            budget = None
+        start, budget = bytes(frame[:end]), budget_of(connection)
         known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget, transactional=transactional)
         authorizer = broker.authorizer
         if authorizer is not None:

@@ -161,25 +161,28 @@ class GrowingLog(ReadableLog):
             "compact" in config.cleanup_policy,
         )
 
-    def append_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> int | None:
-        """Append batches that keep `bounds_of_run`, all or none, with one write; the first one's base offset.
+    def admits_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> bool:
+        """Whether `append_run` can take the batches of `run`: not where it takes more than a write, or the first one is there already.
 
         Args:
-            run: where they lie in `buffer`; checked already.
-
-        Returns:
-            None where it takes more than that, or the first batch is there already, and nothing was done.
+            run: where they lie in `buffer`; they keep `bounds_of_run`.
 
         Raises:
             KafkaError: as `append_as_leader`, for the producer of the batches.
-            LogDirFailed, StorageExhausted: as `append_as_leader`.
         """
         if leader_epoch > self._epochs.epochs.latest:
-            return None
-        if run.has_producer:
-            header = new_tuple(BatchHeader, HEADER.unpack_from(buffer, ROW.unpack_from(run.rows)[1]))
-            if self._producers.check(header, from_client=True) is not None:
-                return None
+            return False
+        if not run.has_producer:
+            return True
+        header = new_tuple(BatchHeader, HEADER.unpack_from(buffer, ROW.unpack_from(run.rows)[1]))
+        return self._producers.check(header, from_client=True) is None
+
+    def append_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> int:
+        """Append batches that `admits_run` has let pass, all or none, with one write; the first one's base offset.
+
+        Raises:
+            LogDirFailed, StorageExhausted: as `append_as_leader`.
+        """
         segment = self._segments.active
         first_offset, size = self.log_end_offset, run.size
         stored, described = walker.place_batches(buffer, run.rows, first_offset, leader_epoch)
