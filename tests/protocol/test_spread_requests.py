@@ -24,7 +24,7 @@ from barnabas.protocol.records.scan import compiled
 NOW = 1_700_000_000_000
 WALKS = [spread] if compiled is None else [spread, compiled]
 MAX_REQUEST, MAX_BATCH = 3_000, 500
-BOUNDS = (0, MAX_BATCH, NOW - 100, NOW + 100, 2**40, 2**31, 0, False)
+BOUNDS = (0, MAX_BATCH, NOW - 100, NOW + 100, 2**40, 2**31, 0, False, False)
 TOPICS = (b"a", b"orders.of.the.day")
 IDS = tuple(UUID(int=number + 1) for number in range(len(TOPICS)))
 PARTITIONS = 3

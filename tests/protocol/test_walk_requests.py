@@ -17,6 +17,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
 from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header, validate_batch
+from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, MAX_SEQUENCE, NO_PRODUCER_ID
 from barnabas.protocol.records.record import assemble
 from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
@@ -57,7 +58,7 @@ def start_of(version: int) -> bytes:
 def bounds(*, needs_keys: bool = False, requests: int = 100) -> tuple[int, ...]:
     oldest = NOW - CONFIG.message_timestamp_before_max_ms
     newest = NOW + CONFIG.message_timestamp_after_max_ms
-    return (MAX_REQUEST_BYTES, CONFIG.max_message_bytes, oldest, newest, 2**40, 2**31, requests, needs_keys)
+    return (MAX_REQUEST_BYTES, CONFIG.max_message_bytes, oldest, newest, 2**40, 2**31, requests, needs_keys, True)
 
 
 def walked(walker: Any, stream: bytes, version: int, limits: tuple[int, ...]) -> Found:
@@ -103,7 +104,7 @@ def naive(stream: bytes, version: int) -> Found:
         )
         if same != (0, version, "client", 1, 500, b"topic", 1):
             break
-        if head.size != len(batch) or head.attributes or checked.rewritten is not None:
+        if head.size != len(batch) or head.attributes > Compression.ZSTD or checked.rewritten is not None:
             break
         if head.producer_id == NO_PRODUCER_ID:
             if producer[0] != NO_PRODUCER_ID:
@@ -149,12 +150,13 @@ def test_batches_of_a_producer_go_together_while_they_follow_each_other(
 
 @given(
     version=versions,
-    batches=st.lists(records, min_size=1, max_size=5),
+    batches=st.lists(st.tuples(records, st.sampled_from(Compression)), min_size=1, max_size=5),
     cut=st.integers(0, 5),
     ids=st.integers(-(2**31), 2**31 - 10),
 )
-def test_plain_requests_are_all_taken(version: int, batches: list[list[Record]], cut: int, ids: int) -> None:
-    stream = b"".join(frame_of(version, build_batch(batch), ids + number) for number, batch in enumerate(batches))
+def test_plain_requests_are_all_taken(version: int, batches: list[tuple[list[Record], Compression]], cut: int, ids: int) -> None:
+    made = [build_batch(batch, compression=codec) for batch, codec in batches]
+    stream = b"".join(frame_of(version, batch, ids + number) for number, batch in enumerate(made))
     stream = stream[: len(stream) - cut]
     expected = naive(stream, version)
     assert len(expected) == len(batches) - (cut > 0)
@@ -166,12 +168,14 @@ def test_plain_requests_are_all_taken(version: int, batches: list[list[Record]],
 @given(
     version=versions,
     batches=st.lists(records, min_size=1, max_size=3),
+    codec=st.sampled_from(Compression),
     changes=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=3),
 )
 def test_nothing_is_taken_that_the_general_way_refuses(
-    version: int, batches: list[list[Record]], changes: list[tuple[int, int]]
+    version: int, batches: list[list[Record]], codec: Compression, changes: list[tuple[int, int]]
 ) -> None:
-    stream = bytearray(b"".join(frame_of(version, build_batch(batch), number) for number, batch in enumerate(batches)))
+    made = [build_batch(batch, compression=codec) for batch in batches]
+    stream = bytearray(b"".join(frame_of(version, batch, number) for number, batch in enumerate(made)))
     for at, byte in changes:
         stream[at % len(stream)] = byte
     expected = naive(bytes(stream), version)
@@ -183,12 +187,13 @@ def test_nothing_is_taken_that_the_general_way_refuses(
 @given(
     version=versions,
     batch=records,
+    codec=st.sampled_from(Compression),
     changes=st.lists(st.tuples(st.integers(21, 2**10), st.integers(0, 255)), min_size=1, max_size=2),
 )
 def test_a_batch_that_is_wrong_under_a_right_checksum_is_not_taken(
-    version: int, batch: list[Record], changes: list[tuple[int, int]]
+    version: int, batch: list[Record], codec: Compression, changes: list[tuple[int, int]]
 ) -> None:
-    made = bytearray(build_batch(batch))
+    made = bytearray(build_batch(batch, compression=codec))
     for at, byte in changes:
         made[at if at < len(made) else 21 + at % (len(made) - 21)] = byte
     made[17:21] = crc32c(made[21:]).to_bytes(4, "big")
@@ -202,11 +207,11 @@ def test_a_batch_that_is_wrong_under_a_right_checksum_is_not_taken(
 def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
     batch = build_batch([Record(0, NOW, None, b"v", ()), Record(0, NOW + 1, None, b"w", ())])
     stream = frame_of(9, batch, 1) * 3
-    request, largest, oldest, newest, _, _, most, _ = bounds()
+    request, largest, oldest, newest, _, _, most, *_ = bounds()
     size = len(batch)
 
     def taken(*limits: int) -> int:
-        return len(walked(walker, stream, 9, limits))
+        return len(walked(walker, stream, 9, (*limits, True)))
 
     assert taken(request, largest, oldest, newest, 3 * size, 6, most, False) == 3
     assert taken(request, largest, oldest, newest, 3 * size - 1, 6, most, False) == 2
@@ -216,6 +221,44 @@ def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
     assert taken(request, largest, NOW + 1, newest, 3 * size, 6, most, False) == 0
     assert taken(request, largest, oldest, NOW, 3 * size, 6, most, False) == 0
     assert taken(request, largest, oldest, newest, 3 * size, 6, most, True) == 0
+
+
+@pytest.mark.parametrize("walker", WALKS)
+def test_compressed_batches_are_taken_where_they_may_be_stored_so(walker: Any) -> None:
+    records = [Record(0, NOW, None, b"v" * 90, ())] * 4
+    for codec in Compression:
+        stream = frame_of(9, build_batch(records, compression=codec), 1)
+        assert len(walked(walker, stream, 9, bounds())) == 1
+        assert len(walked(walker, stream, 9, (*bounds()[:-1], False))) == (codec == Compression.NONE)
+
+
+@pytest.mark.parametrize("walker", WALKS)
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
+def test_what_unfolds_to_very_much_goes_the_way_that_is_counted(walker: Any, codec: Compression) -> None:
+    largest = 2**20
+    limits = (largest, largest, *bounds()[2:])
+    for size, taken in ((10_000, True), (1_000_000, False)):
+        batch = build_batch([Record(0, NOW, None, bytes(size), ())], compression=codec)
+        expected = taken or codec == Compression.SNAPPY  # which makes a twentieth of it
+        assert bool(walked(walker, frame_of(9, batch, 1), 9, limits)) == expected
+
+
+@pytest.mark.parametrize("walker", WALKS)
+def test_more_records_than_a_compressed_batch_may_have_are_not_taken(walker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = frame_of(9, build_batch([Record(0, NOW, None, b"v", ())] * 4, compression=Compression.LZ4), 1)
+    monkeypatch.setattr("barnabas.limits.MAX_BATCH_RECORDS", 3)
+    assert not walked(walker, stream, 9, bounds())
+    monkeypatch.setattr("barnabas.limits.MAX_BATCH_RECORDS", 4)
+    assert len(walked(walker, stream, 9, bounds())) == 1
+
+
+@pytest.mark.parametrize("walker", WALKS)
+def test_a_number_that_is_no_codec_is_not_taken(walker: Any) -> None:
+    plain = bytearray(build_batch([Record(0, NOW, None, b"v", ())], compression=Compression.ZSTD))
+    for attributes in (5, 6, 7, 8, 0x10, 0x20, 0x100):
+        plain[21:23] = attributes.to_bytes(2, "big")
+        plain[17:21] = crc32c(plain[21:]).to_bytes(4, "big")
+        assert not walked(walker, frame_of(9, bytes(plain), 1), 9, bounds())
 
 
 @given(

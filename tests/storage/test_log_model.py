@@ -61,7 +61,7 @@ class AgainstAList(RuleBasedStateMachine):
     def append_run(self, wanted: list[list[bytes]]) -> None:
         bounds = self.log.bounds_of_run(self.time)
         assert bounds is not None
-        _, _, newest, room, offsets, _ = bounds
+        _, _, newest, room, offsets, *_ = bounds
         buffer, rows, taken, size = bytearray(), b"", [], 0
         for number, values in enumerate(wanted):
             data = batch(*values, time_ms=self.time)

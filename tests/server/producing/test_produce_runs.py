@@ -99,6 +99,9 @@ ODD_ONES = {
     "nothing": b"",
     "a checksum that is wrong": broken(batch_of(b"x")),
     "a codec": batch_of(b"x" * 500, compression=1),
+    "a codec that there is not": with_header(batch_of(b"x"), attributes=5),
+    "a codec that did not make it": with_header(batch_of(b"x" * 500), attributes=3),
+    "what unfolds to very much": batch_of(b"x" * 500_000, compression=1),
     "a producer id": batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0),
     "a producer without sequence": batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=-1),
     "a transaction": with_header(batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0), attributes=0x10),
@@ -272,7 +275,7 @@ async def test_a_run_that_does_not_get_to_the_disk_is_refused_request_by_request
 
 async def test_requests_of_which_none_can_be_in_a_run_stop_being_tried(tmp_path: Path, runs: list[int]) -> None:
     async with running([tmp_path]) as client:
-        await client.create()
+        await client.create(compression_type="uncompressed")
         answers = await pipelined(client, [Sent(batch_of(b"x", compression=1))] * 30, topic=TOPIC, at_once=True)
     assert [code for _, code, _, _ in answers] == [0] * 30
     assert len(runs) == repeated.PATIENCE

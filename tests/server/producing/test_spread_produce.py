@@ -17,6 +17,7 @@ from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResp
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records import spread as walk
 from barnabas.protocol.records.batch import HEADER_SIZE, Record, build_batch, read_header
+from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.record import assemble
 from barnabas.security.acls import Acl, Operation, ResourceType
 from barnabas.server.producing import repeated, spread
@@ -68,6 +69,10 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def batch_of(*values: bytes, **fields: Any) -> bytes:
     return build_batch([Record(0, NOW_MS + index, None, value, ()) for index, value in enumerate(values)], **fields)
+
+
+def with_header(batch: bytes, **changes: int) -> bytes:
+    return assemble(read_header(batch)._replace(**changes), batch[HEADER_SIZE:])
 
 
 def frame_of(client: Client, sent: Sent, names: Sequence[str], correlation_id: int) -> bytes:
@@ -203,15 +208,13 @@ async def test_topics_of_all_kinds_get_what_is_theirs(kind: str, acks: int, tmp_
 ODD_ONES = {
     "nothing": b"",
     "a checksum that is wrong": batch_of(b"x")[:-1] + b"?",
-    "a codec": batch_of(b"x" * 500, compression=1),
+    "a codec that there is not": with_header(batch_of(b"x"), attributes=5),
+    "what unfolds to very much": batch_of(b"x" * 200_000, compression=1),
     "a producer id": batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0),
     "a producer in the middle of its sequence": batch_of(b"x", producer_id=6, producer_epoch=0, base_sequence=9),
     "two batches": batch_of(b"x") * 2,
     "no end": batch_of(b"x")[:-4],
-    "a transaction": assemble(
-        read_header(batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0))._replace(attributes=0x10),
-        batch_of(b"x")[HEADER_SIZE:],
-    ),
+    "a transaction": with_header(batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0), attributes=0x10),
 }
 
 
@@ -239,6 +242,22 @@ async def test_an_odd_batch_is_told_what_it_is_and_holds_nothing_up(
         await create(client)
         await same_both_ways(client, requests)
     assert sum(taken) >= len(good) * 5
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
+async def test_compressed_batches_go_together_where_they_are_stored_as_they_come(
+    codec: Compression, tmp_path: Path, taken: list[int]
+) -> None:
+    requests = [everywhere(b"first")]
+    for number in range(20):
+        batch = batch_of(b"%d" % number, b"x" * 300, compression=codec if number % 3 else 0)
+        requests.append(Sent([(0, number % 3, batch), (1, 1, batch)]))
+    for kind, together in (("producer", True), ("uncompressed", False)):
+        async with running([tmp_path / kind]) as client:
+            await create(client, {"compression_type": kind})
+            await same_both_ways(client, requests)
+        assert (sum(taken) >= 20) == together
+        taken.clear()
 
 
 async def test_idempotent_producers_get_what_they_get_one_by_one(tmp_path: Path, taken: list[int]) -> None:
@@ -380,7 +399,7 @@ async def test_what_waits_for_too_long_is_told_so(tmp_path: Path, taken: list[in
 async def test_what_could_never_go_together_stops_being_tried(tmp_path: Path, taken: list[int]) -> None:
     squeezed = Sent([(0, index, batch_of(b"x" * 99, compression=1)) for index in range(PARTITIONS)])
     async with running([tmp_path]) as client:
-        await create(client)
+        await create(client, {"compression_type": "uncompressed"})
         await pipelined(client, [squeezed] * 30)
         (connection,) = client.broker.connections
         assert connection.repeated.spread.count == 0

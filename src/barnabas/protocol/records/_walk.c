@@ -33,12 +33,13 @@ enum {
     LENGTH_OVERHEAD = 12,
     CRC_AT = 17,
     CRC_FROM = 21,
+    CODECS = 4,          /* the last one, in a batch's attributes */
     EMPTY_TAGS = 3,      /* of partition, topic and request */
     INLINE_CRC = 1024,   /* a call of the library takes longer than its better loop saves */
 };
 #define LATEST_TIME ((int64_t)1 << 61) /* of a first record: sums with deltas of 55 bits do not overflow */
 
-static PyObject *library_crc;
+static PyObject *library_crc, *library_unfolded;
 
 /* --- numbers */
 
@@ -171,7 +172,7 @@ static int walk(Bytes at, Bytes stop, int64_t count, Records *seen) {
 
 typedef struct {
     int64_t max_request, max_batch, oldest, newest, room, offsets, requests;
-    int needs_keys;
+    int needs_keys, takes_codecs;
 } Bounds;
 
 typedef struct {
@@ -210,19 +211,45 @@ static int follows(Bytes batch, int64_t count, int is_first, Producer *producer)
     return 1;
 }
 
+/* Whether records that a codec has made fill what they unfold to, as `walk`; -1 after an error. */
+static int walk_unfolded(int codec, Bytes at, Bytes stop, int64_t count, Records *seen) {
+    PyObject *made = PyMemoryView_FromMemory((char *)at, stop - at, PyBUF_READ);
+    PyObject *unfolded = made ? PyObject_CallFunction(library_unfolded, "iOL", codec, made, (long long)count) : NULL;
+    Py_buffer data;
+    int good = unfolded == NULL ? -1 : 0;
+    if (unfolded != NULL && unfolded != Py_None) {
+        good = PyObject_GetBuffer(unfolded, &data, PyBUF_SIMPLE);
+        if (good == 0) {
+            good = walk(data.buf, (Bytes)data.buf + data.len, count, seen);
+            PyBuffer_Release(&data);
+        }
+    }
+    Py_XDECREF(unfolded);
+    Py_XDECREF(made);
+    return good;
+}
+
 /* 1 for a good batch in [batch, end), whose number of records and largest timestamp are told; 0 for another, -1 after an error. */
 static int is_good(Bytes batch, Bytes end, const Bounds *bounds, int64_t *count, int64_t *largest) {
     *count = unsigned32(batch + 57);
     *largest = signed64(batch + 35);
     int64_t base = signed64(batch + 27);
     if (signed64(batch) || unsigned32(batch + 8) + (int64_t)LENGTH_OVERHEAD != end - batch || batch[16] != 2) return 0;
-    if (batch[21] || batch[22]) return 0; /* a codec, a transaction, or the broker's own time */
+    int codec = batch[22];
+    if (batch[21] || codec > CODECS || (codec && !bounds->takes_codecs)) return 0; /* or a transaction, or the broker's own time */
     if (*count < 1 || *count > INT32_MAX || unsigned32(batch + 23) != *count - 1 || base < 0 || base >= LATEST_TIME) return 0;
     Records seen;
-    if (!walk(batch + HEADER_BYTES, end, *count, &seen)) return 0;
+    int good;
+    if (codec) {
+        good = is_crc_right(batch + CRC_FROM, end - batch - CRC_FROM, unsigned32(batch + CRC_AT));
+        if (good == 1) good = walk_unfolded(codec, batch + HEADER_BYTES, end, *count, &seen);
+    } else {
+        good = walk(batch + HEADER_BYTES, end, *count, &seen);
+    }
+    if (good != 1) return good;
     if (base + seen.max_delta != *largest || base + seen.min_delta < bounds->oldest || *largest > bounds->newest) return 0;
     if (bounds->needs_keys && seen.has_null_key) return 0;
-    return is_crc_right(batch + CRC_FROM, end - batch - CRC_FROM, unsigned32(batch + CRC_AT));
+    return codec ? 1 : is_crc_right(batch + CRC_FROM, end - batch - CRC_FROM, unsigned32(batch + CRC_AT));
 }
 
 /* --- requests with several batches */
@@ -509,9 +536,13 @@ static int read_bounds(PyObject *tuple, Bounds *bounds) {
         *fields[i] = PyLong_AsLongLong(item);
         if (PyErr_Occurred()) return 0;
     }
-    PyObject *last = PyTuple_GetItem(tuple, 7);
-    bounds->needs_keys = last ? PyObject_IsTrue(last) : -1;
-    return bounds->needs_keys >= 0;
+    int *answers[] = {&bounds->needs_keys, &bounds->takes_codecs};
+    for (int i = 0; i < 2; i++) {
+        PyObject *item = PyTuple_GetItem(tuple, 7 + i);
+        *answers[i] = item ? PyObject_IsTrue(item) : -1;
+        if (*answers[i] < 0) return 0;
+    }
+    return 1;
 }
 
 static int takes(Py_ssize_t given, Py_ssize_t wanted, const char *name) {
@@ -906,11 +937,17 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_walk", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
+static PyObject *imported(const char *name, const char *function) {
+    PyObject *found = PyImport_ImportModule(name);
+    PyObject *called = found ? PyObject_GetAttrString(found, function) : NULL;
+    Py_XDECREF(found);
+    return called;
+}
+
 PyMODINIT_FUNC PyInit__walk(void) {
-    PyObject *crc = PyImport_ImportModule("barnabas.protocol.records.crc");
-    library_crc = crc ? PyObject_GetAttrString(crc, "crc32c") : NULL;
-    Py_XDECREF(crc);
-    if (library_crc == NULL) return NULL;
+    library_crc = imported("barnabas.protocol.records.crc", "crc32c");
+    library_unfolded = library_crc ? imported("barnabas.protocol.records.compression", "unfolded") : NULL;
+    if (library_unfolded == NULL) return NULL;
     use_processor = has_processor_crc();
     PyObject *made = PyModule_Create(&module);
     if (made && PyModule_AddIntConstant(made, "SOURCE_CHECKSUM", (long)SOURCE_CHECKSUM) < 0) Py_CLEAR(made);

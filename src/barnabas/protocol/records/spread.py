@@ -156,7 +156,7 @@ def _behind_tags(data: Buffer, at: int, stop: int, *, flexible: bool) -> int:
 
 
 def check_batches(
-    data: Buffer, rows: bytes, limits: tuple[int, int, int, int, int, int, int, bool]
+    data: Buffer, rows: bytes, limits: tuple[int, int, int, int, int, int, int, bool, bool]
 ) -> tuple[bytes, int, int, int, int, bool]:
     """The batches of `rows` up to the first that is not good, as in `walk.walk_requests`, or does not follow those before it.
 

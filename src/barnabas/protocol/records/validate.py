@@ -28,7 +28,7 @@ from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import InvalidRecordError, KafkaError
-from barnabas.protocol.records.compression import NAMES, Compression, compress
+from barnabas.protocol.records.compression import NAMES, Compression, compress, unfolded
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
@@ -141,7 +141,9 @@ def _unfolded(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
     if header.records_count > limits.MAX_BATCH_RECORDS:
         told = f"The record batch has {header.records_count} records, and may have {limits.MAX_BATCH_RECORDS}."
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, told)
-    return records_of(buffer, position, header)
+    data = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
+    found = unfolded(header.attributes & COMPRESSION_MASK, data, header.records_count)
+    return records_of(buffer, position, header) if found is None else found
 
 
 def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:

@@ -19,8 +19,18 @@ from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import NamedTuple
 
+from barnabas.protocol.records.compression import unfolded
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, PLACE, Buffer
+from barnabas.protocol.records.header import (
+    COMPRESSION_MASK,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    PLACE,
+    Buffer,
+)
 from barnabas.protocol.records.rows import DESCRIBED, ROW
 
 NO_PRODUCER_ID = -1
@@ -43,6 +53,7 @@ class Limits(NamedTuple):
         oldest, newest: times of records, in ms.
         room, offsets, requests: the bytes of batches, the records and the requests there is room for.
         needs_keys: every record must have a key.
+        takes_codecs: batches may be compressed.
     """
 
     max_request: int
@@ -53,6 +64,7 @@ class Limits(NamedTuple):
     offsets: int
     requests: int
     needs_keys: bool
+    takes_codecs: bool
 
 
 def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
@@ -117,7 +129,7 @@ def _skip(data: Buffer, position: int) -> tuple[int, bool]:
 
 
 def walk_requests(
-    data: Buffer, position: int, known: bytes, is_flexible: bool, limits: tuple[int, int, int, int, int, int, int, bool]
+    data: Buffer, position: int, known: bytes, is_flexible: bool, limits: tuple[int, int, int, int, int, int, int, bool, bool]
 ) -> tuple[bytes, int, int, int, int, bool]:
     """The Produce requests from `position` on that are like `known`, carry one good batch and are whole, up to the first that does not.
 
@@ -128,7 +140,7 @@ def walk_requests(
 
     Returns:
         A `ROW` for each; their number; the number of records and bytes of all batches; where the next request begins; and whether they are
-        an idempotent producer's. A good batch is one that a leader stores as it came: without codec or transaction, and, if it has a
+        an idempotent producer's. A good batch is one that a leader stores as it came: of no transaction, and, if it has a
         producer, of the one before it and in its sequence. Whether the producer may append the first one is not looked at.
 
     Raises:
@@ -181,17 +193,22 @@ def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bo
 def good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
     """The number of records and the largest timestamp of a batch that is stored as it came."""
     offset, length, _, magic, crc, attributes, last, base, largest, *_, count = HEADER.unpack_from(data, at)
-    if offset or length + LENGTH_OVERHEAD != end - at or magic != MAGIC or attributes:
+    if offset or length + LENGTH_OVERHEAD != end - at or magic != MAGIC or attributes & ~COMPRESSION_MASK:
         return None
     if count < 1 or last != count - 1 or not 0 <= base < LATEST_TIME:
         return None
-    found = walk_records(data[at + HEADER_SIZE : end], count)
+    if crc32c(data[at + CRC_START : end]) != crc:
+        return None
+    records: Buffer | None = data[at + HEADER_SIZE : end]
+    if attributes:
+        records = unfolded(attributes, memoryview(data)[at + HEADER_SIZE : end], count) if bounds.takes_codecs else None
+    found = None if records is None else walk_records(records, count)
     if found is None:
         return None
     min_delta, max_delta, has_null_key = found
     if base + max_delta != largest or base + min_delta < bounds.oldest or largest > bounds.newest:
         return None
-    if (bounds.needs_keys and has_null_key) or crc32c(data[at + CRC_START : end]) != crc:
+    if bounds.needs_keys and has_null_key:
         return None
     return count, largest
 

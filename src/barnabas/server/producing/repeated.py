@@ -4,8 +4,8 @@ That is what a producer sends for hours (librdkafka: always; others: when one pa
 that the bytes in front of the records are known; the answer is known too, apart from offsets. What it saves is in
 docs/internals/hot-path.md.
 
-Several that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches are plain (no codec, no
-transaction): they are appended with one write and answered with one buffer. A run of one is as good as any.
+Several that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches are of no transaction:
+they are appended with one write and answered with one buffer. A run of one is as good as any.
 
 Rules
   1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
@@ -274,7 +274,7 @@ def _append_run(broker: Broker, connection: Connection, data: memoryview, positi
         return 0, position
     flexible = known.version >= FIRST_FLEXIBLE_VERSION
     largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
-    checks = (largest, *bounds[:-1], limits.MAX_RUN_REQUESTS, bounds[-1])
+    checks = (largest, *bounds[:5], limits.MAX_RUN_REQUESTS, *bounds[5:])
     run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, checks))
     if not run.records:
         return 0, position

@@ -317,7 +317,7 @@ def _run_of(partition: Partition, data: memoryview, rows: bytes, now_ms: int, *,
     bounds = None if partition.closed else partition.log.bounds_of_run(now_ms)
     if bounds is None:
         return nothing
-    run = new_tuple(Run, spread_walker.check_batches(data, rows, (0, *bounds[:-1], 0, bounds[-1])))
+    run = new_tuple(Run, spread_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))
     try:
         return run if run.records and partition.admits_run(run, data, acks_all=acks_all) else nothing
     except KafkaError:

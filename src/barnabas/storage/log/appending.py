@@ -146,9 +146,10 @@ class GrowingLog(ReadableLog):
         elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
             self._producers.update(header, base_offset)
 
-    def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool] | None:
+    def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool, bool] | None:
         """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
-        and the records there is room for, whether records must have keys. None where a batch is not stored as it comes."""
+        and the records there is room for, whether records must have keys and batches may be compressed. None where a batch is not
+        stored as it comes."""
         config = self.config
         if not is_stored_as_it_comes(config):
             return None
@@ -159,6 +160,7 @@ class GrowingLog(ReadableLog):
             self._roll_size - self._segments.active.size,
             self._roll_offset - self.log_end_offset + 1,
             "compact" in config.cleanup_policy,
+            config.compression_type == "producer",
         )
 
     def admits_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> bool:
