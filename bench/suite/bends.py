@@ -22,8 +22,8 @@ REASONS = {
     "growth/size": "A batch costs little more for its bytes: one of 10 kB is a single message, others fill 16 kB. Requests of more than "
     f"{MAX_RUN_BYTES // 1024} kB (`MAX_RUN_BYTES`) are taken one by one. With 10 MB it depends on memory: in pages that the host of this "
     "machine gives first, more than half of the broker's time is the kernel's copy into them.",
-    "growth/partitions": "Requests for one partition that arrive together are checked and written at once; spread over several partitions "
-    "each is written by itself, which is the CPU for a GB. With thousands of logs in turn what belongs to each has left the processor's "
+    "growth/partitions": "What arrives together for a partition is checked and written at once: the more partitions take turns, the fewer "
+    "batches a write has, which is the CPU for a GB. With thousands of logs in turn what belongs to each has left the processor's "
     "caches when its turn comes, the kernel's part as well as the interpreter's.",
     "growth/producers": f"All connections together have {ALL_WINDOWS:,} requests in flight at most: the more there are the fewer each has, "
     "and the fewer are taken together, which is the CPU for a GB. With 1,024 the client takes a whole core as well, as long as the broker, "

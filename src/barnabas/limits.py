@@ -20,7 +20,9 @@ MAX_KEPT_ANSWER_BYTES = 12 * 1024 * 1024  # of an answer whose memory a client k
 KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large requests instead of given back to the kernel
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again, whatever others do
 MAX_REPEATED_REQUESTS_OF_ONE = 4_096  # where there is room for so many: each is a partition that it writes to
-MAX_REPEATED_REQUESTS_OF_ALL = 16_384  # beyond those of each, of all connections of a broker: some 20 MB
+MAX_REPEATED_REQUESTS_OF_ALL = (
+    16_384  # beyond those of each, of all connections of a broker: some 20 MB; and as many partitions, 8 MB
+)
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records
 MAX_REPEATED_BYTES = 512  # of what stands before their records
 MAX_REPEATED_FETCH_BYTES = 4096  # of a fetch request that a connection knows again: about 100 partitions

@@ -152,6 +152,8 @@ class RequestDispatcher:
         started = time.perf_counter_ns()
         try:
             taken, position = connection.repeated.take_run(self._broker, connection, data, position)
+        except ProtocolError:
+            raise
         except Exception as error:  # as in `dispatch`
             logger.exception("event=requests-failed peer=%s", connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error

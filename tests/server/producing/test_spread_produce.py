@@ -312,7 +312,9 @@ async def test_what_the_disk_refuses_of_some_partitions_is_refused(tmp_path: Pat
     assert sum(taken) >= 15
 
 
-async def test_without_answers_to_give_a_refusal_of_the_disk_closes_the_connection(tmp_path: Path, taken: list[int]) -> None:
+async def test_without_answers_to_give_a_refusal_of_the_disk_closes_the_connection(
+    tmp_path: Path, taken: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         await create(client)
@@ -322,6 +324,8 @@ async def test_without_answers_to_give_a_refusal_of_the_disk_closes_the_connecti
         await client.in_thread(partial(client.line.socket.sendall, frame))
         assert await client.in_thread(client.line.is_closed)
         files.heal()
+    assert "acks=0 failed with KAFKA_STORAGE_ERROR" in caplog.text
+    assert "met a fault of the broker" not in caplog.text
 
 
 async def test_what_does_not_get_to_the_disk_is_refused(tmp_path: Path, taken: list[int]) -> None:
