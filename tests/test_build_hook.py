@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tools import build_hook
 
-from barnabas.protocol.records import crc, walk
+from barnabas.protocol.records import walk
 
 ROOT = Path(build_hook.__file__).resolve().parents[1]
 QUESTION = """
@@ -81,12 +81,9 @@ def test_a_wheel_without_machine_code_is_for_every_machine(tmp_path: Path) -> No
 @pytest.mark.skipif(bool(build_hook.why_not()), reason=build_hook.why_not())
 def test_the_compiled_copy_works_and_knows_its_source(tmp_path: Path) -> None:
     folder = tmp_path / build_hook.FOLDER
-    folder.mkdir(parents=True)
-    for package in (folder, *folder.parents[:2]):
-        (package / "__init__.py").touch()
     source = Path(walk.__file__).with_name(build_hook.SOURCE)
-    for path in (source, crc.__file__):  # and what it loads
-        shutil.copy(str(path), folder)
+    package = source.parents[len(build_hook.FOLDER.parts) - 1]
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     assert build_hook.compile_into(folder) == ""
     answer = subprocess.run(
         [sys.executable, "-c", QUESTION],
