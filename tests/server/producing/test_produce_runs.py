@@ -15,11 +15,10 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.headers import has_flexible_response_header
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records import walk
-from barnabas.protocol.records.batch import HEADER_SIZE, Record, build_batch, read_header
-from barnabas.protocol.records.record import assemble
-from barnabas.server.producing import repeated
+from barnabas.server.producing import repeated, spread
 from barnabas.testing.failing_files import SYNCS, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
+from tests.server.producing.spread_requests import batch_of, with_header
 from tests.server.wire import NOW_MS, SIZE, framed
 
 PRODUCE = 0
@@ -51,14 +50,6 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(repeated, "compiled", Walk)
     monkeypatch.setattr(repeated, "walker", Walk)
     return taken
-
-
-def batch_of(*values: bytes, **fields: Any) -> bytes:
-    return build_batch([Record(0, NOW_MS + index, None, value, ()) for index, value in enumerate(values)], **fields)
-
-
-def with_header(batch: bytes, **changes: int) -> bytes:
-    return assemble(read_header(batch)._replace(**changes), batch[HEADER_SIZE:])
 
 
 def broken(batch: bytes) -> bytes:
@@ -278,7 +269,7 @@ async def test_requests_of_which_none_can_be_in_a_run_stop_being_tried(tmp_path:
         await client.create(compression_type="uncompressed")
         answers = await pipelined(client, [Sent(batch_of(b"x", compression=1))] * 30, topic=TOPIC, at_once=True)
     assert [code for _, code, _, _ in answers] == [0] * 30
-    assert len(runs) == repeated.PATIENCE
+    assert len(runs) == spread.PATIENCE
 
 
 async def test_an_idempotent_producer_gets_for_a_run_what_it_gets_one_by_one(tmp_path: Path, runs: list[int]) -> None:

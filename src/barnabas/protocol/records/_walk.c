@@ -182,7 +182,7 @@ typedef struct {
 #define NO_PRODUCER (-1)
 
 /* Where the batch of the request that fills [at, stop) begins, or NULL; `known` and `known_size` as in walk.py. */
-static Bytes batch_of(Bytes at, Bytes stop, Bytes known, Py_ssize_t known_size, int flexible, const Bounds *bounds) {
+static Bytes batch_of(Bytes at, Bytes stop, Bytes known, Py_ssize_t known_size, int flexible) {
     if (memcmp(at, known, 4) || memcmp(at + 8, known + 8, known_size - 8)) return NULL;
     at += known_size;
     uint64_t length;
@@ -196,7 +196,7 @@ static Bytes batch_of(Bytes at, Bytes stop, Bytes known, Py_ssize_t known_size, 
         at += 4;
     }
     Py_ssize_t tags = flexible ? EMPTY_TAGS : 0;
-    if (length < HEADER_BYTES || length > (uint64_t)bounds->max_batch || length + tags != (uint64_t)(stop - at)) return NULL;
+    if (length > (uint64_t)(stop - at) || length + tags != (uint64_t)(stop - at)) return NULL;
     return flexible && (stop[-1] | stop[-2] | stop[-3]) ? NULL : at;
 }
 
@@ -250,6 +250,36 @@ static int is_good(Bytes batch, Bytes end, const Bounds *bounds, int64_t *count,
     if (base + seen.max_delta != *largest || base + seen.min_delta < bounds->oldest || *largest > bounds->newest) return 0;
     if (bounds->needs_keys && seen.has_null_key) return 0;
     return codec ? 1 : is_crc_right(batch + CRC_FROM, end - batch - CRC_FROM, unsigned32(batch + CRC_AT));
+}
+
+/* Good batches that can be appended one behind the other, as far as they were looked at. */
+typedef struct {
+    const Bounds *bounds;
+    Row *rows;
+    int64_t count, records, size;
+    Producer producer;
+} Batches;
+
+/* 1 if [batch, end) is good, there is room, and it follows the one before it: then it has a row; 0 if not, -1 after an error. */
+static int take_batch(Batches *batches, Bytes first, Bytes batch, Bytes end, int64_t label) {
+    const Bounds *bounds = batches->bounds;
+    int64_t size = end - batch, count, largest;
+    if (size < HEADER_BYTES || size > bounds->max_batch) return 0;
+    int good = is_good(batch, end, bounds, &count, &largest);
+    if (good != 1) return good;
+    if (batches->size + size > bounds->room || batches->records + count > bounds->offsets) return 0;
+    if (!follows(batch, count, batches->count == 0, &batches->producer)) return 0;
+    int64_t *row = batches->rows[batches->count++];
+    row[0] = label, row[1] = batch - first, row[2] = end - first, row[3] = count, row[4] = largest;
+    batches->records += count, batches->size += size;
+    return 1;
+}
+
+/* The fields of a Run. */
+static PyObject *told(const Batches *batches, int64_t behind) {
+    return Py_BuildValue("y#LLLLN", (char *)batches->rows, (Py_ssize_t)(batches->count * sizeof(Row)), (long long)batches->count,
+                         (long long)batches->records, (long long)batches->size, (long long)behind,
+                         PyBool_FromLong(batches->producer.id != NO_PRODUCER));
 }
 
 /* --- requests with several batches */
@@ -592,42 +622,32 @@ static PyObject *walk_requests(PyObject *self, PyObject *const *args, Py_ssize_t
     int flexible = PyErr_Occurred() ? -1 : PyObject_IsTrue(args[3]);
     if (flexible < 0 || !open_both(args[0], args[2], &data, &known)) return NULL;
     PyObject *answer = NULL;
-    Row *rows = NULL;
+    Batches batches = {&bounds, NULL, 0, 0, 0, {NO_PRODUCER, 0, 0}};
     if (position < 0 || position > data.len || known.len < 8) {
         PyErr_SetString(PyExc_ValueError, "no position in the data, or no start of a request");
         goto out;
     }
     Bytes first = data.buf, at = first + position, end = first + data.len;
     int64_t fit = (end - at) / (SIZE_FIELD + known.len + HEADER_BYTES) + 1, most = bounds.requests < fit ? bounds.requests : fit;
-    rows = PyMem_Malloc((most > 0 ? most : 1) * sizeof(Row));
-    if (rows == NULL) {
+    batches.rows = PyMem_Malloc((most > 0 ? most : 1) * sizeof(Row));
+    if (batches.rows == NULL) {
         PyErr_NoMemory();
         goto out;
     }
-    int64_t taken = 0, records = 0, size = 0;
-    Producer producer = {NO_PRODUCER, 0, 0};
-    while (taken < most && end - at >= SIZE_FIELD + known.len) {
+    while (batches.count < most && end - at >= SIZE_FIELD + known.len) {
         int64_t request = unsigned32(at);
         if (request > bounds.max_request || request > end - at - SIZE_FIELD || request < known.len) break;
         Bytes start = at + SIZE_FIELD, stop = start + request;
-        Bytes batch = batch_of(start, stop, known.buf, known.len, flexible, &bounds);
+        Bytes batch = batch_of(start, stop, known.buf, known.len, flexible);
         if (batch == NULL) break;
-        Bytes batch_end = flexible ? stop - EMPTY_TAGS : stop;
-        int64_t count, largest;
-        int good = is_good(batch, batch_end, &bounds, &count, &largest);
-        if (good < 0) goto out;
-        if (!good || size + (batch_end - batch) > bounds.room || records + count > bounds.offsets) break;
-        if (!follows(batch, count, taken == 0, &producer)) break;
-        int64_t *row = rows[taken++];
-        row[0] = (int32_t)unsigned32(start + 4);
-        row[1] = batch - first, row[2] = batch_end - first, row[3] = count, row[4] = largest;
-        records += count, size += batch_end - batch;
+        int taken = take_batch(&batches, first, batch, flexible ? stop - EMPTY_TAGS : stop, (int32_t)unsigned32(start + 4));
+        if (taken < 0) goto out;
+        if (!taken) break;
         at = stop;
     }
-    answer = Py_BuildValue("y#LLLLN", (char *)rows, (Py_ssize_t)(taken * sizeof(Row)), (long long)taken, (long long)records,
-                           (long long)size, (long long)(at - first), PyBool_FromLong(producer.id != NO_PRODUCER));
+    answer = told(&batches, at - first);
 out:
-    PyMem_Free(rows);
+    PyMem_Free(batches.rows);
     close_both(&data, &known);
     return answer;
 }
@@ -717,31 +737,24 @@ static PyObject *check_batches(PyObject *self, PyObject *const *args, Py_ssize_t
     Py_buffer data, table;
     if (!takes(nargs, 3, "check_batches") || !read_bounds(args[2], &bounds) || !open_both(args[0], args[1], &data, &table)) return NULL;
     PyObject *answer = NULL;
-    Row *rows = NULL;
-    int64_t count = rows_in(&table, sizeof(Row)), taken = 0, records = 0, size = 0;
+    Batches batches = {&bounds, NULL, 0, 0, 0, {NO_PRODUCER, 0, 0}};
+    int64_t count = rows_in(&table, sizeof(Row)), row[5];
     if (count < 0) goto out;
-    rows = PyMem_Malloc((count + 1) * sizeof(Row));
-    if (rows == NULL) {
+    batches.rows = PyMem_Malloc((count + 1) * sizeof(Row));
+    if (batches.rows == NULL) {
         PyErr_NoMemory();
         goto out;
     }
-    memcpy(rows, table.buf, count * sizeof(Row));
-    Producer producer = {NO_PRODUCER, 0, 0};
-    for (; taken < count; taken++) {
-        int64_t *row = rows[taken], found, largest;
+    Bytes first = data.buf;
+    for (int taken = 1; taken && batches.count < count;) {
+        memcpy(row, (Bytes)table.buf + batches.count * sizeof(Row), sizeof(Row));
         if (!is_within(row, &data)) goto out;
-        Bytes batch = (Bytes)data.buf + row[1], end = (Bytes)data.buf + row[2];
-        int good = end - batch <= bounds.max_batch ? is_good(batch, end, &bounds, &found, &largest) : 0;
-        if (good < 0) goto out;
-        if (!good || size + (end - batch) > bounds.room || records + found > bounds.offsets) break;
-        if (!follows(batch, found, taken == 0, &producer)) break;
-        row[3] = found, row[4] = largest;
-        records += found, size += end - batch;
+        taken = take_batch(&batches, first, first + row[1], first + row[2], row[0]);
+        if (taken < 0) goto out;
     }
-    answer = Py_BuildValue("y#LLLLN", (char *)rows, (Py_ssize_t)(taken * sizeof(Row)), (long long)taken, (long long)records,
-                           (long long)size, (long long)0, PyBool_FromLong(producer.id != NO_PRODUCER));
+    answer = told(&batches, 0);
 out:
-    PyMem_Free(rows);
+    PyMem_Free(batches.rows);
     close_both(&data, &table);
     return answer;
 }

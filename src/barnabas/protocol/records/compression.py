@@ -9,7 +9,7 @@ Rules
      librdkafka writes it.
   3. LZ4 frames are written with independent blocks: Java's reader refuses linked ones.
 
-What is only looked at and not kept is unfolded into memory that each thread uses again (`unfolded`): making and clearing a buffer that is
+What is only looked at and not kept is unfolded into memory that each thread uses again (`unfold`): making and clearing a buffer that is
 large enough takes up to a quarter of the time of LZ4.
 
 Ugly: the codecs do not say how large the result will be, so the buffer starts at a guess and grows, decompressing anew.
@@ -109,27 +109,25 @@ class _Scratch(threading.local):
 _scratch = _Scratch()
 
 
-def unfolded(codec: int, data: memoryview, count: int) -> memoryview | bytes | bytearray | None:
-    """What `data`, `count` records, unfolds to, until the next call in this thread; None where it is wrong, or unfolds to very much.
-
-    The judge of what is wrong is `decompress`.
-    """
-    if count > limits.MAX_BATCH_RECORDS or not Compression.NONE < codec <= Compression.ZSTD:
-        return None
-    limit = min(limits.MAX_DECOMPRESSED_BATCH_BYTES, max(SMALLEST_BUFFER, MOST_UNFOLDED * len(data)))
+def unfold(codec: int, data: memoryview, limit: int = limits.MAX_DECOMPRESSED_BATCH_BYTES) -> Buffer:
+    """As `decompress`, but what it gives is there only until the next call in this thread."""
     into = _INTO.get(codec)
-    try:
-        if into is None:
-            return _decompress_snappy(data, limit)
+    if into is not None:
         scratch = _scratch.view[:limit]
-        return scratch[: into(data, scratch)]
-    except cramjam.DecompressionError as error:
-        if BUFFER_TOO_SMALL not in str(error):
-            return None
-    except KafkaError:
+        try:
+            return scratch[: into(data, scratch)]
+        except cramjam.DecompressionError as error:
+            if BUFFER_TOO_SMALL not in str(error):
+                raise _not_of_codec(error) from None
+    return decompress(codec, data, limit)
+
+
+def unfolded(codec: int, data: memoryview, count: int) -> Buffer | None:
+    """As `unfold`, of `count` records; None where that raises, or they unfold to very much: who words errors looks at them again."""
+    if count > limits.MAX_BATCH_RECORDS:
         return None
     try:
-        return decompress(codec, data, limit)
+        return unfold(codec, data, min(limits.MAX_DECOMPRESSED_BATCH_BYTES, max(SMALLEST_BUFFER, MOST_UNFOLDED * len(data))))
     except KafkaError:
         return None
 

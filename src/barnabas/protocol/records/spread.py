@@ -12,13 +12,12 @@ from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import NamedTuple
 
+from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
 from barnabas.protocol.records.header import HEADER_SIZE, Buffer
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
-from barnabas.protocol.records.walk import NO_PRODUCER_ID, Limits, NotSane, following, good_batch, read_short
+from barnabas.protocol.records.walk import Batches, NotSane, read_short
 
 FIRST_VERSION_WITH_RECORD_ERRORS = 8  # of Produce, in the answer
-FIRST_FLEXIBLE_VERSION = 9
-FIRST_VERSION_BY_ID = 13
 ID_BYTES, LONGEST_NAME = 16, 249  # of a topic
 _I16, _I32, _TOLD = Struct(">H"), Struct(">i"), Struct(">hqqq")
 _NOT_FITTING = "tables that do not fit the requests in the data"
@@ -108,7 +107,7 @@ def _batches(data: Buffer, at: int, stop: int, version: int) -> Iterator[_Batch]
         size = ID_BYTES
         if not flexible:
             size, at = _I16.unpack_from(data[:stop], at)[0], at + 2
-        elif version < FIRST_VERSION_BY_ID:
+        elif version < FIRST_TOPIC_ID_VERSION:
             size, at = read_short(data[:stop], at, longest=5)
             size -= 1
         if not 0 <= size <= min(LONGEST_NAME, stop - at):
@@ -172,24 +171,13 @@ def check_batches(
     """
     if len(rows) % ROW.size:
         raise ValueError("no whole rows")
-    bounds = Limits._make(limits)
-    taken: list[bytes] = []
-    records = size = 0
-    producer = (NO_PRODUCER_ID, 0, 0)
+    batches = Batches(data, limits)
     for request, start, end, _, _ in ROW.iter_unpack(rows):
         if start < 0 or end > len(data) or end - start < HEADER_SIZE:
             raise ValueError("a batch that is not in the data")
-        found = good_batch(data, start, end, bounds) if end - start <= bounds.max_batch else None
-        if found is None or size + end - start > bounds.room or records + found[0] > bounds.offsets:
+        if not batches.take(request, start, end):
             break
-        count, largest = found
-        next_one = following(data, start, count, producer if taken else None)
-        if next_one is None:
-            break
-        producer = next_one
-        taken.append(ROW.pack(request, start, end, count, largest))
-        records, size = records + count, size + end - start
-    return b"".join(taken), len(taken), records, size, 0, producer[0] != NO_PRODUCER_ID
+    return batches.told(behind=0)
 
 
 def answer_spread(

@@ -28,7 +28,7 @@ from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import InvalidRecordError, KafkaError
-from barnabas.protocol.records.compression import NAMES, Compression, compress, unfolded
+from barnabas.protocol.records.compression import NAMES, Compression, compress, unfold
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
@@ -42,7 +42,7 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     Buffer,
 )
-from barnabas.protocol.records.record import assemble, invalid, read_record, records_of
+from barnabas.protocol.records.record import assemble, invalid, read_record
 from barnabas.protocol.records.scan import scan_records
 from barnabas.tuples import new_tuple
 
@@ -141,9 +141,7 @@ def _unfolded(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
     if header.records_count > limits.MAX_BATCH_RECORDS:
         told = f"The record batch has {header.records_count} records, and may have {limits.MAX_BATCH_RECORDS}."
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, told)
-    data = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
-    found = unfolded(header.attributes & COMPRESSION_MASK, data, header.records_count)
-    return records_of(buffer, position, header) if found is None else found
+    return unfold(header.attributes & COMPRESSION_MASK, memoryview(buffer)[position + HEADER_SIZE : position + header.size])
 
 
 def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:

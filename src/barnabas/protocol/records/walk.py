@@ -148,31 +148,62 @@ def walk_requests(
     """
     if not 0 <= position <= len(data) or len(known) < 8:
         raise ValueError("no position in the data, or no start of a request")
-    bounds = Limits._make(limits)
-    rows: list[bytes] = []
-    records = size = 0
-    producer = (NO_PRODUCER_ID, 0, 0)
-    while len(rows) < bounds.requests and len(data) - position >= 4:
+    batches = Batches(data, limits)
+    bounds = batches.bounds
+    while len(batches.rows) < bounds.requests and len(data) - position >= 4:
         (request,) = _I32.unpack_from(data, position)
         start, stop = position + 4, position + 4 + request
         if not len(known) <= request <= bounds.max_request or stop > len(data):
             break
-        at = _batch_at(data, start, stop, known, is_flexible, bounds.max_batch)
+        at = _batch_at(data, start, stop, known, is_flexible)
         end = stop - (len(EMPTY_TAGS) if is_flexible else 0)
-        found = None if at is None else good_batch(data, at, end, bounds)
-        if at is None or found is None or size + end - at > bounds.room or records + found[0] > bounds.offsets:
+        if at is None or not batches.take(_I32.unpack_from(data, start + 4)[0], at, end):
             break
+        position = stop
+    return batches.told(position)
+
+
+class Batches:
+    """Good batches that can be appended one behind the other, as far as they were looked at.
+
+    Args:
+        data: where they lie.
+        limits: as `Limits` has them.
+    """
+
+    def __init__(self, data: Buffer, limits: tuple[int, int, int, int, int, int, int, bool, bool]) -> None:
+        self.bounds = Limits._make(limits)
+        self.rows: list[bytes] = []
+        self._data = data
+        self._records = self._size = 0
+        self._producer: tuple[int, int, int] | None = None
+
+    def take(self, label: int, start: int, end: int) -> bool:
+        """Take the batch that fills [start, end), if it is good, there is room and it follows the one before it.
+
+        Args:
+            label: what stands in front of its row.
+        """
+        bounds, size = self.bounds, end - start
+        found = _good_batch(self._data, start, end, bounds) if HEADER_SIZE <= size <= bounds.max_batch else None
+        if found is None or self._size + size > bounds.room or self._records + found[0] > bounds.offsets:
+            return False
         count, largest = found
-        next_one = following(data, at, count, producer if rows else None)
-        if next_one is None:
-            break
-        producer = next_one
-        rows.append(ROW.pack(_I32.unpack_from(data, start + 4)[0], at, end, count, largest))
-        records, size, position = records + count, size + end - at, stop
-    return b"".join(rows), len(rows), records, size, position, producer[0] != NO_PRODUCER_ID
+        producer = _following(self._data, start, count, self._producer)
+        if producer is None:
+            return False
+        self._producer = producer
+        self.rows.append(ROW.pack(label, start, end, count, largest))
+        self._records, self._size = self._records + count, self._size + size
+        return True
+
+    def told(self, behind: int) -> tuple[bytes, int, int, int, int, bool]:
+        """The fields of a `Run`."""
+        has_producer = self._producer is not None and self._producer[0] != NO_PRODUCER_ID
+        return b"".join(self.rows), len(self.rows), self._records, self._size, behind, has_producer
 
 
-def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bool, max_batch: int) -> int | None:
+def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bool) -> int | None:
     """Where the batch of the request [start, stop) begins."""
     at = start + len(known)
     if data[start : start + 4] != known[:4] or data[start + 8 : at] != known[8:]:
@@ -185,12 +216,12 @@ def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bo
             length, at = _I32.unpack_from(data[:stop], at)[0], at + 4
     except (IndexError, NotSane, StructError):
         return None
-    if not HEADER_SIZE <= length <= max_batch or at + length != stop:
+    if at + length != stop:
         return None
     return at if not is_flexible or data[stop : stop + len(EMPTY_TAGS)] == EMPTY_TAGS else None
 
 
-def good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
+def _good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
     """The number of records and the largest timestamp of a batch that is stored as it came."""
     offset, length, _, magic, crc, attributes, last, base, largest, *_, count = HEADER.unpack_from(data, at)
     if offset or length + LENGTH_OVERHEAD != end - at or magic != MAGIC or attributes & ~COMPRESSION_MASK:
@@ -213,7 +244,7 @@ def good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, in
     return count, largest
 
 
-def following(data: Buffer, at: int, count: int, before: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
+def _following(data: Buffer, at: int, count: int, before: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
     """The producer, its epoch and its next sequence behind the batch at `at`; None if it is not the next one of the one `before`."""
     producer_id, epoch, sequence = HEADER.unpack_from(data, at)[9:12]
     if producer_id == NO_PRODUCER_ID:

@@ -47,9 +47,8 @@ from barnabas.protocol.records.rows import ROW, Run
 from barnabas.protocol.records.scan import compiled, walker
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
-from barnabas.server.producing.spread import SpreadProduce, SpreadRoom, budget_of, find_partition, with_wait
+from barnabas.server.producing.spread import PATIENCE, SharedRoom, SpreadProduce, beyond_share, budget_of, find_partition, paid
 from barnabas.server.producing.transactional import is_joined_at_once
-from barnabas.server.quotas.paying import pay_produced
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
-PATIENCE = 4  # requests in a row that could not be part of a run before no more is tried
 
 
 class _Known:
@@ -124,34 +122,20 @@ class _Known:
             return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, self.tail)
         return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, log_start_offset, self.tail)
 
-    def paid(
-        self, broker: Broker, connection: Connection, budget: Budget, size: int, answer: bytes | bytearray
-    ) -> bytes | bytearray:
-        """One answer or several, of which the last tells the time to wait, after requests of so many bytes were paid."""
-        wait_ms = pay_produced(broker, connection, budget, size)
-        return with_wait(answer, self.version, wait_ms) if wait_ms else answer
-
     def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
         """The answers to the requests of `run`, one behind the other."""
         shape = self.answer(0, 0, NO_TIMESTAMP, log_start_offset)
         return walker.answer_requests(run.rows, shape, BEHIND_CORRELATION_ID + len(self.middle), first_offset)
 
 
-class RepeatedRoom:
-    """For what the connections of a broker remember beyond what each of them may in any case; `spread` is for partitions."""
+class RepeatedRoom(SharedRoom):
+    """For requests; `spread` is the one for partitions."""
 
-    __slots__ = ("left", "spread")
+    __slots__ = ("spread",)
 
     def __init__(self) -> None:
-        self.left = limits.MAX_REPEATED_REQUESTS_OF_ALL
-        self.spread = SpreadRoom()
-
-    def take(self) -> bool:
-        """Take the room for one request, if there is any."""
-        if self.left <= 0:
-            return False
-        self.left -= 1
-        return True
+        super().__init__()
+        self.spread = SharedRoom()
 
 
 class RepeatedProduce:
@@ -213,7 +197,7 @@ class RepeatedProduce:
 
     def _keep(self, kept: dict[bytes, _Known]) -> None:
         """Know these and no others."""
-        self._room.left += _beyond_share(self._known) - _beyond_share(kept)
+        self._room.left += beyond_share(len(self._known)) - beyond_share(len(kept))
         self._known = kept
         self.patient = sum(known.patience > 0 for known in kept.values())
 
@@ -258,11 +242,6 @@ class RepeatedProduce:
             self.forget()
 
 
-def _beyond_share(known: dict[bytes, _Known]) -> int:
-    """How many of these have the room of all connections together."""
-    return max(len(known) - limits.MAX_REPEATED_REQUESTS, 0)
-
-
 def _append_run(broker: Broker, connection: Connection, data: memoryview, position: int, known: _Known) -> tuple[int, int]:
     partition = known.partition
     if not known.patience or partition.closed:
@@ -289,7 +268,7 @@ def _append_run(broker: Broker, connection: Connection, data: memoryview, positi
         known.noted(run.requests)
     answers: bytes | bytearray = known.answers(run, first_offset, partition.log.log_start_offset)
     if known.budget is not None:
-        answers = known.paid(broker, connection, known.budget, run.behind - position, answers)
+        answers = paid(broker, connection, known.budget, run.behind - position, answers, known.version)
     _answer(broker, connection, known, run.rows, answers, first_offset + run.records - 1)
     return run.requests, run.behind
 
@@ -340,7 +319,7 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
         correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset
     )
     if known.budget is not None:
-        answer = known.paid(broker, connection, known.budget, len(frame), answer)
+        answer = paid(broker, connection, known.budget, len(frame), answer, known.version)
     _answer(broker, connection, known, correlation_id, answer, result.last_offset)
     return True
 

@@ -69,21 +69,38 @@ def budget_of(connection: Connection) -> Budget | None:
     return None if budget is None or budget.is_free_to_produce else budget
 
 
-def with_wait(answers: bytes | bytearray, version: int, wait_ms: int) -> bytearray:
-    """The same answers, of which the last tells how long to wait; where it is refused nothing, that stands at its end."""
+def beyond_share(count: int) -> int:
+    """How many of so many that a connection remembers have the room of all connections together."""
+    return max(count - limits.MAX_REPEATED_REQUESTS, 0)
+
+
+def paid(
+    broker: Broker, connection: Connection, budget: Budget, size: int, answers: bytes | bytearray, version: int
+) -> bytes | bytearray:
+    """One answer or several, in which nothing is refused: the last tells the time to wait, after requests of `size` bytes were paid."""
+    wait_ms = pay_produced(broker, connection, budget, size)
+    if not wait_ms or not answers:
+        return answers
     told = bytearray(answers)
     tags = 1 if version >= FIRST_FLEXIBLE_VERSION else 0
     _INDEX.pack_into(told, len(told) - _INDEX.size - tags, wait_ms)
     return told
 
 
-class SpreadRoom:
-    """For the partitions that the connections of a broker know beyond what each of them may in any case."""
+class SharedRoom:
+    """For what the connections of a broker remember beyond what each of them may in any case."""
 
     __slots__ = ("left",)
 
     def __init__(self) -> None:
         self.left = limits.MAX_REPEATED_REQUESTS_OF_ALL
+
+    def take(self) -> bool:
+        """Take the room for one, if there is any."""
+        if self.left <= 0:
+            return False
+        self.left -= 1
+        return True
 
 
 class _Target:
@@ -139,7 +156,7 @@ class _Group:
         self.target = target
         self.run = run
         self.first_offset = -1
-        self.error: KafkaError | StorageError | None = None
+        self.error: StorageError | None = None
 
     @property
     def last_offset(self) -> int:
@@ -147,17 +164,10 @@ class _Group:
 
     def cut(self, stop: int) -> None:
         """Leave the batches of request number `stop` and those behind it."""
-        if _last_request(self.run.rows) < stop:
-            return
         rows = [row for row in ROW.iter_unpack(self.run.rows) if row[0] < stop]
         kept = b"".join(ROW.pack(*row) for row in rows)
         records, size = sum(row[3] for row in rows), sum(row[2] - row[1] for row in rows)
         self.run = Run(kept, len(rows), records, size, 0, self.run.has_producer)
-
-
-def _last_request(rows: bytes) -> int:
-    number: int = ROW.unpack_from(rows, len(rows) - ROW.size)[0] if rows else -1
-    return number
 
 
 class SpreadProduce:
@@ -165,7 +175,7 @@ class SpreadProduce:
 
     __slots__ = ("_closed_count", "_kinds", "_room", "count")
 
-    def __init__(self, room: SpreadRoom) -> None:
+    def __init__(self, room: SharedRoom) -> None:
         self._room = room
         self._kinds: list[_Kind] = []
         self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
@@ -208,16 +218,14 @@ class SpreadProduce:
         self, broker: Broker, connection: Connection, frame: memoryview, kind: _Kind, name: bytes, found: Partition | None
     ) -> None:
         authorizer = broker.authorizer
-        if found is None or not self._has_room(broker.partitions.closed_count):
-            return
-        if authorizer is not None:
+        if authorizer is not None and found is not None:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             if access.sampled(Operation.WRITE, ResourceType.TOPIC, found.topic) is not None:
                 return
         if name in kind.known:  # another partition of that name: its topic was made again
             self._keep(kind, [target for target in kind.targets if target.key != name])
-        if self._all() >= limits.MAX_REPEATED_REQUESTS:
-            self._room.left -= 1
+        if found is None or not self._has_room(broker.partitions.closed_count):
+            return
         kind.add(_Target(name, found))
         self.count += 1
 
@@ -225,7 +233,7 @@ class SpreadProduce:
         return sum(len(kind.targets) for kind in self._kinds)
 
     def _has_room(self, closed_count: int) -> bool:
-        """Whether one more may be known, after what is closed was forgotten."""
+        """Whether one more may be known, after what is closed was forgotten; its room is taken then."""
         count = self._all()
         if count < limits.MAX_REPEATED_REQUESTS:
             return True
@@ -234,17 +242,13 @@ class SpreadProduce:
             for kind in self._kinds:
                 self._keep(kind, [target for target in kind.targets if not target.partition.closed])
             count = self._all()
-        return count < limits.MAX_REPEATED_REQUESTS or (count < limits.MAX_REPEATED_REQUESTS_OF_ONE and self._room.left > 0)
+        return count < limits.MAX_REPEATED_REQUESTS or (count < limits.MAX_REPEATED_REQUESTS_OF_ONE and self._room.take())
 
     def _keep(self, kind: _Kind, targets: Iterable[_Target]) -> None:
-        beyond = self._beyond_share()
+        before = self._all()
         kind.keep(targets)
-        self._room.left += beyond - self._beyond_share()
+        self._room.left += beyond_share(before) - beyond_share(self._all())
         self.count = sum(len(each.numbers) for each in self._kinds)
-
-    def _beyond_share(self) -> int:
-        """How many of those known have the room of all connections together."""
-        return max(self._all() - limits.MAX_REPEATED_REQUESTS, 0)
 
     def take(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
         """Append and answer the requests from `position` of `data` on that begin alike; how many, and where the next one begins."""
@@ -335,7 +339,7 @@ def _append_all(
     size: int,
 ) -> None:
     """Append the batches of `groups`, and answer the requests, which take `size` bytes."""
-    told, failed = [], []
+    told = []
     for group in groups:
         run, log = group.run, group.target.partition.log
         if run.requests:
@@ -344,22 +348,20 @@ def _append_all(
                 broker.metrics.bytes_in += run.size
             except StorageError as error:
                 group.error = error
-                failed.append(error)
         told.append((run.rows, group.first_offset, log.log_start_offset))
     answers: bytes | bytearray = b""
     if kind.acks != ACKS_NONE:
         answers = spread_walker.answer_spread(data, requests, order, tuple(told), len(kind.start), kind.version)
     if kind.budget is not None:
-        wait_ms = pay_produced(broker, connection, kind.budget, size)
-        if wait_ms and answers:
-            answers = with_wait(answers, kind.version, wait_ms)
-    if failed:
-        for failure in failed:
+        answers = paid(broker, connection, kind.budget, size, answers, kind.version)
+    failures = {group.target.key: group.error for group in groups if group.error is not None}
+    if failures:
+        for failure in failures.values():
             broker.faults.report(failure)
         if kind.acks == ACKS_NONE:
             raise ProtocolError(f"produce requests with acks=0 failed with {ErrorCode.KAFKA_STORAGE_ERROR.name}")
-        errors = {g.target.key: KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) for g in groups if g.error is not None}
-        answers = _with_errors(broker, connection, kind.version, answers, errors)
+        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        answers = _with_errors(broker, connection, kind.version, answers, dict.fromkeys(failures, refusal))
     _answer(broker, connection, kind, [group for group in groups if group.error is None], answers)
 
 

@@ -1,0 +1,34 @@
+"""What tests of produce requests for several partitions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.records import spread as walk
+from barnabas.server.producing import repeated, spread
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many requests were worked on together each time, with the text of `spread` in the place of machine code."""
+    seen: list[int] = []
+
+    class Walk:
+        read_requests = staticmethod(walk.read_requests)
+        check_batches = staticmethod(walk.check_batches)
+        answer_spread = staticmethod(walk.answer_spread)
+
+    monkeypatch.setattr(repeated, "compiled", Walk)
+    monkeypatch.setattr(spread, "spread_walker", Walk)
+    take = spread.SpreadProduce.take
+
+    def counted(self: spread.SpreadProduce, *arguments: Any) -> tuple[int, int]:
+        found = take(self, *arguments)
+        if found[0]:
+            seen.append(found[0])
+        return found
+
+    monkeypatch.setattr(spread.SpreadProduce, "take", counted)
+    return seen
