@@ -17,6 +17,7 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.server.broker import Broker
+from barnabas.server.fetching import continued
 from barnabas.server.fetching.continued import ContinuedFetch
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
@@ -208,6 +209,78 @@ def test_what_is_recognised_has_the_bytes_of_what_is_read(
     assert counted.at_once > 8
 
 
+@pytest.mark.parametrize("max_bytes", [2**20, 500, 1])
+@pytest.mark.parametrize(("replica_id", "isolation_level"), [(-1, 0), (-1, 1), (FOLLOWER, 0)])
+def test_news_of_several_partitions_have_the_bytes_of_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int, replica_id: int, isolation_level: int
+) -> None:
+    counted = Counted(monkeypatch)
+    monkeypatch.setattr(continued, "MOST_SHAPES", 3)
+    dice = random.Random(max_bytes + replica_id)
+
+    def test(client: Client, line: Line) -> None:
+        broker = client.broker
+        logs = [broker.partitions.topic(TOPIC)[index].log for index in range(PARTITIONS)]
+        for partition in range(PARTITIONS if replica_id >= 0 else 0):
+            follow(broker, partition)
+        known = Session(broker, LATEST, line, replica_id=replica_id, isolation_level=isolation_level, max_bytes=max_bytes)
+        read = Session(broker, LATEST, replica_id=replica_id, isolation_level=isolation_level, max_bytes=max_bytes)
+        everything = [wanted(index, 0) for index in range(PARTITIONS)]
+        assert known.ask(everything) == read.ask(everything)
+        for _ in range(60):
+            for partition in dice.sample(range(PARTITIONS), dice.randrange(PARTITIONS + 1)):
+                produce(client, partition)
+            ends = {index: log.log_end_offset for index, log in enumerate(logs)}
+            chosen = dice.sample(range(PARTITIONS), dice.randrange(PARTITIONS + 1))
+            named = [wanted(index, ends[index] - dice.choice((0, 0, 1, 2, 9))) for index in chosen]
+            assert known.ask(named) == read.ask(named)
+        assert known.epoch == read.epoch == 61
+
+    run(tmp_path, test)
+    assert counted.taken > 50
+    assert counted.at_once > 25
+
+
+def test_where_more_have_news_than_are_looked_at_here_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+    monkeypatch.setattr(continued, "MOST_PARTITIONS", PARTITIONS - 1)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line)
+        for offset in range(4):
+            told = session.answer([wanted(index, offset) for index in range(PARTITIONS)]).responses[0].partitions
+            assert [each.partition_index for each in told if each.records] == list(range(PARTITIONS))
+
+    run(tmp_path, test)
+    assert (counted.taken, counted.at_once) == (2, 0)
+
+
+def test_a_follower_that_waits_for_several_partitions_is_counted_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        broker = client.broker
+        for partition in range(PARTITIONS):
+            follow(broker, partition)
+        session = Session(broker, LATEST, line, replica_id=FOLLOWER, max_wait_ms=60_000)
+        for offset in (0, 1):
+            session.ask([wanted(index, offset) for index in range(PARTITIONS)])
+        for partition in range(PARTITIONS):
+            produce(client, partition)
+        session.begin_to_wait([wanted(index, 21) for index in range(PARTITIONS)])
+        wait_until(
+            lambda: all(broker.partitions.topic(TOPIC)[index].high_watermark == 21 for index in range(PARTITIONS)),
+            "not all partitions know what the follower has",
+        )
+        produce(client, 1)
+        told = session.decoded(line.receive()).responses[0].partitions
+        assert {each.partition_index: b"y" * 100 in bytes(each.records or b"") for each in told} == {0: False, 1: True, 2: False}
+        assert {each.high_watermark for each in told} == {21}
+        assert (counted.taken, counted.at_once, counted.later) == (1, 0, 1)
+
+    run(tmp_path, test)
+
+
 def test_a_session_that_ended_or_is_elsewhere_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
 
@@ -283,7 +356,7 @@ def test_a_wait_for_more_than_has_come_goes_on(tmp_path: Path, monkeypatch: pyte
             produce(client, partition)
         told = session.decoded(line.receive()).responses[0].partitions
         assert sum(bytes(each.records or b"").count(b"y" * 100) for each in told) >= 2
-        assert (counted.taken, counted.later) == (1, 0)  # of several partitions
+        assert (counted.taken, counted.later) == (1, 1)
 
     run(tmp_path, test)
 

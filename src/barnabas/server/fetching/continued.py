@@ -1,8 +1,8 @@
 """Fetch requests of a session, of which most of what they say is what the one before on their connection said.
 
 Followers and consumers with sessions send these for hours: only the correlation id, the session's epoch and what they name of partitions
-differ. So the bytes in front of that and behind it are compared with the last request's, and only what is named is read. Where that is one
-partition, nothing else has news, and there are records for it, the answer is known too but for a few numbers.
+differ. So the bytes in front of that and behind it are compared with the last request's, and only what is named is read. Where few
+partitions have news and nothing is wrong with them, the answer is known too but for a few numbers, or that there is none yet.
 
 Rules
   1. What is learnt is an incremental fetch that forgets nothing.
@@ -10,6 +10,8 @@ Rules
      changed nothing.
   3. What is not at hand, not simple or not right is found out by a `Fetch`, which has nothing to read any more.
   4. A `Fetch` that waits for records asks here first when they have come (`_answer_of_waiting`).
+  5. Nothing is noted as told before all of the answer is known. What a follower has may be counted twice for one request, which tells the
+     same.
 
 Whoever adds something to `Fetch` that an answer depends on must see to it in `_look`.
 """
@@ -18,8 +20,10 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
@@ -31,6 +35,7 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.fetching.ahead import ReadAhead
 from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.looking import count_follower
 from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
@@ -41,9 +46,15 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.looking import Records
-    from barnabas.server.fetching.session import FetchContext, FetchedPartition
+    from barnabas.server.fetching.session import FetchContext, FetchedPartition, FetchSession
+
+    Looked = list[tuple[FetchedPartition, Partition, "Given | None"]]
+    Given = tuple[FileRegion, FileRegion | Copied, int]
+    """Where records lie, as they are sent, and how many bytes they were to have at most."""
 
 _I32 = Struct(">i")
+MOST_PARTITIONS = 8  # with news at once
+MOST_SHAPES = 64  # of answers; each order of partitions has its own
 
 
 class _None(Enum):
@@ -64,8 +75,7 @@ class ContinuedFetch:
         "_replica_id",
         "_request",
         "_session_id",
-        "_shape",
-        "_shaped",
+        "_shapes",
         "_start",
         "_tail",
         "_version",
@@ -82,8 +92,7 @@ class ContinuedFetch:
         self._request = FetchRequest()  # but for its partitions
         self._replica_id = -1
         self._is_plain = False  # it could be answered at once
-        self._shape: FetchAnswerShape[Records] | None = None
-        self._shaped: FetchedPartition | None = None  # what that tells of
+        self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by what they tell of
 
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
         """Remember a request that was taken the general way, if it is of the kind."""
@@ -101,7 +110,7 @@ class ContinuedFetch:
         self._request = request
         self._replica_id = replica_id_of(request)
         self._is_plain = request.max_bytes > 0 and not request.rack_id
-        self._shaped = None
+        self._shapes.clear()
         self._session_id = request.session_id
 
     def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
@@ -178,7 +187,7 @@ class ContinuedFetch:
         is_quick: bool,
         is_first: bool = True,
     ) -> Parts[Records] | _None:
-        """An answer with one partition's records, where it takes nothing else.
+        """An answer with the records of those that have news, where it takes nothing else.
 
         Args:
             is_quick: what its consumer asks for next is to be found ahead.
@@ -187,77 +196,126 @@ class ContinuedFetch:
         session, open_files, replica_id = context.session, broker.logs.open_files, self._replica_id
         assert session is not None, "it goes on"
         if (
-            len(session.pending) > 1
+            len(session.pending) > MOST_PARTITIONS
             or len(session.waiters) > (0 if is_first else 1)
             or connection.budget is not None
             or broker.authorizer is not None
             or (open_files is not None and open_files.is_crowded)
         ):
             return _None.THIS_WAY
-        if not session.pending:
-            return _None.YET if replica_id < 0 else _None.THIS_WAY
-        (wanted,) = session.pending
-        partition = _partition_of(broker, wanted)
-        if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
-            return _None.THIS_WAY
-        wanted.follow(partition)
         try:
-            found = self._find(broker, partition, wanted)
-            if isinstance(found, _None):
-                return found
-            region, records, size = found
-            if is_quick and region.size > COPIED_BYTES:
-                self._ahead.gave(partition, region, size)
+            looked = self._look_at_all(broker, session)
+            if looked is None:
+                return _None.THIS_WAY
             if is_first and replica_id >= 0:
                 broker.isr.heard_of(replica_id)
-                count_follower(broker, self._request, replica_id, partition, wanted)
+                for wanted, partition, _ in looked:
+                    count_follower(broker, self._request, replica_id, partition, wanted)
         except (KafkaError, StorageError, OSError):
             return _None.THIS_WAY  # a `Fetch` finds the same and words it
-        marks = partition.high_watermark, partition.log.log_start_offset
-        wanted.tell(error_code=0, high_watermark=marks[0], log_start_offset=marks[1], has_records=True)
-        session.move_to_end(wanted)
-        if self._shaped is not wanted or self._shape is None:
-            topics = [(wanted.topic, [wanted.index])]
-            is_committed = self._request.isolation_level == READ_COMMITTED
-            self._shape = FetchAnswerShape(self._version, topics, is_committed=is_committed, session_id=session.session_id)
-            self._shaped = wanted
-        parts, payload = self._shape.write(correlation_id, [(marks[0], partition.last_stable_offset, marks[1], records)])
-        broker.metrics.bytes_out += payload
-        if replica_id >= 0:
-            broker.throttles.sent(partition, payload)
-        return parts
+        if all(given is None for _, _, given in looked):
+            return _None.YET
+        return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)
+
+    def _look_at_all(self, broker: Broker, session: FetchSession) -> Looked | None:
+        """What those that may have news have to give: enough to answer with, or nothing at all; None where that is not for this way."""
+        looked: Looked = []
+        request = self._request
+        most = room = min(request.max_bytes, broker.config.fetch_max_bytes)
+        for wanted in session.in_order():
+            partition = _partition_of(broker, wanted)
+            if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+                return None
+            wanted.follow(partition)
+            given = self._find(broker, partition, wanted, max(room, 0), most - room)
+            if given is _None.THIS_WAY:
+                return None
+            if given is _None.YET:
+                looked.append((wanted, partition, None))
+            else:
+                room -= given[0].size
+                looked.append((wanted, partition, given))
+        is_enough = room == most or most - room >= min(request.min_bytes, most)
+        return looked if is_enough else None
 
     def _find(
-        self, broker: Broker, partition: Partition, wanted: FetchedPartition
-    ) -> tuple[FileRegion, FileRegion | Copied, int] | _None:
-        """Enough records to answer with, and no word of where histories part: where they lie, as they are sent, and how many bytes they
-        were to have at most."""
-        log, offset, request = partition.log, wanted.fetch_offset, self._request
+        self, broker: Broker, partition: Partition, wanted: FetchedPartition, room: int, taken: int
+    ) -> Given | Literal[_None.YET, _None.THIS_WAY]:
+        """Records of one partition, where there is no word of where histories part.
+
+        Args:
+            room: bytes that the answer may still have.
+            taken: bytes that it has.
+        """
+        log, offset, isolation_level = partition.log, wanted.fetch_offset, self._request.isolation_level
         if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
             return _None.THIS_WAY
-        most = min(request.max_bytes, broker.config.fetch_max_bytes)
-        size = min(most, wanted.max_bytes)
+        size = min(room, wanted.max_bytes)
         if size < 0:
             return _None.THIS_WAY
         region: FileRegion | None
         if self._replica_id < 0:
             found = self._ahead.take(broker, partition, offset, size) if self._ahead.found else None
             if found is not None:
-                return (*found, size) if found[0].size >= min(request.min_bytes, most) else _None.THIS_WAY
-            isolation_level = request.isolation_level
-            region = partition.read(offset, size, minimum_one=True, isolation_level=isolation_level, is_verified_later=True)
-            if region is None:
-                return _None.YET
-            if isolation_level == READ_COMMITTED and partition.aborted_in(region, offset):
+                return *found, size
+            region = partition.read(offset, size, minimum_one=not taken, isolation_level=isolation_level, is_verified_later=True)
+            if region is not None and isolation_level == READ_COMMITTED and partition.aborted_in(region, offset):
                 return _None.THIS_WAY
         elif broker.throttles.room_to_send(partition, self._replica_id) is None:
-            region = partition.read_as_follower(offset, size, minimum_one=True, is_verified_later=True)
+            region = partition.read_as_follower(offset, size, minimum_one=not taken, is_verified_later=True)
         else:
             return _None.THIS_WAY
-        if region is None or region.size < min(request.min_bytes, most):
-            return _None.THIS_WAY
-        records = at_hand(broker.files, region, may_copy=True)
+        if region is None:
+            return _None.YET
+        records = at_hand(broker.files, region, may_copy=taken < MOST_COPIED_BYTES)
         return _None.THIS_WAY if records is None else (region, records, size)
+
+    def _answer(
+        self,
+        broker: Broker,
+        session: FetchSession,
+        correlation_id: int,
+        looked: Looked,
+        *,
+        is_quick: bool,
+    ) -> Parts[Records]:
+        is_committed = self._request.isolation_level == READ_COMMITTED
+        told: list[FetchedPartition] = []
+        marks: list[tuple[int, int, int, Records | None]] = []
+        for wanted, partition, given in looked:
+            records = None if given is None else given[1]
+            high_watermark, log_start = partition.high_watermark, partition.log.log_start_offset
+            if wanted.tell(
+                error_code=0, high_watermark=high_watermark, log_start_offset=log_start, has_records=records is not None
+            ):
+                told.append(wanted)
+                marks.append((high_watermark, partition.last_stable_offset, log_start, records))
+            if given is None:
+                wanted.maybe_rest(is_committed=is_committed)
+                continue
+            region, _, size = given
+            session.move_to_end(wanted)
+            if self._replica_id >= 0:
+                broker.throttles.sent(partition, region.size)
+            elif is_quick and region.size > COPIED_BYTES:
+                self._ahead.gave(partition, region, size)
+        key = tuple(told)
+        shape = self._shapes.get(key) or self._learn_shape(session, key, is_committed=is_committed)
+        parts, payload = shape.write(correlation_id, marks)
+        broker.metrics.bytes_out += payload
+        return parts
+
+    def _learn_shape(
+        self, session: FetchSession, told: tuple[FetchedPartition, ...], *, is_committed: bool
+    ) -> FetchAnswerShape[Records]:
+        if len(self._shapes) >= MOST_SHAPES:
+            self._shapes.clear()
+        topics = [(topic, [each.index for each in group]) for topic, group in groupby(told, key=attrgetter("topic"))]
+        shape: FetchAnswerShape[Records] = FetchAnswerShape(
+            self._version, topics, is_committed=is_committed, session_id=session.session_id
+        )
+        self._shapes[told] = shape
+        return shape
 
 
 def _partition_of(broker: Broker, wanted: FetchedPartition) -> Partition | None:

@@ -69,7 +69,7 @@ class Fetch(Loading):
         self._wait(size, min_bytes)
 
     def wait(self, partitions: list[Partition], known: Known | None) -> None:
-        """As `start`, of a consumer without quotas, where all partitions are well and have nothing.
+        """As `start`, of a fetcher without quotas, where all partitions are well and have nothing.
 
         Args:
             partitions: of a fetch without session all; of a session those that were looked at.
@@ -139,11 +139,17 @@ class Fetch(Loading):
     # --- waiting
 
     def _wake_soon(self) -> None:
-        """Answer after the events of this turn of the loop, so that one answer carries all their records."""
+        """Answer after the events of this turn of the loop, so that one answer carries all their records. Followers are answered a turn
+        later, with what came meanwhile: each answer costs them and this broker a round trip, and where there is nothing else to do the turn
+        takes no time."""
         if not self._waking:
             self._waking = True
             may_be_nothing = self._is_held_back or self._request.isolation_level == READ_COMMITTED
-            self._broker.loop.call_soon(self._wake_if_given if may_be_nothing else self._wake)
+            wake, loop = self._wake_if_given if may_be_nothing else self._wake, self._broker.loop
+            if self._replica_id >= 0:
+                loop.call_soon(loop.call_soon, wake)
+            else:
+                loop.call_soon(wake)
 
     def _wake_if_given(self) -> None:
         """Answer, unless what has come belongs to transactions that are open, or to replicas that are held back."""
