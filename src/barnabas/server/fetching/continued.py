@@ -193,36 +193,39 @@ class ContinuedFetch:
             is_quick: what its consumer asks for next is to be found ahead.
             is_first: of this request, by which a follower tells what it has.
         """
-        session, open_files, replica_id = context.session, broker.logs.open_files, self._replica_id
+        session, replica_id = context.session, self._replica_id
         assert session is not None, "it goes on"
         if (
             len(session.pending) > MOST_PARTITIONS
             or len(session.waiters) > (0 if is_first else 1)
             or connection.budget is not None
             or broker.authorizer is not None
-            or (open_files is not None and open_files.is_crowded)
         ):
             return _None.THIS_WAY
         try:
-            looked = self._look_at_all(broker, session)
-            if looked is None:
+            found = self._look_at_all(broker, session)
+            if found is None:
                 return _None.THIS_WAY
+            looked, has_records = found
             if is_first and replica_id >= 0:
                 broker.isr.heard_of(replica_id)
                 for wanted, partition, _ in looked:
                     count_follower(broker, self._request, replica_id, partition, wanted)
         except (KafkaError, StorageError, OSError):
             return _None.THIS_WAY  # a `Fetch` finds the same and words it
-        if all(given is None for _, _, given in looked):
+        if not has_records:
             return _None.YET
         return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)
 
-    def _look_at_all(self, broker: Broker, session: FetchSession) -> Looked | None:
-        """What those that may have news have to give: enough to answer with, or nothing at all; None where that is not for this way."""
+    def _look_at_all(self, broker: Broker, session: FetchSession) -> tuple[Looked, bool] | None:
+        """What those that may have news have to give, and whether that is enough to answer with or nothing at all; None where something is
+        not for this way."""
         looked: Looked = []
-        request = self._request
+        request, open_files = self._request, broker.logs.open_files
         most = room = min(request.max_bytes, broker.config.fetch_max_bytes)
         for wanted in session.in_order():
+            if open_files is not None and open_files.is_crowded:
+                return None
             partition = _partition_of(broker, wanted)
             if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
                 return None
@@ -235,8 +238,8 @@ class ContinuedFetch:
             else:
                 room -= given[0].size
                 looked.append((wanted, partition, given))
-        is_enough = room == most or most - room >= min(request.min_bytes, most)
-        return looked if is_enough else None
+        taken = most - room
+        return (looked, taken > 0) if not taken or taken >= min(request.min_bytes, most) else None
 
     def _find(
         self, broker: Broker, partition: Partition, wanted: FetchedPartition, room: int, taken: int

@@ -180,7 +180,7 @@ class FetchSession(Struct, eq=False):
 
     def in_order(self) -> list[FetchedPartition]:
         """The partitions to look at."""
-        return sorted(self.pending, key=_by_place)
+        return sorted(self.pending, key=_by_place) if len(self.pending) > 1 else list(self.pending)
 
     def check_rights(self, version: int) -> None:
         """Look at every partition again, if rights have changed since."""
