@@ -24,7 +24,12 @@ HOMES = {  # libraries that one package alone may know
     "kazoo": ("cluster/zookeeper/",),
     "pyspark": ("pipelines/",),
     "pyarrow": ("pipelines/",),
-    "numba": ("protocol/records/kernels.py", "protocol/records/encode_kernels.py", "storage/compaction/kernels.py"),
+    "numba": (
+        "protocol/records/kernels.py",
+        "protocol/records/encode_kernels.py",
+        "protocol/records/pointers.py",
+        "storage/compaction/kernels.py",
+    ),
     "click": ("cli/",),
     "rich": ("cli/",),
     "jwt": ("security/jwt_keys.py",),

@@ -6,8 +6,9 @@
     python bench/spark/compare.py --keep                       # into bench/results and docs/spark.md
 
 Fills a topic if it is not there (5 million records of 100 B in 2 partitions), fetches the connector's jars with Maven and the PySpark they
-belong to with pip, both into `.cache/` of the checkout. Both sources run in that PySpark; what ours needs besides, it finds in the
-environment that runs this.
+belong to with pip, both into `.cache/` of the checkout. All sources run in that PySpark; what ours needs besides, it finds in the
+environment that runs this. Beside the two a source in Python that reads nothing shows what Spark leaves to any of its kind. Two
+rounds before those that count warm all of them.
 
 The connector is the newest on Maven Central, 4.2.0. Its token provider is not there, nor is that of any version after 4.0.0; the one of
 4.0.0 serves, since nothing asks it for a token.
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from bench.spark import page
-from bench.spark.page import CONNECTOR
+from bench.spark.page import CONNECTOR, NOTHING
 from bench.spark.session import OtherWork, Watched
 
 from barnabas.client.blocking import BlockingClient
@@ -50,8 +51,9 @@ PARTS = {
 }
 SERVERS = {"barnabas": "from a broker of ours", "kafka": "from Apache Kafka 4.3", "given": "from the server"}
 WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited", "stream, small triggers")
+WARM_UP = 2  # rounds that do not count: the JVM compiles meanwhile
 TARGET, TARGETS = 1.5, {"batch, aggregated": 3.0}
-NAMES = {"barnabas": "`barnabas`", "kafka": CONNECTOR}
+NAMES = {"barnabas": "`barnabas`", "kafka": CONNECTOR, "nothing": NOTHING}
 
 
 def main() -> None:
@@ -62,7 +64,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["barnabas", "kafka"])
+    parser.add_argument("--only", choices=list(NAMES))
     parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
     parser.add_argument("--keep", action="store_true", help="the result, and put it into docs/spark.md")
     arguments = parser.parse_args()
@@ -91,9 +93,11 @@ def compare(kind: str, arguments: argparse.Namespace) -> tuple[page.Table, float
             str(arguments.records),
             "--partitions",
             str(arguments.partitions),
+            "--size",
+            str(arguments.size),
         ]
         with ExitStack() as stack:
-            names = [name for name in ("barnabas", "kafka") if arguments.only in (None, name)]
+            names = [name for name in NAMES if arguments.only in (None, name)]
             sources = {name: stack.enter_context(source(name, common)) for name in names}
             others = OtherWork([process.pid for process in sources.values()], pid)
             ways = take_turns(sources, arguments.rounds, arguments.way or WAYS)
@@ -193,16 +197,17 @@ def ask(process: subprocess.Popen[str], way: str | None) -> str:
 
 
 def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int, ways: Sequence[str]) -> list[page.Way]:
-    """CPU time is kept beside the clock: a machine with other work on it tells it better."""
+    """CPU time is kept beside the clock: a machine with other work on it tells it better. Rounds up to 0 warm them up."""
     found = {way: page.Way(way, TARGETS.get(way, TARGET), {NAMES[name]: [] for name in sources}) for way in ways}
-    for number in range(rounds):
+    for number in range(1 - WARM_UP, rounds + 1):
         for way in ways:
             for name, process in sources.items() if number % 2 == 0 else reversed(sources.items()):
                 with Watched(process.pid) as watched:
                     rate, rows = (float(word) for word in ask(process, way).split())
                 told = figures(rate, rows, watched)
-                found[way].runs[NAMES[name]].append(told)
-                print(f"round {number + 1}: {name:<10}{way:<24}{line_of(told)}", file=sys.stderr, flush=True)
+                if number > 0:
+                    found[way].runs[NAMES[name]].append(told)
+                print(f"round {number}: {name:<10}{way:<24}{line_of(told)}", file=sys.stderr, flush=True)
     return list(found.values())
 
 
@@ -217,7 +222,7 @@ def line_of(told: page.Figures) -> str:
 def import_path() -> list[str]:
     """Our source, and where the connector's PySpark does not have it, what this environment has."""
     own = str(next((CACHE / VERSION / "python" / "lib").glob("python3*/site-packages")))
-    return [str(ROOT / "src"), own, sysconfig.get_path("purelib")]
+    return [str(ROOT / "src"), str(ROOT), own, sysconfig.get_path("purelib")]
 
 
 def connector_python() -> Path:

@@ -16,17 +16,20 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
 SMALL_TRIGGERS, SMALL_ROWS = 20, 2_000
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--format", choices=["barnabas", "kafka"], required=True)
+    parser.add_argument("--format", choices=["barnabas", "kafka", "nothing"], required=True)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--size", type=int, required=True)
     parser.add_argument("--jars", default="")
     parser.add_argument("--rows-a-trigger", type=int, default=500_000)
     arguments = parser.parse_args()
@@ -63,15 +66,26 @@ def session(arguments: argparse.Namespace) -> Any:
         builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(Path(arguments.jars).glob("*.jar"))))
     else:
         builder = builder.config("spark.python.daemon.module", "barnabas.pipelines.daemon")
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if arguments.format == "nothing":
+        from bench.spark.nothing import NothingDataSource
+
+        session.dataSource.register(NothingDataSource)
+    return session
 
 
-def options(reader: Any, arguments: argparse.Namespace) -> Any:
+def options(reader: Any, arguments: argparse.Namespace, first: int = 0) -> Any:
+    """The rows from `first` on."""
+    each = first // arguments.partitions
+    if arguments.format == "nothing":
+        read = reader.format("nothing").options(rows=arguments.rows, partitions=arguments.partitions, size=arguments.size)
+        return read.option("startingOffset", each)
+    start = json.dumps({arguments.topic: {str(partition): each for partition in range(arguments.partitions)}})
     return (
         reader.format(arguments.format)
         .option("kafka.bootstrap.servers", arguments.bootstrap)
         .option("subscribe", arguments.topic)
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", start if first else "earliest")
     )
 
 
@@ -95,9 +109,7 @@ def limited(spark: Any, arguments: argparse.Namespace) -> None:
 def small(spark: Any, arguments: argparse.Namespace) -> float:
     """Rows a second in triggers of so few rows that what a trigger costs is all; the first, which starts things, is left out."""
     rows = SMALL_TRIGGERS * SMALL_ROWS
-    end = arguments.rows // arguments.partitions
-    start = {arguments.topic: {str(p): end - rows // arguments.partitions for p in range(arguments.partitions)}}
-    reader = options(spark.readStream, arguments).option("startingOffsets", json.dumps(start))
+    reader = options(spark.readStream, arguments, arguments.rows - rows)
     progress = run(reader.option("maxOffsetsPerTrigger", SMALL_ROWS), arguments, rows)[1:]
     spent_ms = sum(item["durationMs"]["triggerExecution"] for item in progress)
     return float(sum(item["numInputRows"] for item in progress) * 1000 / spent_ms)

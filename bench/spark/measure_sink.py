@@ -22,13 +22,13 @@ from bench.spark.measure import session
 
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
-SMALL_BATCHES = 20  # of the streaming way with small triggers
+SMALL_BATCHES, SMALL_ROWS = 20, 50_000  # of the streaming way with small triggers: how many, and the rows of each
 WARM_UP_ROWS = 20_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--format", choices=["barnabas", "kafka"], required=True)
+    parser.add_argument("--format", choices=["barnabas", "kafka", "nothing"], required=True)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--size", type=int, required=True)
@@ -40,15 +40,16 @@ def main() -> None:
     spark = session(arguments)
     folder = tempfile.mkdtemp(prefix="spark-bench-")
     try:
-        rows(spark, arguments.rows, arguments.size).repartition(SMALL_BATCHES).write.parquet(f"{folder}/rows")
+        for name, count in (("rows", arguments.rows), ("small", SMALL_BATCHES * SMALL_ROWS)):
+            rows(spark, count, arguments.size).repartition(SMALL_BATCHES).write.parquet(f"{folder}/{name}")
         batch(spark, arguments, folder, arguments.warm_up, WARM_UP_ROWS)  # the first write in a session starts the workers
         print("ready", flush=True)
         ways = {"batch": batch, "stream, one batch": stream, "stream, small triggers": small}
         for line in sys.stdin:
             way, topic = line.rstrip("\n").split("\t")
             began = time.perf_counter()
-            ways[way](spark, arguments, folder, topic)
-            print(arguments.rows / (time.perf_counter() - began), flush=True)
+            count = ways[way](spark, arguments, folder, topic)
+            print(count / (time.perf_counter() - began), flush=True)
         spark.stop()
     finally:
         shutil.rmtree(folder)
@@ -66,24 +67,32 @@ def options(writer: Any, arguments: argparse.Namespace, topic: str) -> Any:
     return writer.option("exactlyOnce", "false") if arguments.at_least_once else writer.option("sinkName", topic)
 
 
-def batch(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, count: int | None = None) -> None:
+def batch(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, count: int | None = None) -> int:
+    """How many rows it wrote, as the others."""
     frame = rows(spark, count or arguments.rows, arguments.size)
     options(frame.write, arguments, topic).mode("append").save()
+    return count or arguments.rows
 
 
-def stream(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, files: int = SMALL_BATCHES) -> None:
-    source = spark.readStream.schema("key binary, value binary").option("maxFilesPerTrigger", files).parquet(f"{folder}/rows")
+def stream(spark: Any, arguments: argparse.Namespace, folder: str, topic: str) -> int:
+    return written(spark, arguments, folder, topic, "rows", SMALL_BATCHES, arguments.rows)
+
+
+def small(spark: Any, arguments: argparse.Namespace, folder: str, topic: str) -> int:
+    return written(spark, arguments, folder, topic, "small", 1, SMALL_BATCHES * SMALL_ROWS)
+
+
+def written(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, name: str, files: int, count: int) -> int:
+    """The rows of the files of that name, so many files in a micro-batch."""
+    source = spark.readStream.schema("key binary, value binary").option("maxFilesPerTrigger", files).parquet(f"{folder}/{name}")
     checkpoint = f"{folder}/checkpoint-{topic}"
     query = (
         options(source.writeStream, arguments, topic).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     )
     query.awaitTermination()
     read = sum(progress["numInputRows"] for progress in query.recentProgress)
-    assert read == arguments.rows, (read, arguments.rows)
-
-
-def small(spark: Any, arguments: argparse.Namespace, folder: str, topic: str) -> None:
-    stream(spark, arguments, folder, topic, files=1)
+    assert read == count, (read, count)
+    return count
 
 
 if __name__ == "__main__":

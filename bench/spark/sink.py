@@ -6,7 +6,8 @@
     python bench/spark/sink.py --keep                 # into bench/results and docs/spark.md
 
 Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards;
-what arrived is counted.
+what arrived is counted. Beside them a sink in Python that lets rows go shows what Spark leaves to any of its kind. Two rounds before
+those that count warm all of them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.spark import page
-from bench.spark.compare import ask, connector_jars, figures, line_of, spark_session
-from bench.spark.page import CONNECTOR
+from bench.spark.compare import WARM_UP, ask, connector_jars, figures, line_of, spark_session
+from bench.spark.measure_sink import SMALL_BATCHES, SMALL_ROWS
+from bench.spark.page import CONNECTOR, NOTHING
 from bench.spark.session import OtherWork, Watched
 
 from barnabas.client.blocking import BlockingClient
@@ -37,6 +39,7 @@ SINKS = {
     EXACTLY: ["--format", "barnabas"],
     AT_LEAST: ["--format", "barnabas", "--at-least-once"],
     CONNECTOR: ["--format", "kafka"],
+    NOTHING: ["--format", "nothing"],
 }
 WAYS = ("batch", "stream, one batch", "stream, small triggers")
 PARTITIONS, TARGET = 2, 1.5
@@ -47,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bootstrap", help="host:port of a running server")
     parser.add_argument("--broker", choices=["barnabas", "kafka"], default="barnabas")
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=4_000_000, help="of a batch and of a stream in one batch")
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without-at-least-once", action="store_true", help="leave our sink with exactlyOnce=false out")
@@ -97,10 +100,11 @@ def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def take_turns(client: BlockingClient, sessions: dict[str, subprocess.Popen[str]], rounds: int, rows: int) -> list[page.Way]:
-    """The first of the sinks is the one that is compared with Spark's connector."""
+    """The first of the sinks is the one that is compared with Spark's connector. Rounds up to 0 warm them up."""
     found = {way: page.Way(way, TARGET, {sink: [] for sink in sessions}) for way in WAYS}
-    for number in range(rounds):
+    for number in range(1 - WARM_UP, rounds + 1):
         for way in WAYS:
+            count = SMALL_BATCHES * SMALL_ROWS if way == "stream, small triggers" else rows
             for which, (sink, process) in enumerate(sessions.items() if number % 2 == 0 else reversed(sessions.items())):
                 topic = f"sink-{number}-{WAYS.index(way)}-{which}"
                 client.create_topics([NewTopic(topic, PARTITIONS, 1)])
@@ -108,11 +112,12 @@ def take_turns(client: BlockingClient, sessions: dict[str, subprocess.Popen[str]
                     rate = float(ask(process, f"{way}\t{topic}"))
                 ends = client.list_offsets({(topic, partition): LATEST for partition in range(PARTITIONS)})
                 arrived = sum(end.offset for end in ends.values())
-                assert arrived >= rows, (topic, arrived)
+                assert arrived >= count or sink == NOTHING, (topic, arrived)
                 client.delete_topics([topic])
-                told = figures(rate, rows, watched)
-                found[way].runs[sink].append(told)
-                print(f"round {number + 1}: {sink:<28}{way:<24}{line_of(told)}", file=sys.stderr, flush=True)
+                told = figures(rate, count, watched)
+                if number > 0:
+                    found[way].runs[sink].append(told)
+                print(f"round {number}: {sink:<28}{way:<24}{line_of(told)}", file=sys.stderr, flush=True)
     return list(found.values())
 
 

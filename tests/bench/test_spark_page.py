@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench.spark import page
-from bench.spark.page import CONNECTOR, Figures, Table, Way, rendered, times, write_block
+from bench.spark.page import CONNECTOR, NOTHING, Figures, Table, Way, rendered, times, write_block
 
 
 def _run(rate: float, cpu: float = 1.0) -> Figures:
@@ -18,9 +18,15 @@ def test_the_ratio_is_that_of_the_pairs_and_is_judged() -> None:
     way = Way("batch", 1.5, {"ours": ours, "other": [_run(1.0)] * 3, CONNECTOR: connector})
     assert times(way) == pytest.approx((2.0, 1.0))
     text = rendered(Table("from a broker", [way, Way("stream", 1.5, {**way.runs, "ours": [_run(2.0)] * 3})]))
-    assert "| batch | 4 (3 to 30) | 1 (1 to 1) | 2 (2 to 10) | 2.00x | 1.00x | >= 1.5x: yes |" in text
-    assert "| 1.00x | 1.00x | >= 1.5x: **no** |" in text
+    assert "| batch | 4 (3 to 30) | 1 (1 to 1) | 2 (2 to 10) | 2.00x |  | 1.00x | >= 1.5x: yes |" in text
+    assert "| 1.00x |  | 1.00x | >= 1.5x: **no** |" in text
     assert "| batch | 1 / 900 | 1 / 900 | 1 / 900 |  |" in text
+
+
+def test_what_python_may_reach_stands_beside() -> None:
+    runs = {"ours": [_run(3.0)], CONNECTOR: [_run(2.0)], NOTHING: [_run(5.0)]}
+    assert times(Way("batch", 1.5, runs), NOTHING) == pytest.approx((2.5, 1.0))
+    assert "| 1.50x | 2.50x | 1.00x | >= 1.5x: yes |" in rendered(Table("from a broker", [Way("batch", 1.5, runs)]))
 
 
 def test_one_alone_is_not_judged() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit, types
 
 from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS
+from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 
 INTS_IN = types.Array(types.int32, 1, "C", readonly=True)
 LONGS_IN = types.Array(types.int64, 1, "C", readonly=True)
@@ -27,7 +28,7 @@ STATE_SIZE = 4
 OPTIONAL_BYTES = 2  # of a record: attributes, timestamp delta of 0
 
 
-@njit(types.int64(BYTES_IN, types.int64, types.int64), cache=True)
+@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
 def murmur2(data, begin, end):
     """MurmurHash 2 of data[begin:end] with the seed of Kafka's default partitioner, made positive as there."""
     length = end - begin
@@ -64,9 +65,10 @@ def murmur2(data, begin, end):
 @njit(types.void(INTS_IN, BYTES_IN, BYTES_IN, INTS), cache=True, nogil=True)
 def hash_keys(ends, keys, valid, hashes):
     """The hash of each key whose row has -1 in `hashes`; rows without a key keep it."""
+    data = pointer_to(keys)
     for row in range(hashes.shape[0]):
         if hashes[row] < 0 and ends.shape[0] > 0 and (valid.shape[0] == 0 or valid[row] != 0):
-            hashes[row] = murmur2(keys, ends[row], ends[row + 1])
+            hashes[row] = murmur2(data, np.int64(ends[row]), np.int64(ends[row + 1]))
 
 
 @njit(types.int64(types.int64), cache=True, inline="always")
@@ -80,7 +82,7 @@ def varint_size(value):
     return size
 
 
-@njit(types.int64(BYTES, types.int64, types.int64), cache=True, inline="always")
+@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
 def write_varint(out, position, value):
     """Write a zigzag varint; the position after it."""
     raw = np.uint64((value << 1) ^ (value >> 63))
@@ -92,21 +94,23 @@ def write_varint(out, position, value):
     return position + 1
 
 
-@njit(types.int64(INTS_IN, BYTES_IN, types.int64), cache=True, inline="always")
-def length_of(ends, valid, row):
+ENDS = types.CPointer(types.int32)
+
+
+@njit(types.int64(ENDS, types.boolean, POINTER, types.boolean, types.int64), cache=True)
+def length_of(ends, is_there, valid, has_nulls, row):
     """Bytes of a value, -1 where it is null or the column is not there."""
-    if ends.shape[0] == 0 or (valid.shape[0] > 0 and valid[row] == 0):
+    if not is_there or (has_nulls and valid[row] == 0):
         return np.int64(-1)
     return np.int64(ends[row + 1]) - np.int64(ends[row])
 
 
-@njit(types.int64(BYTES, types.int64, INTS_IN, BYTES_IN, types.int64, types.int64), cache=True, inline="always")
+@njit(types.int64(POINTER, types.int64, ENDS, POINTER, types.int64, types.int64), cache=True)
 def write_bytes(out, position, ends, data, row, length):
     """Write a value behind its length; the position after it."""
     position = write_varint(out, position, length)
     if length > 0:
-        begin = np.int64(ends[row])
-        out[position : position + length] = data[begin : begin + length]
+        copy_bytes(out, position, data, np.int64(ends[row]), length)
         position += length
     return position
 
@@ -125,13 +129,20 @@ def encode_records(
     list_ends, list_valid, name_ends, names, item_ends, items, item_valid, rows, out, room, state,
 ):  # fmt: skip
     """Append records of `rows`, in order, until they are all written or the next one does not fit into out[:room]."""
+    key_at, key_data, key_marks = pointer_to(key_ends), pointer_to(keys), pointer_to(key_valid)
+    value_at, value_data, value_marks = pointer_to(value_ends), pointer_to(values), pointer_to(value_valid)
+    name_at, name_data = pointer_to(name_ends), pointer_to(names)
+    item_at, item_data, item_marks = pointer_to(item_ends), pointer_to(items), pointer_to(item_valid)
+    has_keys, has_values, has_items = key_ends.shape[0] > 0, value_ends.shape[0] > 0, item_ends.shape[0] > 0
+    null_keys, null_values, null_items = key_valid.shape[0] > 0, value_valid.shape[0] > 0, item_valid.shape[0] > 0
+    to = pointer_to(out)
     position, delta = state[POSITION], state[DELTA]
     taken = 0
     state[NEEDED] = 0
     for i in range(rows.shape[0]):
         row = rows[i]
-        key_length = length_of(key_ends, key_valid, row)
-        value_length = length_of(value_ends, value_valid, row)
+        key_length = length_of(key_at, has_keys, key_marks, null_keys, row)
+        value_length = length_of(value_at, has_values, value_marks, null_values, row)
         size = OPTIONAL_BYTES + varint_size(delta) + varint_size(key_length) + varint_size(value_length)
         size += max(key_length, 0) + max(value_length, 0)
         first, last = np.int64(0), np.int64(0)
@@ -139,22 +150,23 @@ def encode_records(
             first, last = np.int64(list_ends[row]), np.int64(list_ends[row + 1])
         size += varint_size(last - first)
         for h in range(first, last):
-            name_length = np.int64(name_ends[h + 1]) - np.int64(name_ends[h])
-            item_length = length_of(item_ends, item_valid, h)
+            name_length = np.int64(name_at[h + 1]) - np.int64(name_at[h])
+            item_length = length_of(item_at, has_items, item_marks, null_items, h)
             size += varint_size(name_length) + name_length + varint_size(item_length) + max(item_length, 0)
         if position + varint_size(size) + size > room:
             state[NEEDED] = varint_size(size) + size
             break
-        position = write_varint(out, position, size)
-        out[position] = 0
-        out[position + 1] = 0
-        position = write_varint(out, position + OPTIONAL_BYTES, delta)
-        position = write_bytes(out, position, key_ends, keys, row, key_length)
-        position = write_bytes(out, position, value_ends, values, row, value_length)
-        position = write_varint(out, position, last - first)
+        position = write_varint(to, position, size)
+        to[position] = np.uint8(0)
+        to[position + 1] = np.uint8(0)
+        position = write_varint(to, position + OPTIONAL_BYTES, delta)
+        position = write_bytes(to, position, key_at, key_data, row, key_length)
+        position = write_bytes(to, position, value_at, value_data, row, value_length)
+        position = write_varint(to, position, last - first)
         for h in range(first, last):
-            position = write_bytes(out, position, name_ends, names, h, np.int64(name_ends[h + 1]) - np.int64(name_ends[h]))
-            position = write_bytes(out, position, item_ends, items, h, length_of(item_ends, item_valid, h))
+            position = write_bytes(to, position, name_at, name_data, h, np.int64(name_at[h + 1]) - np.int64(name_at[h]))
+            item_length = length_of(item_at, has_items, item_marks, null_items, h)
+            position = write_bytes(to, position, item_at, item_data, h, item_length)
         delta += 1
         taken += 1
     state[POSITION] = position

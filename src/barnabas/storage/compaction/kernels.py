@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit, types
 
 from barnabas.protocol.records.kernels import BYTES, BYTES_IN, LONGS, TABLE, read_varint
+from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 
 # Columns of the table of rows to look at.
 WHERE, BEGIN, END, COUNT, BASE_OFFSET, BASE_TIME, KEEPS_TOMBSTONES = range(7)
@@ -38,10 +39,11 @@ TAG_SHIFT = 40
 PLACE_MASK = (1 << TAG_SHIFT) - 1
 FOUR, EIGHT, HEAD = np.uint64(4), np.uint64(8), np.uint64(12)
 
+SLOTS = types.CPointer(types.int64)
 _record = types.UniTuple(types.int64, 7)
 
 
-@njit(_record(BYTES_IN, types.int64, types.int64), cache=True)
+@njit(_record(POINTER, types.int64, types.int64), cache=True)
 def _read_record(data, start, limit):
     """End (-1: none), time delta, offset delta, where that stands, key's place and size, value's size."""
     bad = np.int64(-1)
@@ -65,7 +67,7 @@ def _read_record(data, start, limit):
     return end, time_delta, offset_delta, delta_at, key_at, key_size, value_size
 
 
-@njit(types.uint64(BYTES_IN, types.uint64, types.uint64), cache=True)
+@njit(types.uint64(POINTER, types.uint64, types.uint64), cache=True)
 def _word(data, position, size):
     """The number that `size` bytes are, at most eight."""
     word = np.uint64(0)
@@ -74,7 +76,7 @@ def _word(data, position, size):
     return word
 
 
-@njit(types.uint64(BYTES_IN, types.uint64, types.uint64, types.uint64), cache=True)
+@njit(types.uint64(POINTER, types.uint64, types.uint64, types.uint64), cache=True)
 def _hash(data, position, size, seed):
     value = seed ^ (size * np.uint64(0x9E3779B97F4A7C15))
     end = position + size
@@ -88,9 +90,9 @@ def _hash(data, position, size, seed):
     return value ^ (value >> np.uint64(32))
 
 
-@njit(types.int64(LONGS, types.uint64), cache=True)
-def _first_slot(slots, hashed):
-    return np.int64(((hashed >> np.uint64(32)) * np.uint64(slots.shape[0])) >> np.uint64(32))
+@njit(types.int64(types.int64, types.uint64), cache=True)
+def _first_slot(count, hashed):
+    return np.int64(((hashed >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
 
 
 @njit(types.int64(types.uint64), cache=True)
@@ -98,10 +100,10 @@ def _tag(hashed):
     return np.int64(hashed & np.uint64(0x7FFFFF)) << TAG_SHIFT
 
 
-@njit(types.int64(BYTES_IN, types.uint64, types.uint64, LONGS, BYTES, types.uint64), cache=True)
-def _find(data, position, size, slots, arena, hashed):
+@njit(types.int64(POINTER, types.uint64, types.uint64, SLOTS, types.int64, POINTER, types.uint64), cache=True)
+def _find(data, position, size, slots, count, arena, hashed):
     """The slot that has the key, or the empty one where it belongs."""
-    slot, tag = _first_slot(slots, hashed), _tag(hashed)
+    slot, tag = _first_slot(count, hashed), _tag(hashed)
     while slots[slot] != 0:
         if slots[slot] & ~PLACE_MASK == tag:
             place = np.uint64(slots[slot] & PLACE_MASK)
@@ -114,12 +116,12 @@ def _find(data, position, size, slots, arena, hashed):
                 if same:
                     return slot
         slot += 1
-        if slot == slots.shape[0]:
+        if slot == count:
             slot = np.int64(0)
     return slot
 
 
-@njit(types.int64(LONGS, BYTES, types.int64), cache=True)
+@njit(types.int64(SLOTS, POINTER, types.int64), cache=True)
 def _last_offset(slots, arena, slot):
     """That of the key in `slot`, -1 for none."""
     if slots[slot] == 0:
@@ -127,7 +129,7 @@ def _last_offset(slots, arena, slot):
     return np.int64(_word(arena, np.uint64(slots[slot] & PLACE_MASK) - HEAD, EIGHT))
 
 
-@njit(types.void(BYTES, types.uint64, types.uint64, types.uint64), cache=True)
+@njit(types.void(POINTER, types.uint64, types.uint64, types.uint64), cache=True)
 def _put(arena, position, value, size):
     for i in range(size):
         arena[position + i] = np.uint8((value >> (EIGHT * i)) & np.uint64(0xFF))
@@ -136,11 +138,13 @@ def _put(arena, position, value, size):
 @njit(types.int64(BYTES_IN, BYTES_IN, TABLE, types.int64, types.int64, LONGS, BYTES, LONGS, types.uint64), cache=True, nogil=True)
 def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state, seed):
     """Note the last offset of each key; up to which row all were noted before the table or the arena was full."""
+    in_chunk, in_unpacked = pointer_to(chunk), pointer_to(unpacked)
+    table, count, keys = pointer_to(slots), slots.shape[0], pointer_to(arena)
     for row in range(first_row, rows.shape[0]):
         where = rows[row, WHERE]
         if where == NOT_THERE:
             continue
-        data = unpacked if where == UNPACKED else chunk
+        data = in_unpacked if where == UNPACKED else in_chunk
         position, limit = rows[row, BEGIN], rows[row, END]
         for _ in range(rows[row, COUNT]):
             end, _time, offset_delta, _at, key_at, key_size, value_size = _read_record(data, position, limit)
@@ -154,18 +158,17 @@ def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state,
                 continue
             start, size = np.uint64(key_at), np.uint64(key_size)
             hashed = _hash(data, start, size, seed)
-            slot = _find(data, start, size, slots, arena, hashed)
+            slot = _find(data, start, size, table, count, keys, hashed)
             if slots[slot] == 0:
                 place = np.uint64(state[ARENA_USED]) + HEAD
                 if state[KEYS] >= state[MOST_KEYS] or np.int64(place + size) > state[ARENA_LIMIT]:
                     return row
-                _put(arena, place - FOUR, size, FOUR)
-                for i in range(size):
-                    arena[place + i] = data[start + i]
+                _put(keys, place - FOUR, size, FOUR)
+                copy_bytes(keys, np.int64(place), data, key_at, key_size)
                 slots[slot] = _tag(hashed) | np.int64(place)
                 state[ARENA_USED] = np.int64(place + size)
                 state[KEYS] += 1
-            _put(arena, np.uint64(slots[slot] & PLACE_MASK) - HEAD, np.uint64(offset), EIGHT)
+            _put(keys, np.uint64(slots[slot] & PLACE_MASK) - HEAD, np.uint64(offset), EIGHT)
         if position != limit:
             state[ERROR], state[ERROR_ROW] = BAD_COUNT, row
             return row
@@ -175,11 +178,12 @@ def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state,
 @njit(types.void(LONGS, BYTES, types.int64, types.uint64), cache=True, nogil=True)
 def fill_slots(slots, arena, arena_used, seed):
     """Enter the keys of the arena into a table that is empty."""
+    keys = pointer_to(arena)
     at = np.uint64(0)
     while at < np.uint64(arena_used):
-        place, size = at + HEAD, _word(arena, at + EIGHT, FOUR)
-        hashed = _hash(arena, place, size, seed)
-        slot = _first_slot(slots, hashed)
+        place, size = at + HEAD, _word(keys, at + EIGHT, FOUR)
+        hashed = _hash(keys, place, size, seed)
+        slot = _first_slot(slots.shape[0], hashed)
         while slots[slot] != 0:
             slot += 1
             if slot == slots.shape[0]:
@@ -191,10 +195,10 @@ def fill_slots(slots, arena, arena_used, seed):
 @njit(types.void(BYTES, LONGS), cache=True, nogil=True)
 def collect_offsets(arena, out):
     """The last offset of each key, in the order in which the keys came."""
-    at = np.uint64(0)
+    keys, at = pointer_to(arena), np.uint64(0)
     for index in range(out.shape[0]):
-        out[index] = np.int64(_word(arena, at, EIGHT))
-        at += HEAD + _word(arena, at + EIGHT, FOUR)
+        out[index] = np.int64(_word(keys, at, EIGHT))
+        at += HEAD + _word(keys, at + EIGHT, FOUR)
 
 
 @njit(
@@ -203,12 +207,14 @@ def collect_offsets(arena, out):
 )  # fmt: skip
 def judge(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answers, state):
     """For each record of the rows, in order, whether it stays (`keep`, uint8); for each row the columns of `answers`."""
+    in_chunk, in_unpacked = pointer_to(chunk), pointer_to(unpacked)
+    table, count, keys = pointer_to(slots), slots.shape[0], pointer_to(arena)
     at = np.int64(0)
     for row in range(rows.shape[0]):
         where = rows[row, WHERE]
         if where == NOT_THERE:
             continue
-        data = unpacked if where == UNPACKED else chunk
+        data = in_unpacked if where == UNPACKED else in_chunk
         position, limit = rows[row, BEGIN], rows[row, END]
         kept, tombstones, max_delta = np.int64(0), np.int64(0), np.int64(-(2**62))
         for _ in range(rows[row, COUNT]):
@@ -221,8 +227,8 @@ def judge(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answer
             stays = where == KEEP_ALL or offset > latest_offset
             if not stays and key_size >= 0 and (value_size >= 0 or rows[row, KEEPS_TOMBSTONES] == 1):
                 start, size = np.uint64(key_at), np.uint64(key_size)
-                slot = _find(data, start, size, slots, arena, _hash(data, start, size, seed))
-                stays = offset >= _last_offset(slots, arena, slot)
+                slot = _find(data, start, size, table, count, keys, _hash(data, start, size, seed))
+                stays = offset >= _last_offset(table, keys, slot)
             if stays:
                 kept += 1
                 tombstones += value_size < 0
@@ -237,7 +243,7 @@ def judge(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answer
         answers[row, MAX_DELTA] = max_delta
 
 
-@njit(types.int64(BYTES, types.int64, types.int64), cache=True)
+@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
 def _write_varint(out, position, value):
     raw = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
     while raw >= np.uint64(0x80):
@@ -261,20 +267,21 @@ def _varint_size(value):
 @njit(types.int64(BYTES_IN, types.int64, types.int64, BYTES_IN, types.int64, BYTES), cache=True, nogil=True)
 def copy_kept(data, begin, end_of_row, keep, shift, out):
     """Copy the records whose `keep` is set to `out`, `shift` added to their time deltas; how many bytes they take there."""
+    source, to = pointer_to(data), pointer_to(out)
     position, at = begin, np.int64(0)
     for index in range(keep.shape[0]):
-        end, time_delta, _offset_delta, delta_at, _key_at, _key_size, _value_size = _read_record(data, position, end_of_row)
+        end, time_delta, _offset_delta, delta_at, _key_at, _key_size, _value_size = _read_record(source, position, end_of_row)
         if keep[index] != 0:
             if shift == 0:
-                out[at : at + end - position] = data[position:end]
+                copy_bytes(to, at, source, position, end - position)
                 at += end - position
             else:
-                _length, body_at = read_varint(data, position, end_of_row)
+                _length, body_at = read_varint(source, position, end_of_row)
                 time_delta += shift
-                at = _write_varint(out, at, 1 + _varint_size(time_delta) + end - delta_at)
-                out[at] = data[body_at]
-                at = _write_varint(out, at + 1, time_delta)
-                out[at : at + end - delta_at] = data[delta_at:end]
+                at = _write_varint(to, at, 1 + _varint_size(time_delta) + end - delta_at)
+                to[at] = source[body_at]
+                at = _write_varint(to, at + 1, time_delta)
+                copy_bytes(to, at, source, delta_at, end - delta_at)
                 at += end - delta_at
         position = end
     return at

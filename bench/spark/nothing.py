@@ -1,0 +1,152 @@
+"""A source and a sink in Python that cost next to nothing: as fast as Spark lets any of them be.
+
+The source gives the same rows of memory again and again, in the columns of the sources that are compared; the sink takes batches and lets
+them go. What ours reach of their rates is ours to gain, the rest is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from barnabas.pipelines.source import COLUMNS
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql.types import StructType
+
+NAME = "nothing"
+BATCH_ROWS = 1 << 16  # of one Arrow batch; the JVM takes 50,000 and more at its best speed
+Offsets = dict[str, int]  # by partition
+
+
+class NothingDataSource(DataSource):
+    """Takes the options `rows`, `partitions`, `size` of a value in bytes, `maxOffsetsPerTrigger`, and `startingOffset` of a stream."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.options = options
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def reader(self, schema: StructType) -> NothingReader:
+        return NothingReader(self.options)
+
+    def streamReader(self, schema: StructType) -> NothingStreamReader:
+        return NothingStreamReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LettingGo:
+        return LettingGo()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LettingGoOfStreams:
+        return LettingGoOfStreams()
+
+
+class Rows(InputPartition):
+    """How many rows of which partition, and the bytes of a value."""
+
+    def __init__(self, partition: int, count: int, size: int) -> None:
+        super().__init__((partition, count, size))
+
+
+def rows_of(partition: InputPartition) -> Iterator[RecordBatch]:
+    import pyarrow as pa
+
+    number, count, size = partition.value
+    held = min(count, BATCH_ROWS)
+    columns: dict[str, Any] = {
+        "key": pa.nulls(held, pa.binary()),
+        "value": pa.array([b"0" * size] * held, pa.binary()),
+        "topic": pa.array(["nothing"] * held, pa.string()),
+        "partition": pa.array([number] * held, pa.int32()),
+        "offset": pa.array(range(held), pa.int64()),
+        "timestamp": pa.array([1_700_000_000_000_000] * held, pa.timestamp("us", tz="UTC")),
+        "timestampType": pa.array([0] * held, pa.int32()),
+    }
+    batch = pa.RecordBatch.from_pydict(columns)
+    for first in range(0, count, BATCH_ROWS):
+        yield batch.slice(0, min(BATCH_ROWS, count - first))
+
+
+class NothingReader(DataSourceReader):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._partitions, self._rows, self._size = (int(options[name]) for name in ("partitions", "rows", "size"))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Rows(number, self._rows // self._partitions, self._size) for number in range(self._partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        return rows_of(partition)
+
+
+class NothingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._partitions, self._rows, self._size = (int(options[name]) for name in ("partitions", "rows", "size"))
+        self._first = int(options.get("startingOffset", "0"))
+        self._limit = int(options["maxOffsetsPerTrigger"]) if "maxOffsetsPerTrigger" in options else None
+
+    def initialOffset(self) -> Offsets:
+        return {str(number): self._first for number in range(self._partitions)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable() if self._limit is None else ReadMaxRows(self._limit)
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        end = self._rows // self._partitions
+        if isinstance(limit, ReadAllAvailable) or self._limit is None:
+            return dict.fromkeys(start, end)
+        share = self._limit // self._partitions
+        return {number: min(at + share, end) for number, at in start.items()}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """There are never more rows."""
+
+    def reportLatestOffset(self) -> Offsets:
+        return dict.fromkeys(map(str, range(self._partitions)), self._rows // self._partitions)
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        return [Rows(int(number), end[number] - start[number], self._size) for number in end if end[number] > start[number]]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        return rows_of(partition)
+
+    def commit(self, end: Offsets) -> None:
+        """Nobody keeps it."""
+
+
+def let_go(batches: Iterator[RecordBatch]) -> WriterCommitMessage:
+    for _ in batches:
+        pass
+    return WriterCommitMessage()
+
+
+class LettingGo(DataSourceArrowWriter):
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # Spark's own narrows it so
+        return let_go(iterator)
+
+
+class LettingGoOfStreams(DataSourceStreamArrowWriter):
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as there
+        return let_go(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """There is nothing to keep."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """There is nothing to take back."""

@@ -1,0 +1,44 @@
+"""Memory of arrays in compiled kernels without what numba does for each use of an array.
+
+An array that is handed to a helper is counted up and down by atomic instructions, which take longer than the varint that the helper reads;
+and assigning a slice goes byte by byte. A pointer is a number, and copying is one call of C's memcpy.
+
+Nothing is checked: who uses a pointer has held what he reads and writes against the array's length, and keeps the array meanwhile.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+POINTER = types.CPointer(types.uint8)
+
+
+def _pointer_to(typing_context: Any, array: Any) -> Any:
+    """The first element of a contiguous array, to be indexed as the array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), generate
+
+
+def _copy_bytes(typing_context: Any, to: Any, at: Any, source: Any, begin: Any, length: Any) -> Any:
+    """`to[at : at + length] = source[begin : begin + length]` of pointers to bytes that do not overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, at, source, begin, length = arguments
+        cgutils.raw_memcpy(builder, builder.gep(to, [at]), builder.gep(source, [begin]), length, itemsize=1)
+        return context.get_dummy_value()
+
+    return types.void(POINTER, types.int64, POINTER, types.int64, types.int64), generate
+
+
+# Kernels call them without the context, which numba adds.
+pointer_to: Any = intrinsic(_pointer_to)
+copy_bytes: Any = intrinsic(_copy_bytes)
