@@ -103,6 +103,15 @@ def test_rows_without_a_key_are_dealt_out() -> None:
     assert {place: len(records) for place, records in taken.records().items()} == {("t", p): 2 * STICKY_ROWS for p in range(4)}
 
 
+def test_partitions_may_have_any_number() -> None:
+    places = [40_000, 2, 32_767, 32_768, 2, 40_000]
+    columns = {"value": pa.array([str(n) for n in range(6)]), "partition": pa.array(places, pa.int32())}
+    found = encode(columns, shape=TopicShape(50_000)).records()
+    assert {place[1]: [r.value for r in records] for place, records in found.items()} == {
+        2: [b"1", b"4"], 32_767: [b"2"], 32_768: [b"3"], 40_000: [b"0", b"5"]
+    }  # fmt: skip
+
+
 def test_a_column_says_the_topic() -> None:
     columns = {
         "topic": pa.array(["b", "a", "b"]),

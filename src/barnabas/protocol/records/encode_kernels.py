@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS
+from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS, varint_size, write_varint
 from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 
 INTS_IN = types.Array(types.int32, 1, "C", readonly=True)
@@ -69,29 +69,6 @@ def hash_keys(ends, keys, valid, hashes):
     for row in range(hashes.shape[0]):
         if hashes[row] < 0 and ends.shape[0] > 0 and (valid.shape[0] == 0 or valid[row] != 0):
             hashes[row] = murmur2(data, np.int64(ends[row]), np.int64(ends[row + 1]))
-
-
-@njit(types.int64(types.int64), cache=True, inline="always")
-def varint_size(value):
-    """Bytes of a number of zero or more, or -1, as a zigzag varint."""
-    raw = np.uint64((value << 1) ^ (value >> 63))
-    size = 1
-    while raw >= np.uint64(0x80):
-        raw >>= np.uint64(7)
-        size += 1
-    return size
-
-
-@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
-def write_varint(out, position, value):
-    """Write a zigzag varint; the position after it."""
-    raw = np.uint64((value << 1) ^ (value >> 63))
-    while raw >= np.uint64(0x80):
-        out[position] = np.uint8((raw & np.uint64(0x7F)) | np.uint64(0x80))
-        raw >>= np.uint64(7)
-        position += 1
-    out[position] = np.uint8(raw)
-    return position + 1
 
 
 ENDS = types.CPointer(types.int32)

@@ -121,6 +121,29 @@ def read_varint(data, position, end):
     return np.int64(raw >> np.uint64(1)) ^ -np.int64(raw & np.uint64(1)), np.int64(position)
 
 
+@njit(types.int64(types.int64), cache=True, inline="always")
+def varint_size(value):
+    """Bytes of a number as a zigzag varint."""
+    raw = np.uint64((value << 1) ^ (value >> 63))
+    size = 1
+    while raw >= np.uint64(0x80):
+        raw >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
+def write_varint(out, position, value):
+    """Write a zigzag varint; the position after it."""
+    raw = np.uint64((value << 1) ^ (value >> 63))
+    while raw >= np.uint64(0x80):
+        out[position] = np.uint8((raw & np.uint64(0x7F)) | np.uint64(0x80))
+        raw >>= np.uint64(7)
+        position += 1
+    out[position] = np.uint8(raw)
+    return position + 1
+
+
 @njit(
     types.void(
         BYTES_IN, TABLE, types.int64, types.int64,  # data, sections, first and end offset

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from barnabas.protocol.records.kernels import BYTES, BYTES_IN, LONGS, TABLE, read_varint
+from barnabas.protocol.records.kernels import BYTES, BYTES_IN, LONGS, TABLE, read_varint, varint_size, write_varint
 from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 
 # Columns of the table of rows to look at.
@@ -243,27 +243,6 @@ def judge(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answer
         answers[row, MAX_DELTA] = max_delta
 
 
-@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
-def _write_varint(out, position, value):
-    raw = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
-    while raw >= np.uint64(0x80):
-        out[position] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)
-        raw >>= np.uint64(7)
-        position += 1
-    out[position] = np.uint8(raw)
-    return position + 1
-
-
-@njit(types.int64(types.int64), cache=True)
-def _varint_size(value):
-    raw = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
-    size = 1
-    while raw >= np.uint64(0x80):
-        raw >>= np.uint64(7)
-        size += 1
-    return size
-
-
 @njit(types.int64(BYTES_IN, types.int64, types.int64, BYTES_IN, types.int64, BYTES), cache=True, nogil=True)
 def copy_kept(data, begin, end_of_row, keep, shift, out):
     """Copy the records whose `keep` is set to `out`, `shift` added to their time deltas; how many bytes they take there."""
@@ -278,9 +257,9 @@ def copy_kept(data, begin, end_of_row, keep, shift, out):
             else:
                 _length, body_at = read_varint(source, position, end_of_row)
                 time_delta += shift
-                at = _write_varint(to, at, 1 + _varint_size(time_delta) + end - delta_at)
+                at = write_varint(to, at, 1 + varint_size(time_delta) + end - delta_at)
                 to[at] = source[body_at]
-                at = _write_varint(to, at + 1, time_delta)
+                at = write_varint(to, at + 1, time_delta)
                 copy_bytes(to, at, source, delta_at, end - delta_at)
                 at += end - delta_at
         position = end
