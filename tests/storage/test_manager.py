@@ -298,16 +298,6 @@ def test_foreign_names_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "lost+found").exists()
 
 
-@pytest.mark.parametrize("text", ["", "1\n0\n", "0\nx\n", "0\n2\nt 0 1\n", "0\n1\nt 0\n", "0\n1\nt 0 z\n"])
-def test_a_checkpoint_that_does_not_parse_is_corrupt(tmp_path: Path, text: str) -> None:
-    manager(tmp_path).close()
-    (tmp_path / checkpoints.RECOVERY_POINTS).write_text(text)
-    logs = manager(tmp_path)
-    with pytest.raises(CorruptLog):
-        logs.open_all(lambda _topic: TopicConfig())
-    logs.abandon()
-
-
 def test_closing_twice_is_once(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     logs.close()

@@ -25,16 +25,28 @@ from tests.storage.support import NOW, CountingFiles, UnsyncedFiles, append, ope
 PRODUCER = 7
 
 
-def produce(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, producer: int = PRODUCER, transactional: int = 0) -> int:
+def produce(
+    log: Log,
+    sequence: int,
+    count: int = 1,
+    *,
+    epoch: int = 0,
+    producer: int = PRODUCER,
+    transactional: int = 0,
+    leader_epoch: int = 0,
+) -> int:
     values = [b"v"] * count
-    result = append(log, *values, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, transactional=transactional)
+    fields = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence, "transactional": transactional}
+    result = append(log, *values, epoch=leader_epoch, **fields)
     return -result.first_offset - 1 if result.duplicate else result.first_offset
 
 
-def end_transaction(log: Log, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 0, producer: int = PRODUCER) -> None:
+def end_transaction(
+    log: Log, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 0, producer: int = PRODUCER, leader_epoch: int = 0
+) -> None:
     marker = Record(0, NOW, struct.pack(">hh", 0, 0 if abort else 1), struct.pack(">hi", 0, coordinator_epoch))
     data = build_batch([marker], producer_id=producer, producer_epoch=epoch, transactional=True, control=True)
-    log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    log.append_as_leader(data, leader_epoch=leader_epoch, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
 
 
 def refused(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, transactional: int = 0) -> ErrorCode:

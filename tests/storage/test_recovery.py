@@ -178,15 +178,6 @@ def test_a_kill_while_segments_are_retired_leaves_nothing_that_a_start_does_not_
     assert check_partition(FILES, folder, PartitionContext(30, True, TOPIC_ID, log_start_offset=start)).findings == []
 
 
-def test_an_epoch_file_that_is_none_is_corrupt(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    append(log, b"a")
-    log.close()
-    (tmp_path / "topic-0" / "leader-epoch-checkpoint").write_text("7\n1\n0 0\n")
-    with pytest.raises(CorruptLog):
-        open_log(tmp_path)
-
-
 def test_epochs_that_were_written_down_before_a_cut_give_way_to_what_the_batches_say(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, b"a", epoch=1)

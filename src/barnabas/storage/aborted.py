@@ -54,6 +54,28 @@ class AbortedTransactions:
         finally:
             self._files.close(fileno)
 
+    def is_whole(self, end_offset: int) -> bool:
+        """Whether the file can be what was written: of whole entries, the first and the last such as a segment up to `end_offset` has.
+
+        It is made with its first entry, so an empty one was cut off.
+        """
+        if not self._files.exists(self.path):
+            return True
+        size = self._files.file_size(self.path)
+        if not size or size % ENTRY.size:
+            return False
+        fileno = self._files.open(self.path)
+        try:
+            ends = [self._read(fileno, 0), self._read(fileno, size // ENTRY.size - 1)]
+        finally:
+            self._files.close(fileno)
+        return all(
+            entry.first_offset < entry.last_offset and self._base_offset <= entry.last_offset < end_offset for entry in ends
+        )
+
+    def remove(self) -> None:
+        self._files.unlink(self.path)
+
     def append(self, transaction: CompletedTransaction) -> None:
         """Add an entry, unless the file has it already (the log is being read again)."""
         fileno = self._files.open(self.path, create=True)
@@ -79,7 +101,9 @@ class AbortedTransactions:
             if not previous < entry.last_offset < end_offset or entry.first_offset >= entry.last_offset:
                 break
             kept, previous = kept + 1, entry.last_offset
-        if kept * ENTRY.size < self._files.file_size(self.path):
+        if not kept:
+            self.remove()
+        elif kept * ENTRY.size < self._files.file_size(self.path):
             fileno = self._files.open(self.path)
             try:
                 self._put(fileno, kept, [])

@@ -10,7 +10,8 @@ Owns their formats, which are Kafka's:
 
 Rules
   1. They are replaced as a whole, so a reader sees the old text or the new one.
-  2. A file that does not parse is `CorruptLog`, never an empty one: offsets taken for 0 would delete records.
+  2. A file that does not parse is `CorruptLog`, never an empty one: whoever reads it decides what it can be made of again. A file without
+     its last line break was cut off, perhaps in the middle of a number.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS)
+WITHOUT = {  # what holds for logs that a checkpoint says nothing of
+    RECOVERY_POINTS: "nothing is lost: after a crash every segment is checked",
+    LOG_START_OFFSETS: "logs begin with their first segment: records in it that were deleted can be read again",
+    HIGH_WATERMARKS: "nothing is lost: replicas find out anew what is committed",
+    CLEANED_OFFSETS: "nothing is lost: compacted logs are looked at from their start once more",
+}
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -83,7 +90,7 @@ def read_partition_metadata(files: Files, path: Path) -> UUID | None:
     """The topic's id; None if there is no such file."""
     if not files.exists(path):
         return None
-    for line in files.read_file(path).decode().splitlines():
+    for line in _text(files, path).splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "topic_id":
             try:
@@ -99,10 +106,10 @@ def write_properties(files: Files, path: Path, properties: Mapping[str, str]) ->
 
 
 def read_properties(files: Files, path: Path) -> dict[str, str]:
-    """Names and values; none if there is no such file."""
+    """Names and values; none if there is no such file. A last line without a line break was cut off and says nothing."""
     if not files.exists(path):
         return {}
-    lines = [line.strip() for line in files.read_file(path).decode().splitlines()]
+    lines = [line.strip() for line in _text(files, path).splitlines(keepends=True) if line.endswith("\n")]
     pairs = (line.partition("=") for line in lines if line and not line.startswith(("#", "!")))
     return {name.strip(): value.strip().replace("\\", "") for name, _, value in pairs}
 
@@ -122,13 +129,21 @@ def _encode_lines(lines: Iterable[str], count: int) -> bytes:
 def _read_lines(files: Files, path: Path) -> list[str]:
     if not files.exists(path):
         return []
-    lines = files.read_file(path).decode().splitlines()
+    text = _text(files, path)
+    lines = text.splitlines()
     if len(lines) < 2 or lines[0].strip() != VERSION:
         raise _corrupt(path, lines[0] if lines else "an empty file")
+    if not text.endswith("\n"):
+        raise _corrupt(path, lines[-1])
     count = _number(path, lines[1])
     if count != len(lines) - 2:
         raise _corrupt(path, f"{count} entries announced, {len(lines) - 2} found")
     return lines[2:]
+
+
+def _text(files: Files, path: Path) -> str:
+    """What the file says; bytes that are no text become signs that no line has."""
+    return files.read_file(path).decode(errors="replace")
 
 
 def _number(path: Path, text: str) -> int:

@@ -112,6 +112,9 @@ class LogDirectory:
             "directory.id": checkpoints.encode_uuid(self.id),
         }
         if not properties.items() <= found.items():
+            if self._files.exists(path):
+                missing = ", ".join(name for name in properties if name not in found)
+                logger.warning("event=meta-properties-completed file=%s missing=%r", path, missing)
             checkpoints.write_properties(self._files, path, properties)
 
     def _load_boot(self) -> None:
@@ -150,18 +153,20 @@ class LogDirectory:
         return True
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of the checkpoint file `name`.
+        """The offsets of the checkpoint file `name`; none where it does not parse, which a loss of power may leave.
 
-        Raises:
-            CorruptLog: it does not parse, and nothing else knows what it said.
+        The logs tell the rest (`WITHOUT`). The file goes, so that this is said once; the next checkpoint writes it again.
         """
+        path = self.path / name
         try:
-            return checkpoints.read_offsets(self._files, self.path / name)
+            return checkpoints.read_offsets(self._files, path)
         except CorruptLog as error:
-            if name != checkpoints.CLEANED_OFFSETS:
-                raise
-            # Kafka leaves it empty where it cleaned nothing; without it, what is clean is only looked at once more.
-            logger.info("event=logs-count-as-not-compacted file=%s reason=%r", error.path, error.reason)
+            # Kafka leaves that of the cleaner empty where it cleaned nothing.
+            level = logging.INFO if name == checkpoints.CLEANED_OFFSETS else logging.WARNING
+            logger.log(
+                level, "event=checkpoint-unreadable file=%s reason=%r consequence=%r", path, error.reason, checkpoints.WITHOUT[name]
+            )
+            self._files.unlink(path)
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -9,7 +9,7 @@ Owns what is believed of the files and what is checked.
                              cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
                              says how much was dropped. Indexes without their segment are removed. The epochs of batches below
                              all that the file of epochs knows are taken from the batches
-    in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
+    in both cases            a file of epochs that is missing or does not parse is made anew from the batches. A segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 How the segments are recovered is in `recovering`, how the producers' state is found in `producer_loading`.
 """
@@ -25,6 +25,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import NO_LEADER_EPOCH
 from barnabas.storage import checkpoints
 from barnabas.storage.aborted import aborted_of
 from barnabas.storage.compaction.swap import finish_swaps
@@ -34,6 +36,7 @@ from barnabas.storage.producer_loading import load_producers, snapshot_offsets, 
 from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.recovering import recover_segments
 from barnabas.storage.segment import (
+    ABORTED_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     SUFFIXES,
@@ -60,6 +63,7 @@ class LoadedLog(Struct):
     epochs: LeaderEpochs
     producers: ProducerStates
     log_start_offset: int
+    has_epochs_written: bool  # the file has these epochs, and no others
 
 
 def load_log(
@@ -87,7 +91,7 @@ def load_log(
     if not clean_shutdown:
         names = _without_orphans(files, directory, names)
     found, has_doomed = _existing(files, directory, names, log_start_offset, now_ms)
-    epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
+    epochs, has_epochs = _read_epochs(files, directory)
     segments, with_markers = found, set[Segment]()
     if found:
         known = set(names)
@@ -111,21 +115,28 @@ def load_log(
             files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     end = segments[-1].next_offset
-    if not clean_shutdown:
+    if not has_epochs:
+        epochs = _epochs_of_batches(segments)
+    elif not clean_shutdown:
         _learn_first_epochs(segments, epochs, log_start_offset)
     # Where all records were removed, what stands at the end is the epoch of the last of them (`truncate_from_start`).
     epochs.truncate_from_end(end + (0 < log_start_offset == end))
     epochs.truncate_from_start(log_start_offset)
+    if not has_epochs and epochs.entries:
+        checkpoints.write_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS, epochs.entries)
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not has_doomed else snapshot_offsets(files, directory)
     if not clean_shutdown:
         _forget_transactions(segments, recovery_point)
         if not with_markers.isdisjoint(segments):
             snapshots = _forget_snapshots(files, directory, snapshots, max(recovery_point, segments[0].base_offset))
+    broken = _without_broken_transactions(segments, names)
+    if broken is not None:
+        snapshots = _forget_snapshots(files, directory, snapshots, broken.base_offset)
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
-    return LoadedLog(segments, epochs, producers, log_start_offset)
+    return LoadedLog(segments, epochs, producers, log_start_offset, clean_shutdown or not has_epochs)
 
 
 def _without_orphans(files: Files, directory: Path, names: Sequence[str]) -> list[str]:
@@ -164,6 +175,33 @@ def _empty(segments: Sequence[Segment], directory: Path, log_start_offset: int) 
         remove_segment_files(segment.files, segment)
 
 
+def _read_epochs(files: Files, directory: Path) -> tuple[LeaderEpochs, bool]:
+    """The epochs that the file knows, and whether it is there and can be read; a loss of power may leave it empty, or cut off."""
+    path = directory / checkpoints.LEADER_EPOCHS
+    try:
+        return LeaderEpochs(checkpoints.read_leader_epochs(files, path)), files.exists(path)
+    except CorruptLog as error:
+        logger.warning(
+            "event=leader-epochs-rebuilt file=%s reason=%r consequence='nothing is lost: the batches tell them'", path, error.reason
+        )
+        return LeaderEpochs(), False
+
+
+def _epochs_of_batches(segments: Sequence[Segment]) -> LeaderEpochs:
+    """The epochs as the batches tell them. Compaction may have taken the first batches of an epoch: it begins where the batch before
+    ended, so that a follower rather fetches too much again than keeps what the leader does not have.
+    """
+    entries: list[tuple[int, int]] = []
+    next_offset = segments[0].base_offset
+    for segment in segments:
+        for _, header in segment.walk_around():
+            epoch = header.partition_leader_epoch
+            if epoch > (entries[-1][0] if entries else NO_LEADER_EPOCH):
+                entries.append((epoch, next_offset))
+            next_offset = header.next_offset
+    return LeaderEpochs(entries)
+
+
 def _learn_first_epochs(segments: Sequence[Segment], epochs: LeaderEpochs, log_start_offset: int) -> None:
     """Take the epochs below the first that the file knows from the batches: it may have moved on with a start of the log that was not
     written down before the crash. An epoch is no part of what a CRC covers, so one that does not fit in is passed over.
@@ -186,6 +224,22 @@ def _forget_transactions(segments: list[Segment], recovery_point: int) -> None:
     for segment in segments:
         if segment.next_offset > recovery_point or segment is segments[-1]:
             aborted_of(segment).truncate(recovery_point)
+
+
+def _without_broken_transactions(segments: Sequence[Segment], names: Sequence[str]) -> Segment | None:
+    """Remove the files of aborted transactions that a loss of power cut off. The first segment that had one, None where there is none:
+    what is in them is found again where the producers are replayed from its begin.
+    """
+    known, first = set(names), None
+    for segment in segments:
+        if segment.name_of(ABORTED_SUFFIX) not in known:
+            continue
+        aborted = aborted_of(segment)
+        if not aborted.is_whole(segment.next_offset):
+            logger.warning("event=aborted-transactions-rebuilt file=%s consequence='nothing is lost: the batches tell them'", aborted.path)
+            aborted.remove()
+            first = first or segment
+    return first
 
 
 def _forget_snapshots(files: Files, directory: Path, snapshots: Sequence[int], end_offset: int) -> list[int]:

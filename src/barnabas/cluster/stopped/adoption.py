@@ -168,7 +168,7 @@ def _plan_topic(files: Files, plan: Adoption, kraft: KraftMetadata, name: str, f
 def _topic_id(files: Files, plan: Adoption, path: Path) -> UUID | None:
     try:
         topic_id = checkpoints.read_partition_metadata(files, path / checkpoints.PARTITION_METADATA)
-    except (CorruptLog, UnicodeDecodeError) as error:
+    except CorruptLog as error:
         plan.obstacles.append(f"{path / checkpoints.PARTITION_METADATA} cannot be read: {error.reason}")
         return None
     if topic_id is None:
@@ -181,7 +181,7 @@ def _next_epoch(files: Files, plan: Adoption, path: Path, told: int) -> int:
         return told + 1
     try:
         entries = checkpoints.read_leader_epochs(files, path / checkpoints.LEADER_EPOCHS)
-    except (CorruptLog, UnicodeDecodeError) as error:
+    except CorruptLog as error:
         plan.obstacles.append(f"{path / checkpoints.LEADER_EPOCHS} cannot be read: {error.reason}")
         return 0
     return max([told, *(epoch for epoch, _ in entries)]) + 1

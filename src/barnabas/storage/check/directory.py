@@ -35,10 +35,6 @@ KNOWN_NAMES = {
     *checkpoints.OFFSET_CHECKPOINTS,
 }
 UNFINISHED = {name + TEMPORARY_SUFFIX for name in OWN_FILES}
-WITHOUT_IT = {  # what it costs that a checkpoint does not parse
-    checkpoints.CLEANED_OFFSETS: "nothing is lost: compacted logs are looked at from their start once more",
-}
-NO_START = "the broker does not start with it; without it the next start reads every segment"
 
 
 class DataFolder(Struct):
@@ -68,9 +64,9 @@ def read_data_folder(files: Files, path: Path) -> DataFolder:
     for name in checkpoints.OFFSET_CHECKPOINTS:
         try:
             found.offsets[name] = checkpoints.read_offsets(files, path / name)
-        except (CorruptLog, UnicodeDecodeError) as error:
+        except CorruptLog as error:
             if name != checkpoints.CLEANED_OFFSETS or files.file_size(path / name):  # Kafka leaves that empty
-                found.findings.append(_unreadable(path / name, error.reason, WITHOUT_IT.get(name, NO_START)))
+                found.findings.append(_unreadable(path / name, error.reason, checkpoints.WITHOUT[name]))
     found.findings += _properties(files, found)
     return found
 
@@ -106,11 +102,7 @@ def _name(files: Files, found: DataFolder, name: str) -> Iterator[Finding]:
 
 def _properties(files: Files, found: DataFolder) -> Iterator[Finding]:
     path = found.path / checkpoints.META_PROPERTIES
-    try:
-        found.properties = checkpoints.read_properties(files, path)
-    except UnicodeDecodeError as error:
-        yield _unreadable(path, error.reason, "the broker does not start with it")
-        return
+    found.properties = checkpoints.read_properties(files, path)
     if not found.properties:
         if found.partitions:
             loss = "the folder may be taken for another broker's; the next start writes it anew"

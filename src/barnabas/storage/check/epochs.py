@@ -43,7 +43,7 @@ class EpochCheck:
         self._entries: list[tuple[int, int]] = []
         try:
             self._entries = checkpoints.read_leader_epochs(files, self.path)
-        except (CorruptLog, UnicodeDecodeError) as error:
+        except CorruptLog as error:
             self._fault = error.reason
 
     def batch(self, path: Path, position: int, header: BatchHeader) -> None:

@@ -151,7 +151,7 @@ def _topic_id(files: Files, folder: Path, context: PartitionContext, report: Par
     try:
         report.topic_id = checkpoints.read_partition_metadata(files, path)
         what = "the file is missing" if report.topic_id is None else ""
-    except (CorruptLog, UnicodeDecodeError) as error:
+    except CorruptLog as error:
         what = f"it cannot be read: {error.reason}"
     if not what:
         return

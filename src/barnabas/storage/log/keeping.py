@@ -27,6 +27,7 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
 
 logger = logging.getLogger(__name__)
+RESTORE_ID = "`barnabas doctor check --repair` writes the id that the metadata has for the topic"
 
 
 class Log(ShrinkingLog):
@@ -92,7 +93,7 @@ class Log(ShrinkingLog):
         return opened
 
     def _take_over(self, loaded: LoadedLog, *, clean_shutdown: bool, recovery_point: int) -> None:
-        self._epochs = EpochFile(self._files, self.directory, loaded.epochs, is_written=clean_shutdown)
+        self._epochs = EpochFile(self._files, self.directory, loaded.epochs, is_written=loaded.has_epochs_written)
         self._producers = loaded.producers
         self.log_start_offset = self.kept_start_offset = loaded.log_start_offset
         self._segments = Segments(loaded.segments, self._open_files)
@@ -252,9 +253,8 @@ class Log(ShrinkingLog):
         try:
             known = checkpoints.read_partition_metadata(self._files, path)
         except CorruptLog as error:
-            if clean_shutdown:
-                raise
-            # The power was lost while the partition was made: it is there and empty, and the log took no record.
+            if clean_shutdown:  # something else than a loss of power did it, so the log may be of an earlier topic of that name
+                raise CorruptLog(error.path, 0, f"{error.reason}; {RESTORE_ID}") from error
             logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
             known = None
             self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
