@@ -331,6 +331,7 @@ class Broker:
         await self.flushing.close()
         if Opened.LOGS in self._opened:
             await self.log_starts.close()
+            await self.loop.run_in_executor(self.io_threads, self.logs.give_up_room)
             if self._registered:
                 await self.faults.guard(self.high_watermarks_writer())
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.

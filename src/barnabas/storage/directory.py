@@ -1,8 +1,8 @@
 """One log directory: who owns it, how it was left, and the checkpoints in it.
 
 Owns `.lock` (held while a broker runs), `meta.properties` (which cluster, which broker), `.kafka_cleanshutdown` (present only
-between a clean stop and the next start), `.last-boot` (in a cluster: of the machine, when the broker last counted on what is here) and
-the three offset checkpoints.
+between a clean stop and the next start), `.last-boot` (in a cluster: of the machine, when the broker last counted on what is here),
+`.room-to-stop` and the offset checkpoints.
 
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
@@ -11,6 +11,8 @@ Rules
      the disk, by the next start.
   4. `.last-boot` names this boot of the machine only where nobody counts on anything that an earlier one may have lost: it is written when
      the marker of a clean shutdown goes, or by `remember_boot`. It goes where a disk failed, for a failed sync loses what it was to keep.
+  5. A stop writes indexes, snapshots and checkpoints, also where the disk is full: `.room-to-stop` has room set aside for them, which
+     `give_up_room` frees. Where the file system sets none aside, a stop does without.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ logger = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 LAST_BOOT_FILE = ".last-boot"
+ROOM_FILE = ".room-to-stop"
+ROOM_BYTES = (4 * 1024 * 1024, 1024 * 1024, 256 * 1024)  # a log that changed takes up to four blocks of 4 kB: the most serves some 250
 OWN_FILES = (CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, checkpoints.META_PROPERTIES, *checkpoints.OFFSET_CHECKPOINTS)
 PROPERTIES_VERSION = "1"
 NO_BROKER_EPOCH = -1
@@ -84,6 +88,7 @@ class LogDirectory:
             for name in OWN_FILES:
                 files.unlink(path / (name + TEMPORARY_SUFFIX))  # of a write that a crash interrupted
             files.sync_directory(path)
+            self._take_room()
         except OSError as error:
             self.unlock()
             failure = storage_error(path, error)
@@ -93,6 +98,26 @@ class LogDirectory:
         except StorageError:
             self.unlock()
             raise
+
+    def _take_room(self) -> None:
+        path = self.path / ROOM_FILE
+        try:
+            fileno = self._files.open(path, create=True)
+        except OSError:
+            return
+        try:
+            for size in ROOM_BYTES:
+                with suppress(OSError):
+                    self._files.reserve(fileno, 0, size)
+                    return
+            self.give_up_room()
+        finally:
+            self._files.close(fileno)
+
+    def give_up_room(self) -> None:
+        """Free the room that was set aside; the stop that needs it has begun."""
+        with suppress(OSError):  # where the disk does not even do this, what is written next says so
+            self._files.unlink(self.path / ROOM_FILE)
 
     def _load_properties(self, broker_id: int, cluster_id: str) -> None:
         path = self.path / checkpoints.META_PROPERTIES

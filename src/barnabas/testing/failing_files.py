@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
+from barnabas.storage.directory import ROOM_FILE
 from barnabas.storage.files import Buffer, OsFiles
 
 WRITES = frozenset({"pwrite", "pwritev", "truncate", "replace_file", "create", "make_directory", "rename", "reserve", "unlink"})
@@ -38,7 +39,7 @@ class FailingFiles(OsFiles):
         """There is no room in `folder` any more; removing and truncating work.
 
         Args:
-            until_removal: the next segment that is removed makes room.
+            until_removal: the next segment that is removed makes room, and so does what is set aside for a stop.
         """
         self.fail(TAKING_ROOM, folder, errno.ENOSPC)
         self._freed_by_removal = until_removal
@@ -113,7 +114,7 @@ class FailingFiles(OsFiles):
     def unlink(self, path: Path, /) -> None:
         if path.exists():
             self._check("unlink", path)
-            if self._freed_by_removal and path.name.endswith(".log.deleted"):
+            if self._freed_by_removal and path.name.endswith((".log.deleted", ROOM_FILE)):
                 self.heal()
         super().unlink(path)
 

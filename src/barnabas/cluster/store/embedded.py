@@ -47,6 +47,7 @@ FORMAT = 1  # of the tables, kept in the file as user_version
 BUSY_TIMEOUT_S = 5.0
 MODE = 0o600
 
+DROP_EPHEMERAL = "DELETE FROM entry WHERE ephemeral = 1"
 TABLES = """
 BEGIN;
 CREATE TABLE entry (
@@ -105,7 +106,7 @@ class EmbeddedStore:
             self._database.executescript(TABLES)
         elif found != FORMAT:
             raise StoreUnavailable(f"{self.path} has format {found}; this version reads {FORMAT}")
-        self._database.execute("DELETE FROM entry WHERE ephemeral = 1")
+        self._database.execute(DROP_EPHEMERAL)
         (self._revision,) = self._database.execute("SELECT value FROM counter WHERE name = 'revision'").fetchone()
         self._database.execute("INSERT INTO counter VALUES ('session', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")
         (session_id,) = self._database.execute("SELECT value FROM counter WHERE name = 'session'").fetchone()
@@ -193,11 +194,21 @@ class EmbeddedStore:
             return
         self.session = self.session._replace(state=SessionState.CLOSED)
         try:
-            self._database.execute("DELETE FROM entry WHERE ephemeral = 1")
+            self._drop_ephemeral()
+        except sqlite3.Error as error:  # the next opening drops them
+            logger.warning("event=session-not-written-off file=%s error=%r", self.path, str(error))
         finally:
             self._database.close()
             for watcher in list(self._session_watchers):
                 watcher(self.session)
+
+    def _drop_ephemeral(self) -> None:
+        try:
+            self._database.execute(DROP_EPHEMERAL)
+        except sqlite3.Error as error:
+            if not self._has_room_now(error):
+                raise
+            self._database.execute(DROP_EPHEMERAL)
 
     def __enter__(self) -> EmbeddedStore:
         return self

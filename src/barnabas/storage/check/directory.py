@@ -17,7 +17,7 @@ from barnabas.storage import checkpoints
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
-from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, LOCK_FILE, OWN_FILES
+from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, LOCK_FILE, OWN_FILES, ROOM_FILE
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 from barnabas.storage.folders import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
 from barnabas.storage.moving import MARKER
@@ -26,6 +26,7 @@ KNOWN_NAMES = {
     LOCK_FILE,
     CLEAN_SHUTDOWN_FILE,
     LAST_BOOT_FILE,
+    ROOM_FILE,
     checkpoints.META_PROPERTIES,
     "bootstrap.checkpoint",  # Kafka's, of a formatted folder
     "metadata.db",

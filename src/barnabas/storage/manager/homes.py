@@ -168,6 +168,11 @@ class LogHomes:
         preferred = self._preferred.pop(key, None)
         return preferred if preferred in free else min(free, key=lambda directory: self._counts[directory.path])
 
+    def give_up_room(self) -> None:
+        """Free what is set aside in each directory for a stop; blocks."""
+        for directory in self.directories:
+            directory.give_up_room()
+
     def cordon(self, paths: Set[str]) -> None:
         """The directories with these absolute paths, and no others, get no new logs."""
         self._cordoned = frozenset(paths)

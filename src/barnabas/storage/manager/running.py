@@ -110,6 +110,7 @@ class LogManager(LeavingLogs):
         if self._closed:
             return
         self._closed = True
+        self.give_up_room()
         for entry in self._logs.values():
             self.close_log(entry)
         failed = self._unclosed

@@ -8,7 +8,8 @@ Rules
   2. After a power cut a file holds, sector by sector, an old or a newer version of what was written and not synced. Its size is one that
      it had: changes of size are kept in order, as a journal keeps them. A sector that no write got to, in a file that grew, holds zeros.
   3. A folder keeps any of its unsynced changes of names, or none; one rename is never halved.
-  4. A sync that failed has written some of it and forgotten the rest, though it can still be read until the power goes or the cache is
+  4. `tear` cuts a file that was synced, as a file system does that lied about it; the simulation does so to files that can be made again.
+  5. A sync that failed has written some of it and forgotten the rest, though it can still be read until the power goes or the cache is
      dropped (as Linux does).
 
 How it works: the platter's state is changed by applying changes to it: all of them at a sync, some at a power cut.
@@ -207,6 +208,7 @@ class Disk:
         self.capacity_bytes = capacity_bytes
         self.now_ms = now_ms
         self.used_bytes = 0
+        self.has_rotten_bits = False
 
     def find(self, path: Path) -> Node | None:
         node: Node = self.root
@@ -260,8 +262,20 @@ class Disk:
             else:
                 waiting.extend((path / name, below) for name, below in sorted(node.names.items(), reverse=True))
 
+    def tear(self, file: File) -> None:
+        """Leave nothing of a file, or the first part, or zeros."""
+        size = len(file.data)
+        kept = self.random.choice((0, size // 2, size))
+        file.data[kept:] = b""
+        if kept == size:
+            file.data[:] = bytes(size)
+        file.durable = bytearray(file.data)
+        file.pending.clear()
+        self.used_bytes += len(file.data) - size
+
     def flip_bit(self, file: File, position: int) -> None:
         """A bit rots, on the platter and in what will be read of it."""
+        self.has_rotten_bits = True
         mask = 1 << self.random.randrange(8)
         file.durable[position] ^= mask
         if position < len(file.data):
