@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from barnabas.testing.children import Child
+
 
 class Loop:
     """A module of ours that says its port when it listens, and goes on until it is killed."""
@@ -19,7 +21,7 @@ class Loop:
         self.address = ("127.0.0.1", 0)
         self.ready_after_s = 0.0
         self._stack = ExitStack()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Child[str] | None = None
 
     def _command(self, stack: ExitStack) -> list[str]:
         """The module and its arguments; what it needs is entered into `stack`, and left when the process has ended."""
@@ -34,8 +36,8 @@ class Loop:
         with ExitStack() as stack:
             command = [sys.executable, "-m", *self._command(stack)]
             began = time.perf_counter()
-            self._process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-            stack.callback(self._process.kill)
+            self._process = stack.enter_context(Child(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(self._process.end)
             assert self._process.stdout is not None
             port = self._process.stdout.readline()
             if not port:

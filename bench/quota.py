@@ -29,6 +29,7 @@ from barnabas.protocol.messages.alter_client_quotas import (
     RequestEntityData,
     RequestEntryData,
 )
+from barnabas.signals import die_with_parent
 from bench import latency, wire
 from bench.figures import spread
 from bench.report import by_command, command_of, describe_machine
@@ -105,6 +106,7 @@ def accuracy(server: Server, clients: int) -> float:
 
 
 def _be_greedy(address: tuple[str, int], topic: str, over: Event) -> None:
+    die_with_parent()
     frame = wire.produce_frame(topic, 0, wire.record_batch(*GREEDY_BATCH), acks=1, client_id=GREEDY)
     pump(address, topic, frame, GREEDY_LINES, lambda _: not over.is_set())
 

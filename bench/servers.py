@@ -38,6 +38,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.testing.children import Child
 from bench import wire
 
 READY_TIMEOUT_S, STOP_TIMEOUT_S = 120.0, 60.0
@@ -89,7 +90,7 @@ class Barnabas:
         self.address = ("127.0.0.1", 0)
         self.ready_after_s = 0.0
         self._folder: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child[bytes] | None = None
 
     @property
     def pid(self) -> int:
@@ -113,9 +114,7 @@ class Barnabas:
         _compile_source()
         began = time.perf_counter()
         with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [*command, "--data-dir", str(self._folder / "data")], stdout=log, stderr=log, env=environment
-            )
+            self._process = Child([*command, "--data-dir", str(self._folder / "data")], stdout=log, stderr=log, env=environment)
         try:
             self.ready_after_s = _wait_ready(self, self._process, began)
         except BaseException:
@@ -130,8 +129,7 @@ class Barnabas:
             try:
                 self._process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+                self._process.end()
             self._process = None
         if self._folder is not None:
             shutil.rmtree(self._folder)

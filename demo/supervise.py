@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from barnabas.testing.children import Child
 from demo.data import DemoError
 from demo.pipeline import Status
 
@@ -34,14 +35,13 @@ class Driver:
         root = str(Path(__file__).resolve().parents[1])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
         with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
+            self._process: Child[str] = Child(
                 [sys.executable, "-m", "demo.driver", bootstrap, str(work)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
                 text=True,
-                start_new_session=True,  # out of reach of the terminal's signals, so that it is there to be stopped in order
             )
         self._java: int | None = None
 

@@ -30,6 +30,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from barnabas.testing.children import Child
+
 VERSION = "4.3.0"
 HOME = Path(__file__).resolve().parent.parent / ".cache" / f"kafka-{VERSION}"
 NODE_ID = 1
@@ -200,7 +202,7 @@ class KafkaNode:
         self.ready_after_s = 0.0
         self._given_data_dir = data_dir
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child[bytes] | None = None
 
     @property
     def pid(self) -> int:
@@ -252,7 +254,7 @@ class KafkaNode:
         began = time.monotonic()
         with (Path(self._scratch.name) / "kafka.log").open("ab") as log:
             command = java("kafka.Kafka", str(properties), jvm=(f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm))
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = Child(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while time.monotonic() - began < self.start_timeout_s and self._process.poll() is None:
             if _answers(port):
                 self.ready_after_s = time.monotonic() - began

@@ -18,6 +18,7 @@ from typing import Self
 
 from tools.kafka import free_ports
 
+from barnabas.testing.children import Child
 from bench.load import Load
 from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, PeerUnavailable, Setting
 from bench.peers.process import OwnProcess, Process, program
@@ -107,7 +108,7 @@ class ActiveMq(OwnProcess):
     def __init__(self) -> None:
         super().__init__()
         self.address = ("127.0.0.1", 0)
-        self._clients: dict[str, subprocess.Popen[str]] = {}
+        self._clients: dict[str, Child[str]] = {}
         self._classpath = ""
         self._partitions: dict[str, int] = {}
 
@@ -146,7 +147,7 @@ class ActiveMq(OwnProcess):
                 "Client",
                 str(self.address[1]),
             ]
-            self._clients[client] = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self._clients[client] = Child(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process = self._clients[client]
         assert process.stdin is not None
         assert process.stdout is not None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from barnabas.testing.children import Child
 from bench.peers.peer import PeerUnavailable
 from bench.servers import cpu_seconds
 
@@ -33,7 +34,7 @@ class Process:
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{name}-"))
         self._name = name
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Child[bytes]] = []
 
     def start(
         self, command: Sequence[str], is_ready: Callable[[], bool] | None = None, environment: Mapping[str, str] | None = None
@@ -46,7 +47,7 @@ class Process:
         log_path = self.folder / "output"
         began = time.perf_counter()
         with log_path.open("ab") as log:
-            process = subprocess.Popen(
+            process: Child[bytes] = Child(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -78,8 +79,7 @@ class Process:
             try:
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                process.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

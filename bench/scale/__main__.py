@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from barnabas.signals import die_with_parent
 from bench import report
 from bench.scale.groups import measure_groups
 from bench.scale.idle import measure_idle_fetch
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [SIZES[number - 1] for number in options.size] if options.size else QUICK_SIZES if options.quick else SIZES
     found: dict[str, Any] = {"sizes": []}
     for size in chosen:
-        with multiprocessing.get_context("spawn").Pool(1) as alone:
+        with multiprocessing.get_context("spawn").Pool(1, die_with_parent) as alone:
             found["sizes"].append(alone.apply(measure, size))
         print(json.dumps(found["sizes"][-1]), flush=True)
         _keep(options.json, found)

@@ -39,6 +39,7 @@ from bench.spark.session import OtherWork, Watched
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, NewTopic
 from barnabas.pipelines.interpreter import write_command
+from barnabas.testing.children import Child
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "spark-connector"
@@ -162,13 +163,12 @@ def spark_session(name: str, script: str, arguments: Sequence[str]) -> Iterator[
     print(f"starting {name} ...", file=sys.stderr, flush=True)
     with (
         barnabas_python(connector_python()) as python,
-        subprocess.Popen(
+        Child[str](
             command,
             env={**environment, "PYSPARK_PYTHON": python},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,
         ) as process,
     ):
         ask(process, None)

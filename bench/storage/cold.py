@@ -16,6 +16,7 @@ from itertools import count
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from barnabas.signals import die_with_parent
 from bench.bare import RECEIVE, TOPIC, Bare
 from bench.consume import consume
 from bench.latency import measure as measure_latency
@@ -136,7 +137,7 @@ def _beside(work: Callable[..., None], *arguments: object) -> Iterator[None]:
     """Another process does `work`, which is told when to stop and says when it has begun."""
     context = multiprocessing.get_context("spawn")
     stop, begun = context.Event(), context.Event()
-    process = context.Process(target=work, args=(*arguments, begun, stop))
+    process = context.Process(target=_ending_with_parent, args=(work, *arguments, begun, stop))
     process.start()
     try:
         begun.wait()
@@ -144,6 +145,11 @@ def _beside(work: Callable[..., None], *arguments: object) -> Iterator[None]:
     finally:
         stop.set()
         process.join()
+
+
+def _ending_with_parent(work: Callable[..., None], *arguments: object) -> None:
+    die_with_parent()
+    work(*arguments)
 
 
 def _read_cold(address: tuple[str, int], records: int, batch_bytes: int, folders: list[str], begun: Event, stop: Event) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.sharedctypes import Synchronized
 
+from barnabas.signals import die_with_parent
 from bench.interpreter import Interpreter
 from bench.latency import STALLED_S
 from bench.meter import Figures, Meter
@@ -59,6 +60,7 @@ def _nudge(nudge: bytes, held: Sequence[int]) -> None:
 
 def _trickle(nudge: bytes, held: Sequence[int], asked: Synchronized[int]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    die_with_parent()
     began = time.monotonic()
     for number in itertools.count():
         time.sleep(max(began + number / TRICKLE_PER_S - time.monotonic(), 0))

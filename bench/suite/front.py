@@ -10,7 +10,6 @@ import importlib
 import json
 import resource
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -20,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 
 import barnabas
+from barnabas.testing.children import Child
 from bench import pair
 from bench.peers import OURS, PEERS
 from bench.report import PAGE
@@ -67,7 +67,7 @@ def _spark(rounds: int) -> int:
 
 def _finished(command: Sequence[str]) -> int:
     """Its return code; where this is interrupted it may still stop what it has started."""
-    with subprocess.Popen(command) as process:
+    with Child[bytes](command) as process:
         try:
             return process.wait()
         except BaseException:

@@ -1,12 +1,22 @@
-"""Which signals end a process of ours."""
+"""Which signals end a process of ours, and what ends it with the one that started it."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 from types import FrameType
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+def die_with_parent() -> None:
+    """Have Linux kill this process when the thread that started it is gone."""
+    import ctypes  # here, for it takes milliseconds
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def ending_signals() -> list[signal.Signals]:

@@ -16,7 +16,8 @@ import pytest
 
 from barnabas.cli.broker import collect_properties
 from barnabas.cli.errors import BadInput
-from barnabas.testing.broker import ADDRESS
+from barnabas.testing.broker import ADDRESS, Broker
+from barnabas.testing.children import Child
 from tests.cli.conftest import Command, ignoring_sigint
 from tests.locks import held_by_another_process
 
@@ -33,9 +34,7 @@ def running(*arguments: object, wrap: Callable[[Sequence[str]], list[str]] = lis
     """The process and its first line."""
     command = wrap([sys.executable, "-m", "barnabas.cli", *map(str, arguments)])
     how = {name: value for name, value in os.environ.items() if name != "PYTHONDEVMODE"}  # its loop logs what takes 0.1 s
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=how
-    ) as process:
+    with Child[str](command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=how) as process:
         try:
             assert process.stdout is not None
             yield process, process.stdout.readline()
@@ -108,7 +107,7 @@ def test_kafka_is_refused_where_a_broker_runs(tmp_path: Path) -> None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_places_that_cannot_be_used_are_named_in_one_line(tmp_path: Path) -> None:
+def test_places_that_cannot_be_used_are_named_in_one_line(command: Command, tmp_path: Path) -> None:
     """`/sys` is a file system in which nobody makes folders, root neither."""
     file, stranger = tmp_path / "file", tmp_path / "stranger"
     file.touch()
@@ -120,12 +119,13 @@ def test_places_that_cannot_be_used_are_named_in_one_line(tmp_path: Path) -> Non
         stranger: "it belongs to broker 7, this is broker 1",
     }
     damaged = tmp_path / "damaged"
-    (damaged / "t-0").mkdir(parents=True)
-    (damaged / "t-0" / "leader-epoch-checkpoint").write_text("rubbish")
+    with Broker(data_dir=damaged) as broker:
+        assert command("topic", "create", "t", "-b", broker.bootstrap_servers).code == 0
+    (damaged / "t-0" / "partition.metadata").write_text("rubbish")
     ended = run_to_end("broker", "start", "--data-dir", damaged, "--listeners", "PLAINTEXT://127.0.0.1:0")
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == (
-        f"barnabas: {damaged}/t-0/leader-epoch-checkpoint is corrupt at byte 0: not a line of it: 'rubbish'; "
+        f"barnabas: {damaged}/t-0/partition.metadata is corrupt at byte 0: not a line of it: 'no topic_id'; "
         "`barnabas doctor check` says what is wrong and can be put right"
     )
     for place, reason in places.items():

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 import barnabas
+from barnabas.testing.children import Child
 from tests.cli.conftest import Command
 
 WITHIN_S = 60
@@ -27,7 +28,9 @@ def started(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
     source = str(Path(barnabas.__file__).resolve().parent.parent)
     command = [sys.executable, "-m", "barnabas.cli", "cluster", "start", *options]
     environment = {**os.environ, "PYTHONPATH": source}
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+    process: Child[str] = Child(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    )
     assert process.stdout is not None
     with process, process.stdout as lines:
         try:

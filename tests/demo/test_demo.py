@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.testing.children import Child
 from demo.topics import RESULTS
 
 ROOT = Path(__file__).parents[2]
@@ -34,9 +35,7 @@ class Demo:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "demo", *arguments]
-        return subprocess.Popen(
-            command, env=self._environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        return Child[str](command, env=self._environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """The exit code and what was printed."""

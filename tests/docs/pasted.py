@@ -32,6 +32,8 @@ from operator import ne
 from pathlib import Path
 from types import TracebackType
 
+from barnabas.testing.children import Child
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 FENCE = re.compile(r"^( *)```([\w-]*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: [^>]+ -->\s*\Z")
@@ -75,7 +77,7 @@ class Pasted:
 
     folder: Path
     ports: dict[str, int] = field(default_factory=dict)
-    servers: dict[int, subprocess.Popen[str]] = field(default_factory=dict)
+    servers: dict[int, Child[str]] = field(default_factory=dict)
 
     def __enter__(self) -> Pasted:
         for place in ("tmp", "var/lib"):
@@ -152,7 +154,7 @@ class Pasted:
             self.stop(taken)
         log = self.folder / f"server-{port}.log"
         with log.open("a") as errors:
-            server = subprocess.Popen(
+            server: Child[str] = Child(
                 words, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE, stderr=errors, text=True
             )
         self.servers[port] = server

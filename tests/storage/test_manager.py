@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
+from barnabas.errors import KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.check.directory import read_data_folder
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id

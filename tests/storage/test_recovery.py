@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
+from barnabas.errors import KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage.check.partition import PartitionContext, check_partition
 from barnabas.storage.files import Buffer, OsFiles
 from barnabas.storage.recovering import scan_batches

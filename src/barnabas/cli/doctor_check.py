@@ -21,6 +21,7 @@ from msgspec import Struct, field
 
 from barnabas.cli.data_folder import locked
 from barnabas.cli.output import Output, output_option
+from barnabas.signals import die_with_parent
 
 if TYPE_CHECKING:
     from barnabas.cluster.stopped.check import StoredMetadata
@@ -172,6 +173,7 @@ COUNT_STEP_BYTES = 4 * 1024 * 1024
 
 def _share(seen: Any) -> None:
     global _seen
+    die_with_parent()
     _seen = seen
 
 

@@ -36,7 +36,11 @@ LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 LAST_BOOT_FILE = ".last-boot"
 ROOM_FILE = ".room-to-stop"
-ROOM_BYTES = (4 * 1024 * 1024, 1024 * 1024, 256 * 1024)  # a log that changed takes up to four blocks of 4 kB: the most serves some 250
+ROOM_BYTES = (
+    4 * 1024 * 1024,
+    1024 * 1024,
+    256 * 1024,
+)  # a log that changed takes up to four blocks of 4 kB: the most serves some 250
 OWN_FILES = (CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, checkpoints.META_PROPERTIES, *checkpoints.OFFSET_CHECKPOINTS)
 PROPERTIES_VERSION = "1"
 NO_BROKER_EPOCH = -1
@@ -189,7 +193,11 @@ class LogDirectory:
             # Kafka leaves that of the cleaner empty where it cleaned nothing.
             level = logging.INFO if name == checkpoints.CLEANED_OFFSETS else logging.WARNING
             logger.log(
-                level, "event=checkpoint-unreadable file=%s reason=%r consequence=%r", path, error.reason, checkpoints.WITHOUT[name]
+                level,
+                "event=checkpoint-unreadable file=%s reason=%r consequence=%r",
+                path,
+                error.reason,
+                checkpoints.WITHOUT[name],
             )
             self._files.unlink(path)
             return {}

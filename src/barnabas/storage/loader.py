@@ -9,7 +9,9 @@ Owns what is believed of the files and what is checked.
                              cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
                              says how much was dropped. Indexes without their segment are removed. The epochs of batches below
                              all that the file of epochs knows are taken from the batches
-    in both cases            a file of epochs that is missing or does not parse is made anew from the batches. A segment without indexes gets new ones; one with indexes that cannot be, when they are first used
+    in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used. A file
+                             of epochs that is missing or does not parse is made again from the batches, and so is one of aborted
+                             transactions that was cut off
 
 How the segments are recovered is in `recovering`, how the producers' state is found in `producer_loading`.
 """
@@ -122,17 +124,15 @@ def load_log(
     # Where all records were removed, what stands at the end is the epoch of the last of them (`truncate_from_start`).
     epochs.truncate_from_end(end + (0 < log_start_offset == end))
     epochs.truncate_from_start(log_start_offset)
-    if not has_epochs and epochs.entries:
-        checkpoints.write_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS, epochs.entries)
+    if not has_epochs:
+        _write_epochs(files, directory, epochs)
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not has_doomed else snapshot_offsets(files, directory)
     if not clean_shutdown:
         _forget_transactions(segments, recovery_point)
         if not with_markers.isdisjoint(segments):
             snapshots = _forget_snapshots(files, directory, snapshots, max(recovery_point, segments[0].base_offset))
-    broken = _without_broken_transactions(segments, names)
-    if broken is not None:
-        snapshots = _forget_snapshots(files, directory, snapshots, broken.base_offset)
+    snapshots = _forget_broken_transactions(files, directory, segments, names, snapshots)
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
@@ -182,9 +182,16 @@ def _read_epochs(files: Files, directory: Path) -> tuple[LeaderEpochs, bool]:
         return LeaderEpochs(checkpoints.read_leader_epochs(files, path)), files.exists(path)
     except CorruptLog as error:
         logger.warning(
-            "event=leader-epochs-rebuilt file=%s reason=%r consequence='nothing is lost: the batches tell them'", path, error.reason
+            "event=leader-epochs-rebuilt file=%s reason=%r consequence='nothing is lost: the batches tell them'",
+            path,
+            error.reason,
         )
         return LeaderEpochs(), False
+
+
+def _write_epochs(files: Files, directory: Path, epochs: LeaderEpochs) -> None:
+    if epochs.entries:
+        checkpoints.write_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS, epochs.entries)
 
 
 def _epochs_of_batches(segments: Sequence[Segment]) -> LeaderEpochs:
@@ -226,20 +233,23 @@ def _forget_transactions(segments: list[Segment], recovery_point: int) -> None:
             aborted_of(segment).truncate(recovery_point)
 
 
-def _without_broken_transactions(segments: Sequence[Segment], names: Sequence[str]) -> Segment | None:
-    """Remove the files of aborted transactions that a loss of power cut off. The first segment that had one, None where there is none:
-    what is in them is found again where the producers are replayed from its begin.
+def _forget_broken_transactions(
+    files: Files, directory: Path, segments: Sequence[Segment], names: Sequence[str], snapshots: list[int]
+) -> list[int]:
+    """Remove the files of aborted transactions that a loss of power cut off, and the snapshots behind the first, so that the producers are
+    replayed from there, which finds those transactions again. Answers the snapshots that are left.
     """
-    known, first = set(names), None
+    known = set(names)
     for segment in segments:
-        if segment.name_of(ABORTED_SUFFIX) not in known:
-            continue
         aborted = aborted_of(segment)
-        if not aborted.is_whole(segment.next_offset):
-            logger.warning("event=aborted-transactions-rebuilt file=%s consequence='nothing is lost: the batches tell them'", aborted.path)
-            aborted.remove()
-            first = first or segment
-    return first
+        if segment.name_of(ABORTED_SUFFIX) not in known or aborted.is_whole(segment.next_offset):
+            continue
+        logger.warning(
+            "event=aborted-transactions-rebuilt file=%s consequence='nothing is lost: the batches tell them'", aborted.path
+        )
+        aborted.remove()
+        snapshots = _forget_snapshots(files, directory, snapshots, segment.base_offset)
+    return snapshots
 
 
 def _forget_snapshots(files: Files, directory: Path, snapshots: Sequence[int], end_offset: int) -> list[int]:

@@ -5,8 +5,7 @@ Owns the processes it starts and their folder.
 Rules
   1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
   2. They are stopped by their process id; after `close` no process is left, and no folder that was made here.
-  3. When the process that started them dies in whatever way, a guard does the same: a shell that is told their process ids and
-     notices the end of its standard input.
+  3. When the process that started them dies in whatever way, a guard (`children.Guard`) does the same.
 
 Ugly: ZooKeeper cannot say which port it was given, so free ones are picked first. Should another process take one in between,
 the server ends at once and the whole set is started again on other ports.
@@ -29,6 +28,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
+from barnabas.testing.children import Guard
+
 JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
 LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # so that a server which does not start says why; it comes with the package
 CODEC = Path("/usr/share/java/netty-codec.jar")  # which TLS needs, and the manifest forgets
@@ -45,8 +46,6 @@ PROPERTIES = {
     "znode.container.checkIntervalMs": "1000",
 }
 SECURE = {"zookeeper.serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"}  # the only one with TLS
-# The last line it was told has the ids of the servers that run; $1 is the folder to remove, if any.
-GUARD = 'while read -r line; do ids=$line; done; [ -z "$ids" ] || kill -9 $ids; [ -z "$1" ] || rm -rf -- "$1"'
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -94,8 +93,7 @@ class ZooKeeper:
         self.folder = folder.resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
         self.ports: list[int] = []
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * servers
-        command = ["sh", "-c", GUARD, "barnabas-zookeeper-guard", "" if self._kept else str(self.folder)]
-        self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True)
+        self._guard = Guard(None if self._kept else self.folder)
         try:
             self._start_all()
         except BaseException:
@@ -160,7 +158,7 @@ class ZooKeeper:
         properties = [f"-D{name}={value}" for name, value in self._properties.items()]
         command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}:{CODEC}", MAIN, str(self.folder / f"{index + 1}.cfg")]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
-            self._processes[index] = subprocess.Popen(
+            process = self._processes[index] = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -168,11 +166,7 @@ class ZooKeeper:
                 cwd=self.folder,
                 start_new_session=True,  # Ctrl-C in a terminal is not for it: brokers need it to leave in order
             )
-        self._tell_guard()
-
-    def _tell_guard(self) -> None:
-        assert self._guard.stdin is not None
-        self._guard.stdin.write(" ".join(str(process.pid) for process in self._processes if process is not None) + "\n")
+        self._guard.watch(process.pid)
 
     def start(self, index: int = 0) -> None:
         """Start a server that was killed, with the files it left."""
@@ -219,7 +213,7 @@ class ZooKeeper:
         if process is not None:
             process.kill()
             process.wait()
-            self._tell_guard()
+            self._guard.forget(process.pid)
 
     def pause(self, index: int = 0) -> None:
         """It keeps its connections and answers nothing, from when this returns."""
@@ -241,9 +235,7 @@ class ZooKeeper:
         """End all servers, and remove their folder unless it was given."""
         for index in range(len(self._processes)):
             self.kill(index)
-        assert self._guard.stdin is not None
-        self._guard.stdin.close()
-        self._guard.wait()
+        self._guard.close()
         if not self._kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -98,4 +98,3 @@ def _fill(bootstrap: str) -> None:
             break
     producer.flush(30)
     assert refused, "the disk is large enough for all"
-

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from barnabas.testing.children import Guard
 from tests.torture.cluster.clusters import BROKERS, QUORUM, BarnabasCluster, Cluster, KafkaCluster
 from tests.torture.cluster.faults import CUTS, HOLD_S, KINDS
 from tests.torture.cluster.load import LANGUAGES
 from tests.torture.cluster.network import Loopback, Namespaces, NoNetwork, enter, is_in_hub
-from tests.torture.cluster.processes import Guard
 from tests.torture.cluster.report import save, table_of
 from tests.torture.cluster.rounds import Plan, Round, torture
 

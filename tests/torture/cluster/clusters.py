@@ -14,11 +14,12 @@ from pathlib import Path
 
 from tools.kafka import CLUSTER_ID, java, run_tool
 
+from barnabas.testing.children import Guard
 from barnabas.testing.zookeeper import JAR, JVM, LOGGER, MAIN, PROPERTIES
 from barnabas.testing.zookeeper import java as java_of_zookeeper
 from tests.torture.cluster import wire
 from tests.torture.cluster.network import Network
-from tests.torture.cluster.processes import Guard, Node
+from tests.torture.cluster.processes import Node
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 START_TIMEOUT_S = 120.0

@@ -19,9 +19,9 @@ from types import TracebackType
 from tools.kafka import fetch
 
 from barnabas.protocol.messages.create_topics import CreatableTopic
+from barnabas.testing.children import Guard
 from tests.torture.cluster import wire
 from tests.torture.cluster.clusters import Cluster
-from tests.torture.cluster.processes import Guard
 from tests.torture.ledger import Lane
 
 TOPIC, PROBED = "load", "probe"

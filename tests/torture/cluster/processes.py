@@ -10,11 +10,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+
+from barnabas.testing.children import Guard
 
 STOP_TIMEOUT_S = 60.0
-# The last line it was told has the ids of the processes that run; it kills them when its standard input ends: when their starter is gone.
-GUARD = 'while read -r line; do ids=$line; done; [ -z "$ids" ] || kill -9 $ids'
 
 
 class Node:
@@ -83,35 +82,3 @@ class Node:
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
-
-
-class Guard:
-    """Kills what is left when the process that started it is gone."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(["sh", "-c", GUARD], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True)
-        self._watched: set[int] = set()
-
-    def watch(self, pid: int) -> None:
-        self._watched.add(pid)
-        self._tell()
-
-    def forget(self, pid: int) -> None:
-        """It has ended, and its id may be another's from now on."""
-        self._watched.discard(pid)
-        self._tell()
-
-    def _tell(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(" ".join(map(str, self._watched)) + "\n")
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-    def __enter__(self) -> Guard:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from barnabas.testing.children import Guard
 from tests.torture.cluster.check import Checker
 from tests.torture.cluster.clusters import Cluster
 from tests.torture.cluster.faults import HOLD_S, KINDS
 from tests.torture.cluster.load import LANGUAGES, Book, Load
 from tests.torture.cluster.network import Network
-from tests.torture.cluster.processes import Guard
 
 WITHIN_S = 120.0  # everything goes on again
 DWELL_S = 1.0  # before a strike, and between a kill and its being taken back

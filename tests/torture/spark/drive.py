@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from barnabas.testing.children import Child
+
 ROOT = Path(__file__).parents[3]
 WAIT_S = 900.0  # for anything that must happen; Spark's start takes half a minute of CPU, and the machine may be busy
 STOP_S = 60.0
@@ -27,7 +29,7 @@ class Driver:
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self._bootstrap, self._folder = bootstrap, folder
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Child[str] | None = None
         self._java: int | None = None
         self._news = threading.Condition()
         self.batches = 0  # finished ones that were heard of, of all processes
@@ -37,7 +39,7 @@ class Driver:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", "tests.torture.spark.driver", self._bootstrap, str(self._folder)]
         with (self._folder / "driver.log").open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = Child(
                 command,
                 env={**os.environ, "PYTHONPATH": path},
                 cwd=ROOT,

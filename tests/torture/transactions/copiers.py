@@ -12,6 +12,7 @@ from typing import Self
 
 from tools.kafka import fetch, java
 
+from barnabas.testing.children import Child
 from tests.torture.transactions.plan import (
     ABORTED_SHARE,
     BATCH_RECORDS,
@@ -36,13 +37,11 @@ class Copier:
         self.ends = 0  # of its own will: its client could go no further
         self._command = command
         self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child[bytes] | None = None
 
     def start(self) -> None:
         with self._log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [*self._command], cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
+            self._process = Child([*self._command], cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
     def kill(self) -> None:
         if self._process is not None:

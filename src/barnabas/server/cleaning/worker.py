@@ -19,7 +19,6 @@ One thread for each log that is being cleaned; the kernels let go of the interpr
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import os
@@ -34,6 +33,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from barnabas.errors import BarnabasError, CorruptLog
+from barnabas.signals import die_with_parent
 from barnabas.storage.compaction.cleaner import clean
 from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.compaction.plain import PlainEngine
@@ -42,7 +42,6 @@ from barnabas.storage.files import OsFiles
 
 logger = logging.getLogger(__name__)  # which goes to the broker's standard error
 
-PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 EXIT_ALONE = 3  # nobody reads the answers any more
 NICENESS = 10
 COMPILED_FROM_BYTES = 24 * 1024 * 1024
@@ -180,12 +179,6 @@ def main() -> None:
     die_with_parent()  # a thread of a pool that lives as long as the broker
     give_way()
     Worker().run()
-
-
-def die_with_parent() -> None:
-    """Have Linux kill this process when the thread that started it is gone."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def give_way() -> None:

@@ -122,7 +122,7 @@ def _properties(files: Files, found: DataFolder) -> Iterator[Finding]:
 
 
 def _unreadable(path: Path, reason: str, loss: str) -> Finding:
-    return Finding(path, f"it cannot be read: {reason}", loss, why_not="what it said is not written anywhere else")
+    return Finding(path, f"it cannot be read: {reason}", loss, why_not=NEXT_WRITE, mended=True)
 
 
 def settle_moves(files: Files, folders: Sequence[DataFolder]) -> Iterator[Finding]:

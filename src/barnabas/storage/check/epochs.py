@@ -63,16 +63,16 @@ class EpochCheck:
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
     def findings(self, start_offset: int, end_offset: int, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
-        """What is wrong. The next start learns by itself of the epochs that began at or past `recovery_point`, and after a crash of those
-        below all that the file knows; of what lies below `start_offset`, the log's, the file knows nothing, though the batches may
+        """What is wrong. The next start makes a file anew that is missing or cannot be read. It learns by itself of the epochs that began at
+        or past `recovery_point`, and after a crash of those below all that the file knows; of what lies below `start_offset`, the log's, the file knows nothing, though the batches may
         still be there.
         """
         if self._fault:
-            yield self._of_file(f"it cannot be read: {self._fault}")
+            yield self._of_file(f"it cannot be read: {self._fault}", mended=True)
             return
         if not self._exists:
             if self._runs:
-                yield self._of_file("the file is missing", mended=self._runs[0].first_offset >= recovery_point)
+                yield self._of_file("the file is missing", mended=True)
             return
         for (epoch, start), (later, later_start) in zip(self._entries, self._entries[1:], strict=False):
             if later <= epoch or later_start <= start:

@@ -27,7 +27,6 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
 
 logger = logging.getLogger(__name__)
-RESTORE_ID = "`barnabas doctor check --repair` writes the id that the metadata has for the topic"
 
 
 class Log(ShrinkingLog):
@@ -254,7 +253,7 @@ class Log(ShrinkingLog):
             known = checkpoints.read_partition_metadata(self._files, path)
         except CorruptLog as error:
             if clean_shutdown:  # something else than a loss of power did it, so the log may be of an earlier topic of that name
-                raise CorruptLog(error.path, 0, f"{error.reason}; {RESTORE_ID}") from error
+                raise
             logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
             known = None
             self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that

@@ -165,10 +165,10 @@ class Node:
         """
         for path, file in self.disk.files():
             is_point = path.name == checkpoints.RECOVERY_POINTS
-            if path.name.endswith(MADE_AGAIN) and not (is_point and self.disk.has_rotten_bits):
-                if self.disk.random.random() < TORN_OF_ALL:
-                    self.world.note(f"{path} is torn")
-                    self.disk.tear(file)
+            may_be_torn = path.name.endswith(MADE_AGAIN) and not (is_point and self.disk.has_rotten_bits)
+            if may_be_torn and self.disk.random.random() < TORN_OF_ALL:
+                self.world.note(f"{path} is torn")
+                self.disk.tear(file)
 
     def replace_disk(self) -> None:
         """The machine gets an empty one, while it is off."""

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from barnabas.server.cleaning.worker import die_with_parent
+from barnabas.signals import die_with_parent
 from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.course import Course, Verdict
 from barnabas.testing.simulation.simulation import Simulation

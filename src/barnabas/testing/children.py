@@ -1,0 +1,126 @@
+"""Child processes that end with the process that started them, however that ends: benchmarks, demonstrations and torture start many.
+
+Rules
+  1. Each `Child` has a session of its own, so that a signal of the terminal reaches its starter alone, and all that it starts in turn is
+     in its process group.
+  2. While there are children, one `sh` reads their ids from a pipe. When its end comes, the starter is gone, also by SIGKILL, and `sh`
+     kills the groups that are left. (A parent death signal follows the thread that started a child, and reaches no grandchildren.)
+  3. A block that a child is the context of kills the group when it ends by an exception; else it waits for the child.
+
+Ugly: a starter that is killed between starting a child and telling its id leaves that child.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, AnyStr, Self
+
+# Each line has all ids; the last one counts. "$1" is a folder that goes as well, if any.
+SCRIPT = """
+while read -r line; do ids=$line; done
+for id in $ids; do kill -9 "-$id" "$id" 2>/dev/null; done
+[ -z "$1" ] || rm -rf -- "$1"
+"""
+
+
+class Guard:
+    """Kills the process groups that are left when this process is gone; safe to use from several threads.
+
+    Args:
+        folder: removed then too.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        command = ["sh", "-c", SCRIPT, "barnabas-guard", "" if folder is None else str(folder)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True)
+        self._watched: set[int] = set()
+        self._lock = Lock()
+
+    def watch(self, pid: int) -> None:
+        with self._lock:
+            self._watched.add(pid)
+            self._tell()
+
+    def forget(self, pid: int) -> bool:
+        """It has ended, and its id may be another's from now on; whether others are left."""
+        with self._lock:
+            if pid in self._watched:
+                self._watched.discard(pid)
+                self._tell()
+            return bool(self._watched)
+
+    def _tell(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(map(str, sorted(self._watched))) + "\n")
+
+    def close(self) -> None:
+        """End what is still watched, and the guard."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class _Children:
+    """The children of this process, and their guard as long as there are any."""
+
+    def __init__(self) -> None:
+        self._guard: Guard | None = None
+        self._lock = Lock()
+
+    def started(self, pid: int) -> None:
+        with self._lock:
+            if self._guard is None:
+                self._guard = Guard()
+            self._guard.watch(pid)
+
+    def ended(self, pid: int) -> None:
+        with self._lock:
+            if self._guard is not None and not self._guard.forget(pid):
+                self._guard.close()
+                self._guard = None
+
+
+_CHILDREN = _Children()
+
+
+class Child(subprocess.Popen[AnyStr]):
+    """`subprocess.Popen` with the rules above; takes the same arguments."""
+
+    def __init__(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> None:
+        super().__init__(command, **{**options, "start_new_session": True})
+        _CHILDREN.started(self.pid)
+
+    def poll(self) -> int | None:
+        code = super().poll()
+        if code is not None:
+            _CHILDREN.ended(self.pid)
+        return code
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = super().wait(timeout)
+        _CHILDREN.ended(self.pid)
+        return code
+
+    def end(self) -> None:
+        """Kill it with all that is in its group, and wait for it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.wait()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self.end()
+        super().__exit__(kind, error, trace)

@@ -1,0 +1,80 @@
+"""Children end with who started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from barnabas.testing.children import Child
+from tests.waiting import wait_until
+
+SLEEPS = "import time; time.sleep(600)"
+STARTER = f"""
+import subprocess, sys
+from barnabas.testing.children import Child
+
+inner = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {SLEEPS!r}]).pid, flush=True); sys.stdin.read()"
+with Child([sys.executable, "-c", inner], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    print(child.pid, child.stdout.readline(), flush=True)
+    sys.stdin.read()
+    {{how}}
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def starter(how: str = "pass") -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A process with a child and a grandchild, and their ids."""
+    command = [sys.executable, "-c", STARTER.replace("{how}", how)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(word) for word in process.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(map(is_alive, pids))
+        yield process, pids
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_they_end_with_a_starter_that_is_killed(number: signal.Signals) -> None:
+    with starter() as (process, pids):
+        process.send_signal(number)
+        process.wait()
+        wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_they_end_with_a_block_that_fails() -> None:
+    with starter("raise RuntimeError") as (process, pids):
+        process.communicate()
+        assert process.returncode == 1
+        wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_no_guard_is_left_when_the_last_child_has_ended() -> None:
+    before = _children()
+    with Child([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as first:
+        second: Child[bytes] = Child([sys.executable, "-c", SLEEPS])
+        assert len(_children()) == len(before) + 3
+        second.end()
+        assert second.returncode == -signal.SIGKILL
+        assert first.poll() is None
+    assert _children() == before
+
+
+def _children() -> list[str]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return file.read().split()
