@@ -109,7 +109,7 @@ def test_a_topic_id_is_taken_from_the_metadata_after_a_crash_alone(tmp_path: Pat
     logs.close()
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
     logs = manager(tmp_path)
-    with pytest.raises(CorruptLog, match="partition.metadata"):
+    with pytest.raises(CorruptLog, match=r"partition\.metadata"):
         logs.open_all(lambda _topic: CONFIG)
     logs.abandon()
 

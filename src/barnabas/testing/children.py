@@ -44,6 +44,7 @@ class Guard:
         self._lock = Lock()
 
     def watch(self, pid: int) -> None:
+        """The leader of a process group runs, and is to end with this process."""
         with self._lock:
             self._watched.add(pid)
             self._tell()
@@ -104,12 +105,14 @@ class Child(subprocess.Popen[AnyStr]):
         _CHILDREN.started(self.pid)
 
     def poll(self) -> int | None:
+        """As `Popen.poll`."""
         code = super().poll()
         if code is not None:
             _CHILDREN.ended(self.pid)
         return code
 
     def wait(self, timeout: float | None = None) -> int:
+        """As `Popen.wait`."""
         code = super().wait(timeout)
         _CHILDREN.ended(self.pid)
         return code

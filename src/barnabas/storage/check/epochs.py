@@ -63,9 +63,11 @@ class EpochCheck:
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
     def findings(self, start_offset: int, end_offset: int, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
-        """What is wrong. The next start makes a file anew that is missing or cannot be read. It learns by itself of the epochs that began at
-        or past `recovery_point`, and after a crash of those below all that the file knows; of what lies below `start_offset`, the log's, the file knows nothing, though the batches may
-        still be there.
+        """What is wrong.
+
+        The next start makes a file anew that is missing or cannot be read. It learns by itself of the epochs that began at or past
+        `recovery_point`, and after a crash of those below all that the file knows. Of what lies below `start_offset`, the log's, the file
+        knows nothing, though the batches may still be there.
         """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}", mended=True)

@@ -263,12 +263,10 @@ class Disk:
                 waiting.extend((path / name, below) for name, below in sorted(node.names.items(), reverse=True))
 
     def tear(self, file: File) -> None:
-        """Leave nothing of a file, or the first part, or zeros."""
+        """Leave nothing of a file, or the first part, or zeros; never a whole number of entries, which nobody can tell from all of them."""
         size = len(file.data)
-        kept = self.random.choice((0, size // 2, size))
-        file.data[kept:] = b""
-        if kept == size:
-            file.data[:] = bytes(size)
+        kept = self.random.choice((b"", file.data[: size // 2 | 1], bytes(size)))
+        file.data[:] = kept
         file.durable = bytearray(file.data)
         file.pending.clear()
         self.used_bytes += len(file.data) - size
