@@ -128,11 +128,11 @@ def load_log(
         _write_epochs(files, directory, epochs)
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not has_doomed else snapshot_offsets(files, directory)
+    snapshots = _forget_broken_transactions(files, directory, segments, names, snapshots)
     if not clean_shutdown:
         _forget_transactions(segments, recovery_point)
         if not with_markers.isdisjoint(segments):
             snapshots = _forget_snapshots(files, directory, snapshots, max(recovery_point, segments[0].base_offset))
-    snapshots = _forget_broken_transactions(files, directory, segments, names, snapshots)
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
