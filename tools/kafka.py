@@ -38,7 +38,7 @@ STOP_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
 
-OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
+OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1", "3.9.1")
 SETS = {  # folders of jars, by what is in them; of this version where a name says no other
     "jars": ("kafka_2.13", "kafka-tools"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
