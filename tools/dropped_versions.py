@@ -45,7 +45,9 @@ def extract(jar: Path) -> Facts:
                 continue
             prefix = "".join(part.capitalize() for part in name.split("_"))
             found[name] = {
-                kind.lower(): _classes(json.loads(COMMENT.sub("", archive.read(f"{DEFINITIONS}{prefix}{kind}.json").decode())), first)
+                kind.lower(): _classes(
+                    json.loads(COMMENT.sub("", archive.read(f"{DEFINITIONS}{prefix}{kind}.json").decode())), first
+                )
                 for kind in ("Request", "Response")
             }
     return found
@@ -110,14 +112,17 @@ def _default(kind: str, given: str | None) -> str | None:
 
 
 def main() -> None:
-    from tools.kafka import fetch  # the test of the generated files needs no Java
+    from tools.kafka import LAST_WITH_ALL, fetch  # the test of the generated files needs no Java
 
-    jar = next(fetch("clients-3.9.1").glob("kafka-clients-*.jar"))
+    jar = next(fetch(LAST_WITH_ALL).glob("kafka-clients-*.jar"))
     blocks = []
     for message, kinds in extract(jar).items():
         parts = []
         for kind, classes in kinds.items():
-            lines = [f"   {json.dumps(name)}: [\n    " + ",\n    ".join(map(json.dumps, fields)) + "\n   ]" for name, fields in classes.items()]
+            lines = [
+                f"   {json.dumps(name)}: [\n    " + ",\n    ".join(map(json.dumps, fields)) + "\n   ]"
+                for name, fields in classes.items()
+            ]
             parts.append(f"  {json.dumps(kind)}: {{\n" + ",\n".join(lines) + "\n  }")
         blocks.append(f" {json.dumps(message)}: {{\n" + ",\n".join(parts) + "\n }")
     FACTS.write_text("{\n" + ",\n".join(blocks) + "\n}\n")

@@ -28,7 +28,7 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.dropped_versions import load  # noqa: E402
+from tools.dropped_versions import load
 
 DROPPED = load()
 TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol" / "messages"

@@ -25,7 +25,7 @@ from barnabas.errors import MalformedMessage
 from barnabas.limits import MAX_STRING_BYTES
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import ZERO_UUID, Message, WrittenOnce
-from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -36,9 +36,9 @@ from barnabas.protocol.messages.metadata import (
 
 CASES = [
     (module, kind, version)
-    for module, prefix, first, last, _ in APIS.values()
+    for key, (module, _, first, last, _) in APIS.items()
     for kind in (EntityType.request, EntityType.response)
-    for version in range(first, last + 1)
+    for version in range(FIRST_VERSIONS_OF_KAFKA_4.get(key, first), last + 1)
 ]
 
 
