@@ -280,7 +280,8 @@ class RequestDispatcher:
 
     async def _serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
         """The answer to a request that the controller may be asked for again, or that came in an envelope."""
-        first, last = self._versions(header.api_key)
+        self._versions(header.api_key)
+        first, last = api_versions.served_versions(header.api_key)  # the broker that it came to has looked at its own setting
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
         request = decode_request(self._request_class(header.api_key), header.api_version, frame, header.body)

@@ -13,7 +13,11 @@ SETTINGS = CONFIG | {"delegation.token.secret.key": "geheim"}
 GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
-}  # without an authorizer there are no bindings
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required user_alice=alice user_bob=bob;"
+    ),
+}  # without an authorizer there are no bindings, without a log-in no tokens
 SHARED = {  # of the script of Kafka 4: those that ask for what has such versions
     "commits": ("simple-commits", "fetched-offsets", "commits-of-members", "offset-delete"),
     "configs": ("describe-topic-configs", "describe-other-configs"),
@@ -23,7 +27,7 @@ SHARED = {  # of the script of Kafka 4: those that ask for what has such version
         "create-topics-versions", "create-topics-wrong", "create-topics-twice-in-one", "create-topics-with-every-config",
         "delete-topics-versions",
     ),
-    "transactions": ("offsets-in-transactions", "readers-of-committed-records", "markers-from-outside"),
+    "transactions": ("readers-of-committed-records", "markers-from-outside"),
 }  # fmt: skip
 
 

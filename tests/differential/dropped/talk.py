@@ -7,6 +7,7 @@ Rules
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,11 +15,26 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages import FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.differential.plain import plain
 from tests.differential.talk import Address, Talk
-from tests.differential.wire import KEYS, Line, api_key_of, api_of
+from tests.differential.wire import KEYS, Line, api_key_of, api_of, framed
 
 # Produce and Fetch carry records in formats of their own
 FIRST_KEPT = {key: first for key, first in FIRST_VERSIONS_OF_KAFKA_4.items() if key not in (ApiKey.PRODUCE, ApiKey.FETCH)}
+
+
+@dataclass(frozen=True)
+class OldAddress(Address):
+    """As `Address`, with the port of a listener that asks for a log-in (0: there is none)."""
+
+    sasl_port: int = 0
+
+    @classmethod
+    def at(cls, bootstrap: str, sasl_port: int = 0) -> OldAddress:
+        """As `Address.of`."""
+        found = Address.of(bootstrap)
+        return cls(found.host, found.port, found.node_id, sasl_port)
 
 
 @cache
@@ -31,6 +47,16 @@ def announced(address: Address) -> dict[int, tuple[int, int]]:
 
 class OldTalk(Talk):
     """See the module."""
+
+    def log_in(self, user: str) -> Line:
+        """A connection of `user`, whose password is the name, by SaslHandshake 0: the token comes without a header."""
+        assert isinstance(self.address, OldAddress)
+        line = self._open.enter_context(Line((self.address.host, self.address.sasl_port)))
+        line.send(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+        self.note(f"handshake of {user}", self.normalise(plain(line.receive(), 0)))
+        line.socket.sendall(framed(f"\0{user}\0{user}".encode()))
+        self.note(f"log-in of {user}", line.receive_frame().hex())
+        return line
 
     def versions_of(self, api: str) -> range:
         """Every version that was dropped; of an API that kept all, the newest."""

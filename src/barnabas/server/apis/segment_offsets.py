@@ -50,6 +50,8 @@ async def list_segment_offsets(broker: Broker, request: ListOffsetsRequest) -> L
 async def _offsets(broker: Broker, topic: str, wanted: ListOffsetsPartition, replica_id: int) -> list[int]:
     find = broker.partitions.require if replica_id == DEBUGGER else broker.partitions.require_leader
     partition = find(topic, wanted.partition_index)
+    if wanted.timestamp < EARLIEST:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if wanted.max_num_offsets < 0:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which has no other word for it here
     changed_ms: dict[Path, int] = {}

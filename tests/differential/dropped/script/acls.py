@@ -39,7 +39,7 @@ def bindings(talk: Talk) -> None:
     wrong = {
         "valid": _binding(name),
         "the same again": _binding(name),
-        "another operation": _binding(name, operation=Operation.WRITE),
+        "another operation": _binding(talk.name("other"), operation=Operation.WRITE),
         "of a group": _binding(talk.name("group"), ResourceType.GROUP),
         "of the cluster": _binding(CLUSTER_NAME, ResourceType.CLUSTER, principal=f"User:{name}"),
         "of the cluster by another name": _binding("mine", ResourceType.CLUSTER),
@@ -56,16 +56,17 @@ def bindings(talk: Talk) -> None:
     prefixed = _binding(name, resource_pattern_type=PatternType.PREFIXED, principal="User:prefix")
     talk.do(CreateAclsRequest(creations=[prefixed]), 1)
     every = _asked(name, pattern_type_filter=PatternType.ANY)
-    wait_until(lambda: sum(len(each.acls) for each in talk.do(every, 1).resources) == 3)
+    wait_until(lambda: sum(len(each.acls) for each in talk.do(every, 1).resources) == 2)
     talk.ask("a name", _asked(name), 0)
     talk.ask("a group", _asked(talk.name("group"), ResourceType.GROUP), 0)
     talk.ask("any kind", _asked(name, ResourceType.ANY), 0)
     talk.ask("every name", _asked(None), 0, only_mine=True)
     talk.ask("a principal", _asked(name, principal_filter="User:bob"), 0)
-    talk.ask("an operation", _asked(name, operation=Operation.WRITE), 0)
+    talk.ask("an operation", _asked(talk.name("other"), operation=Operation.WRITE), 0)
+    talk.ask("an operation that is not allowed", _asked(name, operation=Operation.WRITE), 0)
     talk.ask("an unknown operation", _asked(name, operation=99), 0)
     talk.ask("absent", _asked(talk.name("absent")), 0)
-    talk.ask("an operation", _gone(name, operation=Operation.WRITE), 0)
+    talk.ask("an operation", _gone(talk.name("other"), operation=Operation.WRITE), 0)
     talk.ask("an unknown operation", _gone(name, operation=99), 0)
     talk.ask("a name", _gone(name), 0)
     talk.ask("a name again", _gone(name), 0)

@@ -1,4 +1,4 @@
-"""Folders of logs, delegation tokens, markers, and which versions are announced."""
+"""Folders of logs, delegation tokens, and which versions are announced."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from barnabas.protocol.messages.create_delegation_token import CreatableRenewers
 from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenOwner, DescribeDelegationTokenRequest
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
-from tests.differential.dropped.talk import FIRST_KEPT, announced
+from tests.differential.dropped.talk import FIRST_KEPT, OldTalk, announced
 from tests.differential.talk import Talk
-from tests.differential.wire import ConnectionEnded, framed, request_header
+from tests.differential.wire import ConnectionEnded, Line, framed, request_header
+from tests.waiting import wait_until
 
 
 def first_versions(talk: Talk) -> None:
@@ -75,3 +76,31 @@ def tokens_without_a_login(talk: Talk) -> None:
     alice = DescribeDelegationTokenOwner(principal_type="User", principal_name="alice")
     talk.ask("of alice", DescribeDelegationTokenRequest(owners=[alice]), 0)
     talk.ask("of nobody", DescribeDelegationTokenRequest(owners=[]), 0)
+
+
+def tokens(talk: OldTalk) -> None:
+    """Of alice, who logs in; bob may renew them."""
+    alice, bob = talk.log_in("alice"), talk.log_in("bob")
+
+    def renew(hmac: bytes, period_ms: int = 1_000) -> RenewDelegationTokenRequest:
+        return RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
+
+    def expire(hmac: bytes, period_ms: int = -1) -> ExpireDelegationTokenRequest:
+        return ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
+
+    def seen(on: Line) -> int:
+        return len(talk.do(DescribeDelegationTokenRequest(owners=None), 1, on=on).tokens)
+
+    renewers = [CreatableRenewers(principal_type="User", principal_name="bob")]
+    wrong = [CreatableRenewers(principal_type="Group", principal_name="x")]
+    talk.ask("a wrong renewer", CreateDelegationTokenRequest(renewers=wrong, max_lifetime_ms=-1), 0, on=alice)
+    made = talk.ask("made", CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=-1), 0, on=alice)
+    wait_until(lambda: seen(alice) == 1)
+    for name, line in {"alice": alice, "bob": bob}.items():
+        talk.ask(f"all, by {name}", DescribeDelegationTokenRequest(owners=None), 0, on=line)
+        talk.ask(f"not there, by {name}", renew(b"none"), 0, on=line)
+        talk.ask(f"renewed, by {name}", renew(made.hmac), 0, on=line)
+    talk.ask("not there", expire(b"none"), 0, on=alice)
+    talk.ask("ended", expire(made.hmac), 0, on=alice)
+    wait_until(lambda: seen(alice) == 0)
+    talk.ask("all that is left", DescribeDelegationTokenRequest(owners=None), 0, on=alice)
