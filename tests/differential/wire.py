@@ -1,7 +1,8 @@
 """One blocking connection to a broker, for requests that are built by kio and answers that are read by our codec.
 
 kio writes the requests, so that a fault of our own writers cannot hide itself; what kio refuses to write (the invalid cases) is
-written by our codec when asked so, and so is what Kafka 4 dropped, which kio does not know. `tests/protocol` holds the two codecs against each other.
+written by our codec when asked so, and so is what Kafka 4 dropped, which kio does not know.
+`tests/protocol` holds the two codecs against each other.
 """
 
 from __future__ import annotations

@@ -46,8 +46,9 @@ def _record(address: OldAddress, *, on_zookeeper: bool) -> Recordings:
 
 
 def _ask_kafka() -> Recordings:
-    with _GuardedNode(config=SETTINGS | GUARDED, heap="512m") as node:
-        found = _record(OldAddress.at(node.bootstrap, node.sasl_port), on_zookeeper=False)
+    guarded = _GuardedNode(config=SETTINGS | GUARDED, heap="512m")
+    with guarded:
+        found = _record(OldAddress.at(guarded.bootstrap, guarded.sasl_port), on_zookeeper=False)
     with Kafka3OnZooKeeper(config=SETTINGS, heap="512m") as node:
         return found | _record(OldAddress.at(node.bootstrap), on_zookeeper=True)
 

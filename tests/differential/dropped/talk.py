@@ -1,7 +1,8 @@
 """A conversation in the versions that Kafka 4 dropped.
 
 Rules
-  1. What has no such version is preparation: it is asked in the newest version up to the script's that the broker announces, and not recorded.
+  1. What has no such version is preparation: it is asked in the newest version up to the script's that the broker announces, and is not
+     recorded.
   2. What has some is asked in those; where the script says one version, in the newest of them.
 """
 

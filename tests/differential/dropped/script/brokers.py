@@ -94,7 +94,7 @@ def tokens(talk: OldTalk) -> None:
     renewers = [CreatableRenewers(principal_type="User", principal_name="bob")]
     wrong = [CreatableRenewers(principal_type="Group", principal_name="x")]
     talk.ask("a wrong renewer", CreateDelegationTokenRequest(renewers=wrong, max_lifetime_ms=-1), 0, on=alice)
-    made = talk.ask("made", CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=-1), 0, on=alice)
+    made = talk.ask("made", CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=3_600_000), 0, on=alice)
     wait_until(lambda: seen(alice) == 1)
     for name, line in {"alice": alice, "bob": bob}.items():
         talk.ask(f"all, by {name}", DescribeDelegationTokenRequest(owners=None), 0, on=line)
