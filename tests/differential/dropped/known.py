@@ -14,7 +14,10 @@ ONE_STORE = (
     "members, its metadata is kept, and any version reads it. Kafka 3.9 keeps those of version 0 in ZooKeeper, apart from the others "
     "and without metadata; without ZooKeeper it answers UNSUPPORTED_VERSION."
 )
-IS_DEFAULT = "DescribeConfigs 0 says by `is_default` whether a key has its default, as the protocol describes it; Kafka 3.9 says false of all keys."
+IS_DEFAULT = (
+    "DescribeConfigs 0 says by `is_default` whether a key has its default, as the protocol describes it; Kafka 3.9 says false of all "
+    "keys."
+)
 KEYS_OF_KAFKA_4 = (
     "Keys and defaults are those of Kafka 4.3, whatever version asks: `message.format.version`, `message.downconversion.enable` and "
     "`message.timestamp.difference.max.ms` are gone, and the default of `message.timestamp.after.max.ms` is an hour."
