@@ -39,7 +39,6 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
-from barnabas.server.apis.segment_offsets import list_segment_offsets
 from barnabas.server.logs.damage import refuse_read
 from barnabas.storage.segment_times import TimesLook
 from barnabas.storage.time_search import SealedSearch
@@ -67,6 +66,8 @@ def handle_list_offsets(
     broker: Broker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     if context.api_version < FIRST_VERSION_WITH_TIMES:
+        from barnabas.server.apis.segment_offsets import list_segment_offsets  # clients since 0.10.1 do without
+
         return list_segment_offsets(broker, request)
     looks = _looks(broker, request)
     return _look_first(broker, context, request, looks) if looks else _list_offsets(broker, context, request, looks)

@@ -23,7 +23,7 @@ def _asked(name: str | None, kind: int = ResourceType.TOPIC, **changed: int | st
         "resource_type_filter": kind, "resource_name_filter": name, "principal_filter": None, "host_filter": None,
         "operation": Operation.ANY, "permission_type": Permission.ANY,
     }  # fmt: skip
-    return DescribeAclsRequest(**(given | changed))  # type: ignore[arg-type]
+    return DescribeAclsRequest(**(given | changed))  # type: ignore[arg-type]  # of the fields' types
 
 
 def _gone(name: str | None, kind: int = ResourceType.TOPIC, operation: int = Operation.ANY) -> DeleteAclsRequest:
