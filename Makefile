@@ -61,6 +61,7 @@ interop: ## the clients and tools of other languages
 differential: ## ask Apache Kafka and record its answers, then compare ours
 	@tools/setup.sh interop
 	@$(PYTHON) -m tests.differential.record
+	@$(PYTHON) -m tests.differential.dropped.record
 	@$(PYTHON) -m tests.differential.rights.record
 	@$(PYTHON) -m tests.differential.logins.record
 	@$(PYTHON) -m pytest tests/differential

@@ -14,7 +14,7 @@ from barnabas.cli.reference import reference as cli_page
 from barnabas.config.reference import reference_page as configuration_page
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages import APIS
-from barnabas.server.apis.api_versions import announced_versions
+from barnabas.server.apis.api_versions import KAFKA_4, announced_versions
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.scraping import LABELS, NAMES, kind_of
 
@@ -43,7 +43,8 @@ def errors_page() -> str:
 def apis_page() -> str:
     intro = (
         "What ApiVersions announces here, beside what a broker of Apache Kafka 4.3.0 announces. What is not announced is not served, and "
-        "clients do without it or use what came before. *In a cluster*: between brokers only."
+        "clients do without it or use what came before. *In a cluster*: between brokers only. *Also older ones*: versions of Kafka 3.9 "
+        "that Kafka 4 dropped; `api.versions.oldest=kafka-4` takes them away."
     )
     return "\n".join(["# APIs", "", intro, GENERATED, "", *_api_rows(), ""])
 
@@ -66,6 +67,8 @@ def _difference(key: int, ours: tuple[int, int] | None, theirs: tuple[int, int] 
         return ""
     if ours is None:
         return "not here"
+    if theirs is not None and announced_versions(key, KAFKA_4) == theirs:
+        return "also older ones"
     return "only here" if theirs is None else "differs"
 
 

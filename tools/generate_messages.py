@@ -1,7 +1,8 @@
-"""Write `src/barnabas/protocol/messages/` from the protocol facts that the kio package carries.
+"""Write `src/barnabas/protocol/messages/` from the protocol facts that the kio package carries, and those of versions before kio's.
 
-kio holds one dataclass for each message and version. This folds the versions of a message into one class whose fields know the
-versions they belong to, so that the code above the protocol sees one type whatever a client speaks.
+kio holds one dataclass for each message and version that Kafka 4 serves; the versions that Kafka 3.9 served besides are in
+`tools/dropped_versions.json`. This folds the versions of a message into one class whose fields know the versions they belong to, so that
+the code above the protocol sees one type whatever a client speaks.
 
 Run as `python tools/generate_messages.py`; a test checks that the written files are what this would write.
 """
@@ -26,6 +27,10 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.dropped_versions import load
+
+DROPPED = load()
 TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol" / "messages"
 DATA_MESSAGES = ("consumer_protocol_assignment", "consumer_protocol_subscription")
 OPEN_END = 32767  # a field that the newest known version still has belongs to every later one
@@ -127,6 +132,25 @@ def collect(schema: type[Entity], version: int, known: dict[str, ClassFacts]) ->
     return schema.__name__
 
 
+def collect_dropped(classes: dict[str, list[typing.Any]], count: int, known: dict[str, ClassFacts]) -> None:
+    """The fields of a message in its first `count` versions."""
+    for class_name, fields in classes.items():
+        facts = known[class_name] = ClassFacts(class_name)
+        starts = [first for _, _, _, first, *_ in fields]
+        facts.versions += range(min(starts, default=0), count)
+        previous: str | None = None
+        for name, wire_type, is_array, first, last, first_nullable, last_nullable, default, item in fields:
+            found = facts.fields[name] = FieldFacts(name, wire_type, is_array, None, item, default=default)
+            found.versions += range(first, last + 1)
+            found.nullable += [] if first_nullable is None else range(max(first, first_nullable), last_nullable + 1)
+            facts.order[name] = [] if previous is None else [previous]
+            previous = name
+
+
+def first_version(name: str) -> int:
+    return 0 if name in DROPPED else min(schema_name_map[name])
+
+
 def version_range(versions: list[int], newest: int) -> tuple[int, int]:
     if versions != list(range(versions[0], versions[-1] + 1)):
         raise SystemExit(f"versions with a hole: {versions}")
@@ -201,6 +225,8 @@ def render_module(name: str, api_key: int | None) -> str:
     roots: list[str] = []
     for kind in kinds:
         known: dict[str, ClassFacts] = {}
+        if name in DROPPED:
+            collect_dropped(DROPPED[name][kind.name], versions[0], known)
         for version in versions:
             root = collect(load_entity_schema(name, version, kind), version, known)  # type: ignore[arg-type]  # one of the kinds that can be loaded
         groups.append(known)
@@ -236,8 +262,16 @@ def render_index() -> str:
         schemas = {v: load_entity_schema(name, v, EntityType.request) for v in versions}
         flexible = min((v for v, s in schemas.items() if s.__flexible__), default=OPEN_END)
         prefix = schemas[versions[0]].__name__.removesuffix("Request")
-        lines.append(f'    {key}: ("{name}", "{prefix}", {versions[0]}, {versions[-1]}, {flexible}),')
-    return "\n".join([*lines, "}", ""])
+        lines.append(f'    {key}: ("{name}", "{prefix}", {first_version(name)}, {versions[-1]}, {flexible}),')
+    lines += [
+        "}",
+        "",
+        "# API key: its first version in Kafka 4, of which Kafka 3.9 knew older ones",
+        "FIRST_VERSIONS_OF_KAFKA_4: dict[int, int] = {",
+        *(f"    {key}: {min(schema_name_map[name])}," for key, name in sorted(api_key_map.items()) if name in DROPPED),
+        "}",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def render_keys() -> str:

@@ -41,8 +41,10 @@ START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
 
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
+LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka that served every version of its protocol
 SETS = {  # folders of jars, by what is in them; of this version where a name says no other
     "jars": ("kafka_2.13", "kafka-tools"),
+    LAST_WITH_ALL: ("kafka_2.13:3.9.1", "kafka-tools:3.9.1"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in OLDER_CLIENTS},
 }
@@ -183,6 +185,7 @@ class KafkaNode:
     """
 
     start_timeout_s = START_TIMEOUT_S
+    jars = "jars"  # which of `SETS`
 
     def __init__(
         self,
@@ -230,7 +233,7 @@ class KafkaNode:
         Raises:
             KafkaUnavailable: it did not start; the text ends with its log.
         """
-        fetch()
+        fetch(self.jars)
         self._scratch = tempfile.TemporaryDirectory(prefix="kafka-node-")
         try:
             for attempt in range(1, START_ATTEMPTS + 1):
@@ -249,11 +252,11 @@ class KafkaNode:
         properties = Path(self._scratch.name) / "server.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in self._properties(port, controller_port).items()))
         if not (self.data_dir / "meta.properties").exists():
-            features = [part for name, level in self.features.items() for part in ("--feature", f"{name}={level}")]
-            run_tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(properties), *features)
+            self._format(properties)
         began = time.monotonic()
         with (Path(self._scratch.name) / "kafka.log").open("ab") as log:
-            command = java("kafka.Kafka", str(properties), jvm=(f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm))
+            jvm = (f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm)
+            command = java("kafka.Kafka", str(properties), jvm=jvm, jars=self.jars)
             self._process = Child(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while time.monotonic() - began < self.start_timeout_s and self._process.poll() is None:
             if _answers(port):
@@ -262,6 +265,13 @@ class KafkaNode:
             time.sleep(0.02)
         self._end_process()
         return False
+
+    def _format(self, properties: Path) -> None:
+        features = [part for name, level in self.features.items() for part in ("--feature", f"{name}={level}")]
+        command = java(TOOLS["kafka-storage"], "format", "-t", CLUSTER_ID, "-c", str(properties), *features, jars=self.jars)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode != 0:
+            raise KafkaUnavailable(f"the data folder could not be formatted:\n{done.stdout}\n{done.stderr}")
 
     def _pick_ports(self) -> tuple[int, int]:
         """The ports of the broker and of the controller."""

@@ -165,11 +165,14 @@ class Driver:
         partition: int = 0,
         metadata: str | None = "",
         retention_ms: int = -1,
+        at_ms: int = -1,
         version: int = 9,
         group_id: str = GROUP,
         topic_id: UUID | None = None,
     ) -> ErrorCode:
-        committed = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata)
+        committed = OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=metadata, commit_timestamp=at_ms
+        )
         request = OffsetCommitRequest(
             group_id=group_id,
             generation_id_or_member_epoch=generation,

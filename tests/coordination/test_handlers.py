@@ -206,12 +206,12 @@ async def test_leaving_one_by_one_or_together(broker: Broker) -> None:
 # -- offsets --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(2, 11))
+@pytest.mark.parametrize("version", range(11))
 async def test_commits_are_fetched_by_every_version(broker: Broker, version: int) -> None:
     committed = await ask(broker, COMMIT, version, commit_of("t", broker, [0, 1]))
     assert [(p.partition_index, p.error_code) for p in committed.topics[0].partitions] == [(0, 0), (1, 0)]
     assert committed.topics[0].name == ("t" if version < 10 else "")
-    for fetch_version in range(1, 8):
+    for fetch_version in range(8):
         request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[1])])
         fetched = await ask(broker, FETCH, fetch_version, request)
         assert [(p.committed_offset, p.metadata) for p in fetched.topics[0].partitions] == [(6, "m")]
@@ -221,6 +221,15 @@ async def test_commits_are_fetched_by_every_version(broker: Broker, version: int
             broker, FETCH, fetch_version, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topics])])
         )
         assert [p.committed_offset for p in fetched.groups[0].topics[0].partitions] == [6]
+
+
+@pytest.mark.parametrize(("version", "code"), [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (1, ErrorCode.NONE)])
+async def test_an_offset_that_is_not_there_is_an_error_to_the_oldest_clients(
+    broker: Broker, version: int, code: ErrorCode
+) -> None:
+    request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
+    (found,) = (await ask(broker, FETCH, version, request)).topics[0].partitions
+    assert (found.error_code, found.committed_offset) == (code, -1)
 
 
 async def test_what_does_not_exist_is_refused_and_the_rest_committed(broker: Broker) -> None:

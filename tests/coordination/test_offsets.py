@@ -261,6 +261,14 @@ def test_topics_nobody_reads_any_more_expire_while_the_group_runs() -> None:
     assert (driver.fetch(), driver.fetch("u")) == (5, -1)
 
 
+def test_a_commit_of_version_1_is_kept_from_the_time_that_it_says() -> None:
+    driver = Driver()
+    for partition, age_ms in enumerate((0, 8 * DAY_MS)):
+        driver.commit(5, partition=partition, at_ms=driver.clock.wall - age_ms, version=1)
+    driver.advance(900_000)
+    assert (driver.fetch(), driver.fetch(partition=1)) == (5, -1)
+
+
 def test_a_request_s_own_retention_counts() -> None:
     driver = Driver()
     driver.commit(5, retention_ms=1_000, version=2)

@@ -114,13 +114,13 @@ KNOWN: list[Known] = [
 ]
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
-BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
+BEGIN, END = "<!-- {} begins -->\n", "<!-- {} ends -->\n"
 
 
-def table() -> str:
+def table(known: list[Known]) -> str:
     """The differences as a Markdown table, one row for each reason."""
     rows: dict[str, list[Known]] = {}
-    for entry in KNOWN:
+    for entry in known:
         rows.setdefault(entry.reason, []).append(entry)
     lines = ["| where | which field | why |", "|---|---|---|"]
     for reason, entries in rows.items():
@@ -130,8 +130,9 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def page_with(text: str) -> str:
+def page_with(text: str, known: list[Known] = KNOWN, name: str = "the table") -> str:
     """`text`, a page, with the table as it is now."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + table() + END + after
+    begin, end = BEGIN.format(name), END.format(name)
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return before + begin + table(known) + end + after

@@ -20,6 +20,8 @@ WORDS = {
     "cluster_id": "<cluster>",
     "log_dir": "<path>",
     "client_host": "<host>",
+    "token_id": "<token>",
+    "hmac": "<hmac>",
 }
 SIZES_OF_THE_MACHINE = ("total_bytes", "usable_bytes")
 TEXTS = ("error_message", "documentation", "batch_index_error_message")

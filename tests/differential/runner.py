@@ -7,6 +7,7 @@ import json
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from tests.differential import script
 from tests.differential.compare import Recording
@@ -26,15 +27,17 @@ CONFIG = {
     "num.partitions": "2",
 }
 
+AS_KAFKA_4 = {"api.versions.oldest": "kafka-4"}  # for ours where it is compared with Kafka 4
+
 # Eligible leader replicas would turn the default of min.insync.replicas into a setting of the whole cluster in every answer
 FEATURES = {"eligible.leader.replicas.version": 0}
 
 
-def scenarios() -> dict[str, dict[str, Scenario]]:
+def scenarios(package: ModuleType = script) -> dict[str, dict[str, Scenario]]:
     """Module -> scenario's name -> function: every public function of a script module that takes a talk."""
     found: dict[str, dict[str, Scenario]] = {}
-    for module in sorted(each.name for each in pkgutil.iter_modules(script.__path__)):
-        page = importlib.import_module(f"tests.differential.script.{module}")
+    for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
+        page = importlib.import_module(f"{package.__name__}.{module}")
         own = {
             name: each for name, each in vars(page).items() if callable(each) and getattr(each, "__module__", "") == page.__name__
         }
@@ -49,9 +52,9 @@ def _is_scenario(name: str, function: Scenario) -> bool:
     return not name.startswith("_") and code is not None and code.co_varnames[: code.co_argcount] == ("talk",)
 
 
-def run(scenario: Scenario, name: str, address: Address) -> Recording:
+def run(scenario: Scenario, name: str, address: Address, talks: type[Talk] = Talk) -> Recording:
     """The recording of one scenario."""
-    talk = Talk(address, name)
+    talk = talks(address, name)
     try:
         scenario(talk)
     finally:
@@ -59,9 +62,9 @@ def run(scenario: Scenario, name: str, address: Address) -> Recording:
     return talk.recording
 
 
-def load(module: str) -> dict[str, Recording]:
+def load(module: str, folder: Path = GOLDEN) -> dict[str, Recording]:
     """Kafka's recorded answers to the scenarios of a module."""
-    content: dict[str, Recording] = json.loads((GOLDEN / f"{module}.json").read_text())
+    content: dict[str, Recording] = json.loads((folder / f"{module}.json").read_text())
     return content
 
 

@@ -86,6 +86,12 @@ class Talk:
         self._open = ExitStack()
         self.line = self.connect()
 
+    def versions_of(self, api: str) -> range:
+        """Every version of an API that Kafka 4.3.0 announces."""
+        key = KEYS[api]
+        _, _, first, last, _ = messages.APIS[key]
+        return range(messages.FIRST_VERSIONS_OF_KAFKA_4.get(key, first), LAST_VERSIONS.get(api, last) + 1)
+
     def name(self, suffix: str) -> str:
         """A name that no other scenario uses."""
         return self.prefix + suffix
@@ -172,9 +178,3 @@ class Talk:
     def close(self) -> None:
         """Close every connection."""
         self._open.close()
-
-
-def versions_of(api: str) -> range:
-    """Every version of an API that Kafka 4.3.0 announces."""
-    _, _, first, last, _ = messages.APIS[KEYS[api]]
-    return range(first, LAST_VERSIONS.get(api, last) + 1)

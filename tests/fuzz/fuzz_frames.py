@@ -20,8 +20,8 @@ from typing import Any
 from barnabas.errors import ProtocolError
 from barnabas.protocol.codec import decode, decode_request, encode
 from barnabas.protocol.headers import read_request_header
-from barnabas.protocol.messages import APIS
 from barnabas.protocol.produce import read_produce
+from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
 from barnabas.server.held import HeldFiles
@@ -40,7 +40,8 @@ def one_frame(data: bytes) -> None:
     frame = memoryview(data)
     try:
         header = read_request_header(frame)
-        if header.api_key not in SERVED or not APIS[header.api_key][2] <= header.api_version <= APIS[header.api_key][3]:
+        first, last = served_versions(header.api_key) if header.api_key in SERVED else (0, -1)
+        if header.api_key not in SERVED or header.api_version not in range(first, last + 1):
             return
         cls = request_class(header.api_key)
         if header.api_key == PRODUCE:

@@ -9,8 +9,8 @@ from uuid import UUID
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.message import FieldSpec, Message
-from barnabas.protocol.messages import APIS
 from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.dispatch import SERVED, request_class
 
 NOW_MS = 1_700_000_000_000
@@ -33,7 +33,7 @@ def frames() -> tuple[bytes, ...]:
     """Frames (without their size) of every request that the broker serves."""
     made: list[bytes] = []
     for api_key in sorted(SERVED):
-        _, _, first, last, _ = APIS[api_key]
+        first, last = served_versions(api_key)
         for version in range(first, last + 1):
             for message in (request_class(api_key)(), filled(request_class(api_key))):
                 try:
@@ -68,7 +68,7 @@ def odd(choices: random.Random) -> bytes:
     """The frame of a request that is well-formed and full of unlikely values."""
     while True:
         api_key = choices.choice(sorted(SERVED))
-        version = choices.randint(*APIS[api_key][2:4])
+        version = choices.randint(*served_versions(api_key))
         try:
             body = encode(_odd(request_class(api_key), choices), version)
         except (ValueError, AttributeError, TypeError):  # a null where this version has none

@@ -25,7 +25,7 @@ from barnabas.errors import MalformedMessage
 from barnabas.limits import MAX_STRING_BYTES
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import ZERO_UUID, Message, WrittenOnce
-from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -36,9 +36,9 @@ from barnabas.protocol.messages.metadata import (
 
 CASES = [
     (module, kind, version)
-    for module, prefix, first, last, _ in APIS.values()
+    for key, (module, _, first, last, _) in APIS.items()
     for kind in (EntityType.request, EntityType.response)
-    for version in range(first, last + 1)
+    for version in range(FIRST_VERSIONS_OF_KAFKA_4.get(key, first), last + 1)
 ]
 
 
@@ -124,6 +124,31 @@ def test_every_message_reads_and_writes_as_kio_does(module: str, kind: EntityTyp
         ours = decode(cls, version, out.getvalue())
         assert_same(ours, comparable(message))
         assert bytes(encode(ours, version)) == out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [(key, version) for key, first in FIRST_VERSIONS_OF_KAFKA_4.items() for version in range(first)]
+)
+def test_a_version_before_those_of_kio_is_read_as_it_was_written(key: int, version: int) -> None:
+    module, prefix, *_ = APIS[key]
+    page = importlib.import_module(f"barnabas.protocol.messages.{module}")
+    for kind in ("Request", "Response"):
+        message = filled(getattr(page, prefix + kind), version)
+        data = bytes(encode(message, version))
+        assert decode(type(message), version, data) == message
+        with pytest.raises(MalformedMessage):
+            decode(type(message), version, data[:-1])
+
+
+def filled(cls: type[Message], version: int) -> Message:
+    """Something in every field that the version has."""
+    message = cls()
+    for name, wire_type, is_array, first, last, _, _, _, item in cls.FIELDS:
+        if first <= version <= last:
+            value = {"string": "text", "bytes": b"bytes", "records": b"records", "bool": True}.get(wire_type, 7)
+            value = filled(item, version) if wire_type == "struct" else value
+            setattr(message, name, [value, value] if is_array else value)
+    return message
 
 
 def test_every_schema_of_kio_has_a_class() -> None:

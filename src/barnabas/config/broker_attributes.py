@@ -54,6 +54,7 @@ class BrokerAttributes:
     zookeeper_ssl_truststore_password: str | None
     zookeeper_ssl_truststore_type: str | None
     advertised_listeners: tuple[str, ...]
+    api_versions_oldest: str
     background_threads: int
     connection_failed_authentication_delay_ms: int
     connections_max_idle_ms: int

@@ -287,7 +287,7 @@ def _value(partition: OffsetCommitRequestPartition, topic_id: UUID, now_wall_ms:
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
-        commit_timestamp_ms=now_wall_ms,
+        commit_timestamp_ms=now_wall_ms if partition.commit_timestamp == NO_TIMESTAMP else partition.commit_timestamp,
         expire_timestamp_ms=expire_ms,
         topic_id=topic_id,
     )

@@ -99,7 +99,6 @@ HANDLERS.update(controller.BETWEEN_BROKERS)
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
 # Answers that are long and made in several turns of the loop: a thread encodes them
 ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
-_TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
 def request_class(api_key: int) -> type[Message]:
@@ -118,6 +117,8 @@ class RequestDispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._classes: dict[int, type[Message]] = {}
+        oldest = broker.config.api_versions_oldest
+        self._taken = {key: api_versions.served_versions(key, oldest) for key in SERVED | BETWEEN_BROKERS}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -279,7 +280,8 @@ class RequestDispatcher:
 
     async def _serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
         """The answer to a request that the controller may be asked for again, or that came in an envelope."""
-        first, last = self._versions(header.api_key)
+        self._versions(header.api_key)
+        first, last = api_versions.served_versions(header.api_key)  # the broker that it came to has looked at its own setting
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
         request = decode_request(self._request_class(header.api_key), header.api_version, frame, header.body)
@@ -325,7 +327,7 @@ class RequestDispatcher:
         return ProtocolError(f"api {APIS[header.api_key][1]} version {header.api_version} failed: {error}")
 
     def _versions(self, api_key: int) -> tuple[int, int]:
-        versions = _TAKEN.get(api_key)
+        versions = self._taken.get(api_key)
         if versions is None or (api_key in BETWEEN_BROKERS and self._broker.forwarder is None):
             raise ProtocolError(f"request with unknown api key {api_key}")
         return versions

@@ -8,7 +8,7 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from tests.differential.plain import plain
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.differential.wire import KEYS, ConnectionEnded, framed, request_header
 
 SOFTWARE = {
@@ -23,7 +23,7 @@ SOFTWARE = {
 
 
 def api_versions_valid(talk: Talk) -> None:
-    for version in versions_of("ApiVersions"):
+    for version in talk.versions_of("ApiVersions"):
         talk.ask("named", ApiVersionsRequest(client_software_name="kio", client_software_version="0.6"), version)
         talk.ask(
             "again on the same connection", ApiVersionsRequest(client_software_name="kio", client_software_version="0.6"), version

@@ -25,7 +25,7 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from tests.differential.script.common import Member, join, sync
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.waiting import wait_until
 
 Places = dict[int, tuple[int, str | None]]  # partition -> offset and metadata
@@ -62,7 +62,7 @@ def simple_commits(talk: Talk) -> None:
     topic = talk.create("topic", 2)
     topic_id = talk.wait_for_topic(topic, 2)
     absent = talk.name("absent")
-    for version in versions_of("OffsetCommit"):
+    for version in talk.versions_of("OffsetCommit"):
         group = talk.name(f"v{version}")
         cases = {
             "two": _commit(group, topic, {0: (5, "note"), 1: (7, "")}, topic_id=topic_id),
@@ -87,7 +87,7 @@ def fetched_offsets(talk: Talk) -> None:
     topic, group = talk.create("topic", 3), talk.name("group")
     topic_id = talk.wait_for_topic(topic, 3)
     talk.do(_commit(group, topic, {0: (5, "note"), 1: (7, None)}), 8)
-    for version in versions_of("OffsetFetch"):
+    for version in talk.versions_of("OffsetFetch"):
         talk.ask("two and one without", _committed(group, topic, 0, 1, 2, topic_id=topic_id), version)
         talk.ask("absent partition", _committed(group, topic, 9, topic_id=topic_id), version)
         talk.ask("absent topic", _committed(group, talk.name("absent"), 0, topic_id=UUID(int=6)), version)
@@ -112,7 +112,7 @@ def fetched_offsets(talk: Talk) -> None:
 def commits_of_members(talk: Talk) -> None:
     topic = talk.create("topic", 2)
     topic_id = talk.wait_for_topic(topic, 2)
-    for version in versions_of("OffsetCommit"):
+    for version in talk.versions_of("OffsetCommit"):
         member = Member(talk.connect(), talk.name(f"v{version}"), "member")
         member.learn(talk.do(join(member), 3, on=member.line))
         early = _commit(member.group, topic, {0: (1, "early")}, topic_id=topic_id, member=member)

@@ -9,7 +9,7 @@ from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.waiting import wait_until
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -51,7 +51,7 @@ def _value(talk: Talk, kind: int, name: str, key: str) -> str:
 
 def describe_topic_configs(talk: Talk) -> None:
     plain, own = talk.create("plain"), talk.create("own", retention_ms="3600000", cleanup_policy="compact")
-    for version in versions_of("DescribeConfigs"):
+    for version in talk.versions_of("DescribeConfigs"):
         talk.ask("everything", _describe(TOPIC, plain), version)
         talk.ask("everything with synonyms and documentation", _describe(TOPIC, own, full=True), version)
         talk.ask("three keys", _describe(TOPIC, own, ["retention.ms", "cleanup.policy", "segment.bytes"]), version)
@@ -63,7 +63,7 @@ def describe_topic_configs(talk: Talk) -> None:
 
 
 def describe_other_configs(talk: Talk) -> None:
-    for version in versions_of("DescribeConfigs"):
+    for version in talk.versions_of("DescribeConfigs"):
         me = str(talk.node_id)
         talk.ask("of this broker", _describe(BROKER, me, BROKER_KEYS), version)
         talk.ask("of this broker with synonyms", _describe(BROKER, me, BROKER_KEYS, full=True), version)
@@ -80,7 +80,7 @@ def describe_other_configs(talk: Talk) -> None:
 
 
 def alter_topic_configs(talk: Talk) -> None:
-    for version in versions_of("AlterConfigs"):
+    for version in talk.versions_of("AlterConfigs"):
         name = talk.create(f"v{version}", retention_ms="1000")
         cases: dict[str, AlterConfigsRequest] = {
             "validate only": _alter(TOPIC, name, {"segment.ms": "5"}, validate_only=True),
@@ -104,7 +104,7 @@ def alter_topic_configs(talk: Talk) -> None:
 
 
 def change_topic_configs(talk: Talk) -> None:
-    for version in versions_of("IncrementalAlterConfigs"):
+    for version in talk.versions_of("IncrementalAlterConfigs"):
         name = talk.create(f"v{version}", retention_ms="1000")
         cases = {
             "validate only": _change(TOPIC, name, (SET, "segment.ms", "5"), validate_only=True),
@@ -157,7 +157,7 @@ def _has_value(talk: Talk, broker: str, key: str, value: str) -> bool:
 
 def change_broker_configs(talk: Talk) -> None:
     me = str(talk.node_id)
-    for version in versions_of("IncrementalAlterConfigs"):
+    for version in talk.versions_of("IncrementalAlterConfigs"):
         cases = {
             "of this broker": _change(BROKER, me, (SET, "log.cleaner.threads", "2")),
             "of this broker, undone": _change(BROKER, me, (DELETE, "log.cleaner.threads", None)),
@@ -199,7 +199,7 @@ def a_broker_wide_setting_shows_in_topics(talk: Talk) -> None:
 def list_config_resources(talk: Talk) -> None:
     talk.create("a", retention_ms="5")
     talk.create("b")
-    for version in versions_of("ListConfigResources"):
+    for version in talk.versions_of("ListConfigResources"):
         for kinds in ((), (TOPIC,), (BROKER,), (TOPIC, BROKER), (CLIENT_METRICS,), (GROUP,), (BROKER_LOGGER,), (99,)):
             request = ListConfigResourcesRequest(resource_types=list(kinds))
             talk.ask(

@@ -35,7 +35,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.differential.script.common import subscription
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.waiting import wait_until
 
 GROUP_RESOURCE, SET, DELETE = 32, 0, 1
@@ -121,7 +121,7 @@ def _ask(talk: Talk, step: str, request: ConsumerGroupHeartbeatRequest, version:
 def heartbeat_refused(talk: Talk) -> None:
     """Requests that make no sense whatever the group."""
     member = Consumer(talk, talk.name("g"), "m", "t")
-    for version in versions_of("ConsumerGroupHeartbeat"):
+    for version in talk.versions_of("ConsumerGroupHeartbeat"):
         cases = {
             "no group": member.request(group_id=""),
             "a blank group": member.request(group_id=" "),
@@ -149,7 +149,7 @@ def one_member(talk: Talk) -> None:
     """From the first heartbeat to the last."""
     topic = talk.create("t", 3)
     group = _group(talk, "g")
-    for version in versions_of("ConsumerGroupHeartbeat"):
+    for version in talk.versions_of("ConsumerGroupHeartbeat"):
         member = Consumer(talk, group, f"m{version}", topic)
         member.learn(talk.ask("joins", member.request(), version))
         talk.ask("says nothing new", member.nudge(), version)
@@ -157,7 +157,7 @@ def one_member(talk: Talk) -> None:
         talk.ask("says the epoch before", member.request(epoch=member.epoch - 1, topic_partitions=[]), version)
         _ask(talk, "is too early", member.nudge(member.epoch + 1), version)
         _ask(talk, "is too late", member.nudge(-1 if member.epoch < 2 else member.epoch - 2), version)
-        for described in versions_of("ConsumerGroupDescribe"):
+        for described in talk.versions_of("ConsumerGroupDescribe"):
             talk.ask(f"m{version} is there", ConsumerGroupDescribeRequest(group_ids=[group]), described)
         talk.ask("subscribes to less", member.request(subscribed_topic_names=[]), version)
         member.owned = {}
@@ -305,7 +305,7 @@ def consumer_offsets(talk: Talk) -> None:
         wanted = OffsetFetchRequestGroup(group_id=group, member_id=member_id, member_epoch=epoch, topics=places)
         return OffsetFetchRequest(groups=[wanted])
 
-    for version in versions_of("OffsetCommit"):
+    for version in talk.versions_of("OffsetCommit"):
         for case, member_id, epoch in (
             ("the epoch", "m", 1),
             ("an older epoch", "m", 0),
@@ -314,7 +314,7 @@ def consumer_offsets(talk: Talk) -> None:
             ("nobody", "", -1),
         ):
             talk.ask(case, commit(member_id, epoch), version)
-    for version in versions_of("OffsetFetch")[8:]:
+    for version in talk.versions_of("OffsetFetch")[8:]:
         for case, who, epoch in (
             ("the epoch", "m", 1),
             ("an older epoch", "m", 0),
@@ -323,7 +323,7 @@ def consumer_offsets(talk: Talk) -> None:
             ("an administrator", None, -1),
         ):
             talk.ask(case, fetch(who, epoch), version)
-    for version in versions_of("TxnOffsetCommit"):
+    for version in talk.versions_of("TxnOffsetCommit"):
         for case, member_id, epoch in (("a newer epoch", "m", 2), ("a stranger", "x", 1)):
             partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
             places = [TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])]
@@ -356,17 +356,17 @@ def described_and_listed(talk: Talk) -> None:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     places = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
     talk.do(OffsetCommitRequest(group_id=offsets, member_id="", generation_id_or_member_epoch=-1, topics=places), 9)
-    for version in versions_of("ConsumerGroupDescribe"):
+    for version in talk.versions_of("ConsumerGroupDescribe"):
         request = ConsumerGroupDescribeRequest(group_ids=[group, offsets, talk.name("missing"), ""])
         answer = talk.ask("of all kinds", request, version)
         for described in answer.groups:
             if described.error_message is not None:
                 words = described.error_message.replace(talk.prefix, "")
                 talk.note(f"v{version} in words: {described.group_id.replace(talk.prefix, '')}", words)
-    for version in versions_of("DescribeGroups"):
+    for version in talk.versions_of("DescribeGroups"):
         answer = talk.ask("a consumer group", DescribeGroupsRequest(groups=[group]), version)
     talk.note("DescribeGroups in words", answer.groups[0].error_message.replace(talk.prefix, ""))
-    for version in versions_of("ListGroups"):
+    for version in talk.versions_of("ListGroups"):
         talk.ask("all", ListGroupsRequest(), version, only_mine=True)
     for kinds in (["consumer"], ["Consumer"], ["classic"], ["consumer", "classic"], ["share"], ["strange"]):
         talk.ask(f"of types {kinds}", ListGroupsRequest(types_filter=kinds), 5, only_mine=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 TRANSACTIONS, UNKNOWN = "transaction.version", "no.such.feature"
@@ -20,7 +20,7 @@ def _request(
 
 
 def update_features(talk: Talk) -> None:
-    for version in versions_of("UpdateFeatures"):
+    for version in talk.versions_of("UpdateFeatures"):
         talk.ask("nothing", _request(), version)
         talk.ask("an unknown one", _request((UNKNOWN, 1)), version)
         talk.ask("an unknown one without a level", _request((UNKNOWN, 0)), version)
@@ -34,7 +34,7 @@ def update_features(talk: Talk) -> None:
 
 def update_features_checked(talk: Talk) -> None:
     """What would change something is only looked at."""
-    for version in versions_of("UpdateFeatures")[1:]:
+    for version in talk.versions_of("UpdateFeatures")[1:]:
         for name, kind in (
             ("upgrade", UPGRADE),
             ("safe", SAFE_DOWNGRADE),

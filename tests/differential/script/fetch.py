@@ -9,7 +9,7 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from tests.differential.batch import Batch, Record, values
 from tests.differential.script.common import fetch, produce
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.differential.wire import Line
 
 VERSION = 11
@@ -26,7 +26,7 @@ def _filled(talk: Talk, suffix: str, partitions: int = 1) -> tuple[str, UUID]:
 
 def fetch_versions(talk: Talk) -> None:
     topic, topic_id = _filled(talk, "all", 2)
-    for version in versions_of("Fetch"):
+    for version in talk.versions_of("Fetch"):
         for offset in (0, 1, 3, 4, 5, 6, 7, -1):
             talk.ask(f"from {offset}", fetch(topic, offset, topic_id=topic_id), version)
         talk.ask("an empty partition", fetch(topic, 0, partition=1, topic_id=topic_id), version)
@@ -147,7 +147,7 @@ def _session(talk: Talk, version: int, topic: str, topic_id: UUID) -> None:
 
 
 def fetch_sessions(talk: Talk) -> None:
-    for version in versions_of("Fetch"):
+    for version in talk.versions_of("Fetch"):
         if version >= 7:
             topic, topic_id = _filled(talk, f"session-v{version}", 2)
             _session(talk, version, topic, topic_id)

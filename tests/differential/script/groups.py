@@ -11,7 +11,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from tests.differential.script.common import Member, join, subscription, sync
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.waiting import wait_until
 
 REBALANCE_IN_PROGRESS = 27
@@ -19,7 +19,7 @@ UNKNOWN_MEMBER = "differential-no-such-member"
 
 
 def find_coordinator(talk: Talk) -> None:
-    for version in versions_of("FindCoordinator"):
+    for version in talk.versions_of("FindCoordinator"):
         keys = [talk.name("group"), talk.name("other")]
         for kind in (0, 1, 2, 9):
             request = FindCoordinatorRequest(key=keys[0], key_type=kind, coordinator_keys=keys)
@@ -31,7 +31,7 @@ def find_coordinator(talk: Talk) -> None:
 
 def join_versions(talk: Talk) -> None:
     """A member of its own in every version: join, sync, heartbeat, look, leave."""
-    for version in versions_of("JoinGroup"):
+    for version in talk.versions_of("JoinGroup"):
         member = Member(talk.connect(), talk.name(f"v{version}"), "only")
         joined = talk.ask("first", join(member), version, on=member.line)
         member.learn(joined)
@@ -126,7 +126,7 @@ def sync_wrong(talk: Talk) -> None:
         "absent group": syncing(group_id=talk.name("absent")),
     }
     for case, request in cases.items():
-        for version in versions_of("SyncGroup"):
+        for version in talk.versions_of("SyncGroup"):
             talk.ask(case, request, version, on=member.line)
     for case, request in (
         ("other protocol type", syncing(protocol_type="connect")),
@@ -138,7 +138,7 @@ def sync_wrong(talk: Talk) -> None:
 
 def heartbeat_versions(talk: Talk) -> None:
     member = _settled(talk, talk.name("beats"), "member")
-    for version in versions_of("Heartbeat"):
+    for version in talk.versions_of("Heartbeat"):
         cases = {
             "right": _heartbeat(member),
             "old generation": _heartbeat(member, generation=0),
@@ -153,7 +153,7 @@ def heartbeat_versions(talk: Talk) -> None:
 
 
 def leave_versions(talk: Talk) -> None:
-    for version in versions_of("LeaveGroup"):
+    for version in talk.versions_of("LeaveGroup"):
         member = _settled(talk, talk.name(f"v{version}"), "member")
         unknown = MemberIdentity(member_id=UNKNOWN_MEMBER)
         talk.ask("unknown", LeaveGroupRequest(group_id=member.group, member_id=UNKNOWN_MEMBER, members=[unknown]), version)
@@ -280,7 +280,7 @@ def static_members(talk: Talk) -> None:
 
 def describe_groups(talk: Talk) -> None:
     member = _settled(talk, talk.name("described"), "member")
-    for version in versions_of("DescribeGroups"):
+    for version in talk.versions_of("DescribeGroups"):
         talk.ask("one", DescribeGroupsRequest(groups=[member.group]), version)
         talk.ask("with operations", DescribeGroupsRequest(groups=[member.group], include_authorized_operations=True), version)
         talk.ask("with an absent one", DescribeGroupsRequest(groups=[member.group, talk.name("absent")]), version)
@@ -292,7 +292,7 @@ def list_groups(talk: Talk) -> None:
     _settled(talk, talk.name("stable"), "member")
     gone = _settled(talk, talk.name("gone"), "member")
     talk.do(_leave(gone), 3, on=gone.line)
-    for version in versions_of("ListGroups"):
+    for version in talk.versions_of("ListGroups"):
         filters: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), ())]
         if version >= 4:
             filters += [(("Stable",), ()), (("stable",), ()), (("Empty", "Stable"), ()), (("NoSuchState",), ())]
@@ -310,7 +310,7 @@ def list_groups(talk: Talk) -> None:
 
 
 def delete_groups(talk: Talk) -> None:
-    for version in versions_of("DeleteGroups"):
+    for version in talk.versions_of("DeleteGroups"):
         live, gone = (
             _settled(talk, talk.name(f"live-{version}"), "member"),
             _settled(talk, talk.name(f"gone-{version}"), "member"),

@@ -8,7 +8,7 @@ from uuid import UUID
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, RequestCursor, TopicRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 
 LONGEST = 249  # letters of a topic's name
 WRONG_NAMES = {
@@ -35,7 +35,7 @@ def _named(*names: str, create: bool = False, operations: bool = False) -> Metad
 
 def metadata_versions(talk: Talk) -> None:
     one, three = talk.create("one"), talk.create("three", 3)
-    for version in versions_of("Metadata"):
+    for version in talk.versions_of("Metadata"):
         talk.ask("two topics", _named(one, three), version)
         talk.ask("the same topic twice", _named(one, one), version)
         talk.ask("all topics", MetadataRequest(topics=None if version else []), version, only_mine=True)
@@ -48,7 +48,7 @@ def metadata_versions(talk: Talk) -> None:
 
 
 def metadata_auto_creation(talk: Talk) -> None:
-    for version in versions_of("Metadata"):
+    for version in talk.versions_of("Metadata"):
         name = talk.name(f"auto-v{version}")
         talk.ask("first", _named(name, create=True), version)
         talk.wait_for_topic(name, 2)
@@ -103,7 +103,7 @@ def metadata_race(talk: Talk) -> None:
 
 
 def describe_cluster(talk: Talk) -> None:
-    for version in versions_of("DescribeCluster"):
+    for version in talk.versions_of("DescribeCluster"):
         talk.ask("plain", DescribeClusterRequest(), version)
         talk.ask("with operations", DescribeClusterRequest(include_cluster_authorized_operations=True), version)
         if version >= 1:

@@ -11,7 +11,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from tests.differential.batch import BASE_TIME_MS, Batch, Record, values
 from tests.differential.script.common import produce
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 
 SPECIAL = {"latest": -1, "earliest": -2, "max timestamp": -3, "earliest local": -4, "latest tiered": -5, "earliest pending": -6,
            "minus 7": -7}  # fmt: skip
@@ -31,7 +31,7 @@ def list_offsets(talk: Talk) -> None:
         talk.do(produce(topic, Batch(values("a", "b", "c"), base_timestamp_ms=BASE_TIME_MS + start)), 9)
     gzip = Batch([Record(timestamp_delta=delta) for delta in (0, 200, 100)], codec="gzip", base_timestamp_ms=BASE_TIME_MS + 2000)
     talk.do(produce(topic, gzip), 9)
-    for version in versions_of("ListOffsets"):
+    for version in talk.versions_of("ListOffsets"):
         for case, timestamp in SPECIAL.items():
             talk.ask(case, _at(topic, timestamp), version)
             talk.ask(f"{case} of an empty partition", _at(topic, timestamp, partition=1), version)
@@ -56,7 +56,7 @@ def list_offsets(talk: Talk) -> None:
 def offset_for_leader_epoch(talk: Talk) -> None:
     topic = talk.create("epochs", 2)
     talk.do(produce(topic, Batch(values("a", "b", "c"))), 9)
-    for version in versions_of("OffsetForLeaderEpoch"):
+    for version in talk.versions_of("OffsetForLeaderEpoch"):
         for replica_id in (-1, -2, 99):
             for partition, current, epoch in (
                 (0, -1, 0), (0, -1, 1), (0, -1, -1), (0, 0, 0), (0, 1, 0), (0, -1, -2), (1, -1, 0), (7, -1, 0),
@@ -75,7 +75,7 @@ def offset_for_leader_epoch(talk: Talk) -> None:
 def describe_log_dirs(talk: Talk) -> None:
     topic = talk.create("sized", 2)
     talk.do(produce(topic, Batch(values("a", "b", "c"))), 9)
-    for version in versions_of("DescribeLogDirs"):
+    for version in talk.versions_of("DescribeLogDirs"):
         talk.ask("all", DescribeLogDirsRequest(topics=None), version, only_mine=True)
         one = DescribableLogDirTopic(topic=topic, partitions=[0])
         talk.ask("one partition", DescribeLogDirsRequest(topics=[one]), version)

@@ -10,7 +10,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.differential.batch import BASE_TIME_MS, CODEC_BITS, Batch, Record, old_message_set, values
 from tests.differential.script.common import fetch, produce
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 
 VERSION = 9  # for cases that do not depend on the version
 HOUR_MS = 3_600_000
@@ -21,7 +21,7 @@ def _stored(talk: Talk, step: str, topic: str, offset: int = 0) -> None:
 
 
 def produce_versions(talk: Talk) -> None:
-    for version in versions_of("Produce"):
+    for version in talk.versions_of("Produce"):
         topic = talk.create(f"v{version}", 2)
         topic_id = talk.wait_for_topic(topic, 2)
         for acks in (-1, 1):
@@ -182,7 +182,7 @@ def produce_to_a_compacted_topic(talk: Talk) -> None:
 
 
 def init_producer_id(talk: Talk) -> None:
-    for version in versions_of("InitProducerId"):
+    for version in talk.versions_of("InitProducerId"):
         for case, producer_id, epoch in (
             ("new", -1, -1),
             ("with an id only", 5, -1),

@@ -9,7 +9,7 @@ from barnabas.protocol.messages.alter_client_quotas import (
     RequestEntryData,
 )
 from barnabas.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 Names = dict[str, str | None]
@@ -95,7 +95,7 @@ def _of_several(user: str, client: str) -> dict[str, AlterClientQuotasRequest]:
 def alter_client_quotas(talk: Talk) -> None:
     user, client = talk.name("user"), talk.name("client")
     families = _of_users(user, client), _of_odd_values(user), _of_odd_entities(user, client), _of_several(user, client)
-    for version in versions_of("AlterClientQuotas"):
+    for version in talk.versions_of("AlterClientQuotas"):
         for cases in families:
             for case, request in cases.items():
                 talk.ask(case, request, version)
@@ -115,7 +115,7 @@ def describe_client_quotas(talk: Talk) -> None:
     for names, quotas in given:
         talk.do(_alter(names, quotas), 1)
     talk.settle()
-    for version in versions_of("DescribeClientQuotas"):
+    for version in talk.versions_of("DescribeClientQuotas"):
         cases = {
             "a user": _describe(("user", EXACT, other)),
             "a user and nothing else": _describe(("user", EXACT, one), strict=True),

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.differential.batch import Batch, values
 from tests.differential.script.common import produce
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 
 ABSENT_BROKER = 77
 
@@ -40,7 +40,7 @@ def _assigned(name: str, assignments: dict[int, list[int]], partitions: int = -1
 
 
 def create_topics_versions(talk: Talk) -> None:
-    for version in versions_of("CreateTopics"):
+    for version in talk.versions_of("CreateTopics"):
         name = talk.name(f"v{version}")
         talk.ask("validate only", _create(_topic(name, 3), validate_only=True), version)
         talk.ask("valid", _create(_topic(name, 3, retention_ms="3600000", cleanup_policy="compact")), version)
@@ -124,7 +124,7 @@ def create_topics_with_every_config(talk: Talk) -> None:
 
 
 def delete_topics_versions(talk: Talk) -> None:
-    for version in versions_of("DeleteTopics"):
+    for version in talk.versions_of("DeleteTopics"):
         name = talk.create(f"v{version}")
         names = [name, talk.name("absent"), "a/b"]
         states = [DeleteTopicState(name=each) for each in names]
@@ -156,7 +156,7 @@ def delete_topics_by_id(talk: Talk) -> None:
 
 def create_partitions(talk: Talk) -> None:
     me = talk.node_id
-    for version in versions_of("CreatePartitions"):
+    for version in talk.versions_of("CreatePartitions"):
         name = talk.create(f"v{version}", 2)
 
         def more(
@@ -186,7 +186,7 @@ def create_partitions(talk: Talk) -> None:
 
 
 def delete_records(talk: Talk) -> None:
-    for version in versions_of("DeleteRecords"):
+    for version in talk.versions_of("DeleteRecords"):
         name = talk.create(f"v{version}", 2)
         talk.do(produce(name, Batch(values(*"abcdefgh"))), 8)
 

@@ -31,7 +31,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from tests.differential.batch import Batch, values
 from tests.differential.script.common import Member, fetch, join, produce, sync
-from tests.differential.talk import Talk, versions_of
+from tests.differential.talk import Talk
 from tests.waiting import wait_until
 
 TRANSACTIONAL = 0x10
@@ -103,7 +103,7 @@ def _open(talk: Talk, name: str, topic: str, *items: str) -> Owner:
 
 
 def transactional_ids(talk: Talk) -> None:
-    for version in versions_of("InitProducerId"):
+    for version in talk.versions_of("InitProducerId"):
         name = talk.name(f"v{version}")
         first = talk.ask("first", _init(name), version)
         owner = first.producer_id, first.producer_epoch
@@ -126,7 +126,7 @@ def transactional_ids(talk: Talk) -> None:
 
 def partitions_of_transactions(talk: Talk) -> None:
     topic = talk.create("topic", 3)
-    for version in versions_of("AddPartitionsToTxn"):
+    for version in talk.versions_of("AddPartitionsToTxn"):
         name = talk.name(f"v{version}")
         former = _owner(talk, name)
         owner = _owner(talk, name)
@@ -165,7 +165,7 @@ def _verified(talk: Talk, version: int, name: str, owner: Owner, topic: str) -> 
 
 
 def groups_of_transactions(talk: Talk) -> None:
-    for version in versions_of("AddOffsetsToTxn"):
+    for version in talk.versions_of("AddOffsetsToTxn"):
         name, group = talk.name(f"v{version}"), talk.name("group")
         former = _owner(talk, name)
         owner = _owner(talk, name)
@@ -203,7 +203,7 @@ def _committed(talk: Talk, step: str, group: str, topic: str) -> None:
 
 def offsets_in_transactions(talk: Talk) -> None:
     topic = talk.create("topic", 2)
-    for version in versions_of("TxnOffsetCommit"):
+    for version in talk.versions_of("TxnOffsetCommit"):
         name, group = talk.name(f"v{version}"), talk.name(f"group-v{version}")
         former = _owner(talk, name)
         owner = _owner(talk, name)
@@ -230,7 +230,7 @@ def offsets_in_transactions(talk: Talk) -> None:
 
 def offsets_of_members_in_transactions(talk: Talk) -> None:
     topic = talk.create("topic", 2)
-    for version in versions_of("TxnOffsetCommit"):
+    for version in talk.versions_of("TxnOffsetCommit"):
         name, group = talk.name(f"v{version}"), talk.name(f"group-v{version}")
         owner = _owner(talk, name)
         member = Member(talk.connect(), group, "member")
@@ -255,7 +255,7 @@ def offsets_of_members_in_transactions(talk: Talk) -> None:
 
 def ends(talk: Talk) -> None:
     topic = talk.create("topic")
-    for version in versions_of("EndTxn"):
+    for version in talk.versions_of("EndTxn"):
         name = talk.name(f"v{version}")
         former = _owner(talk, name)
         owner = _owner(talk, name)
@@ -295,7 +295,7 @@ def ends_of_nothing(talk: Talk) -> None:
 
 
 def writes_of_older_clients(talk: Talk) -> None:
-    for version in (each for each in versions_of("Produce") if each < 12):
+    for version in (each for each in talk.versions_of("Produce") if each < 12):
         topic, name = talk.create(f"v{version}", 2), talk.name(f"v{version}")
         former = _owner(talk, name)
         owner = _owner(talk, name)
@@ -364,7 +364,7 @@ def readers_of_committed_records(talk: Talk) -> None:
     _read(talk, "both ended", topic)
     for offset in (1, 2, 3, 4, 5, 6):
         talk.ask(f"from {offset}", fetch(topic, offset, isolation_level=1), 11)
-    for version in versions_of("Fetch"):
+    for version in talk.versions_of("Fetch"):
         if version < 13:
             talk.ask("every version", fetch(topic, isolation_level=1), version)
 
@@ -381,7 +381,7 @@ def _read(talk: Talk, step: str, topic: str) -> None:
 
 def markers_from_outside(talk: Talk) -> None:
     """What kafka-transactions sends to abort a transaction that nobody coordinates."""
-    for version in versions_of("WriteTxnMarkers"):
+    for version in talk.versions_of("WriteTxnMarkers"):
         _mark_from_outside(talk, version)
 
 
@@ -427,7 +427,7 @@ def descriptions_of_transactions(talk: Talk) -> None:
     _ended(talk, done)
     for names in ([idle], [opened], [done], [idle, opened, done], [talk.name("absent")], [""], []):
         talk.ask(f"{len(names)} {','.join(names)}", DescribeTransactionsRequest(transactional_ids=names), 0)
-    for version in versions_of("ListTransactions"):
+    for version in talk.versions_of("ListTransactions"):
         mine = [idle_owner[0], owner[0]]
         questions = {
             "by producer": ListTransactionsRequest(producer_id_filters=mine),

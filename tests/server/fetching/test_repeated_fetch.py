@@ -12,7 +12,7 @@ import pytest
 from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode
-from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.server.broker import Broker
 from barnabas.server.fetching.repeated import PATIENCE, RepeatedFetch
@@ -22,7 +22,7 @@ from tests.server.wire import Line, framed
 from tests.waiting import wait_until
 
 FETCH, LATEST = 1, APIS[1][3]
-VERSIONS = range(APIS[FETCH][2], LATEST + 1)
+VERSIONS = range(FIRST_VERSIONS_OF_KAFKA_4[FETCH], LATEST + 1)
 FIRST_REPEATED = 5
 
 

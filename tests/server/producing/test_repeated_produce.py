@@ -10,7 +10,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.errors import ErrorCode
-from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.testing import Broker
@@ -19,7 +19,7 @@ from tests.server.wire import SIZE, Line, batch_of, create_topic, framed
 from tests.waiting import until
 
 PRODUCE, DELETE_TOPICS = 0, (20, 4)
-VERSIONS = range(APIS[PRODUCE][2], APIS[PRODUCE][3] + 1)
+VERSIONS = range(FIRST_VERSIONS_OF_KAFKA_4[PRODUCE], APIS[PRODUCE][3] + 1)
 TOPIC = "repeated"
 
 

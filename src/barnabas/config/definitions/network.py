@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, at_least
+from barnabas.config.definition import ConfigKey, at_least, one_of
 from barnabas.config.definitions.words import (
     CLUSTER_WIDE,
     HIGH,
@@ -22,6 +22,9 @@ from barnabas.config.definitions.words import (
 KEYS = (
     ConfigKey("advertised.listeners", LIST, None, None, HIGH, READ_ONLY, HONOURED,
               "Addresses that clients are told; those of listeners when unset."),
+    ConfigKey("api.versions.oldest", STRING, "kafka-3", one_of("kafka-3", "kafka-4"), MEDIUM, READ_ONLY, HONOURED,
+              "Oldest requests that are served: those of kafka-3 are all that Kafka 3.9 knew; with kafka-4 those that Kafka 4 dropped "
+              "(KIP-896) are neither announced nor answered.", hidden=True),
     ConfigKey("background.threads", INT, 10, at_least(1), HIGH, CLUSTER_WIDE, NO_EFFECT,
               "Threads for odd jobs."),
     ConfigKey("connection.failed.authentication.delay.ms", INT, 100, at_least(0), LOW, READ_ONLY, HONOURED,

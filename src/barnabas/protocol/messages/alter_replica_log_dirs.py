@@ -13,10 +13,10 @@ class AlterReplicaLogDirTopic(Message):
         "name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 1, 32767, 32767, 32767, None, None),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[int] = ()) -> None:
@@ -29,10 +29,10 @@ class AlterReplicaLogDir(Message):
         "path",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("path", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, AlterReplicaLogDirTopic),
+        ("path", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDirTopic),
     )
 
     def __init__(self, *, path: str = "", topics: Sequence[AlterReplicaLogDirTopic] = ()) -> None:
@@ -42,8 +42,8 @@ class AlterReplicaLogDir(Message):
 
 class AlterReplicaLogDirsRequest(Message):
     __slots__ = ("dirs",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("dirs", "struct", True, 1, 32767, 32767, 32767, None, AlterReplicaLogDir),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("dirs", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDir),)
 
     def __init__(self, *, dirs: Sequence[AlterReplicaLogDir] = ()) -> None:
         self.dirs: Sequence[AlterReplicaLogDir] = dirs
@@ -54,10 +54,10 @@ class AlterReplicaLogDirPartitionResult(Message):
         "partition_index",
         "error_code",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -70,10 +70,10 @@ class AlterReplicaLogDirTopicResult(Message):
         "topic_name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, AlterReplicaLogDirPartitionResult),
+        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDirPartitionResult),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[AlterReplicaLogDirPartitionResult] = ()) -> None:
@@ -86,10 +86,10 @@ class AlterReplicaLogDirsResponse(Message):
         "throttle_time_ms",
         "results",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 1, 32767, 32767, 32767, None, AlterReplicaLogDirTopicResult),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("results", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDirTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AlterReplicaLogDirTopicResult] = ()) -> None:

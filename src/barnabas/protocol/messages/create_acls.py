@@ -18,15 +18,15 @@ class AclCreation(Message):
         "operation",
         "permission_type",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
         ("resource_pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -51,8 +51,8 @@ class AclCreation(Message):
 
 class CreateAclsRequest(Message):
     __slots__ = ("creations",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("creations", "struct", True, 1, 32767, 32767, 32767, None, AclCreation),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("creations", "struct", True, 0, 32767, 32767, 32767, None, AclCreation),)
 
     def __init__(self, *, creations: Sequence[AclCreation] = ()) -> None:
         self.creations: Sequence[AclCreation] = creations
@@ -63,10 +63,10 @@ class AclCreationResult(Message):
         "error_code",
         "error_message",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
     )
 
     def __init__(self, *, error_code: int = 0, error_message: str | None = "") -> None:
@@ -79,10 +79,10 @@ class CreateAclsResponse(Message):
         "throttle_time_ms",
         "results",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 1, 32767, 32767, 32767, None, AclCreationResult),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("results", "struct", True, 0, 32767, 32767, 32767, None, AclCreationResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AclCreationResult] = ()) -> None:

@@ -13,10 +13,10 @@ class CreatableRenewers(Message):
         "principal_type",
         "principal_name",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
@@ -31,12 +31,12 @@ class CreateDelegationTokenRequest(Message):
         "renewers",
         "max_lifetime_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("owner_principal_type", "string", False, 3, 32767, 3, 32767, None, None),
         ("owner_principal_name", "string", False, 3, 32767, 3, 32767, None, None),
-        ("renewers", "struct", True, 1, 32767, 32767, 32767, None, CreatableRenewers),
-        ("max_lifetime_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("renewers", "struct", True, 0, 32767, 32767, 32767, None, CreatableRenewers),
+        ("max_lifetime_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -67,19 +67,19 @@ class CreateDelegationTokenResponse(Message):
         "hmac",
         "throttle_time_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_type", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
         ("token_requester_principal_type", "string", False, 3, 32767, 32767, 32767, None, None),
         ("token_requester_principal_name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("issue_timestamp_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("expiry_timestamp_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("max_timestamp_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("token_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("hmac", "bytes", False, 1, 32767, 32767, 32767, None, None),
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("issue_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("expiry_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("max_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("token_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("hmac", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(

@@ -14,10 +14,10 @@ class CreatableReplicaAssignment(Message):
         "partition_index",
         "broker_ids",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("broker_ids", "int32", True, 2, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("broker_ids", "int32", True, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, partition_index: int = 0, broker_ids: Sequence[int] = ()) -> None:
@@ -30,10 +30,10 @@ class CreatableTopicConfig(Message):
         "name",
         "value",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 2, 32767, 2, 32767, None, None),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("value", "string", False, 0, 32767, 0, 32767, None, None),
     )
 
     def __init__(self, *, name: str = "", value: str | None = "") -> None:
@@ -49,13 +49,13 @@ class CreatableTopic(Message):
         "assignments",
         "configs",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("num_partitions", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("replication_factor", "int16", False, 2, 32767, 32767, 32767, None, None),
-        ("assignments", "struct", True, 2, 32767, 32767, 32767, None, CreatableReplicaAssignment),
-        ("configs", "struct", True, 2, 32767, 32767, 32767, None, CreatableTopicConfig),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("num_partitions", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replication_factor", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("assignments", "struct", True, 0, 32767, 32767, 32767, None, CreatableReplicaAssignment),
+        ("configs", "struct", True, 0, 32767, 32767, 32767, None, CreatableTopicConfig),
     )
 
     def __init__(
@@ -80,11 +80,11 @@ class CreateTopicsRequest(Message):
         "timeout_ms",
         "validate_only",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, CreatableTopic),
-        ("timeout_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("validate_only", "bool", False, 2, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, CreatableTopic),
+        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("validate_only", "bool", False, 1, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, topics: Sequence[CreatableTopic] = (), timeout_ms: int = 60000, validate_only: bool = False) -> None:
@@ -137,12 +137,12 @@ class CreatableTopicResult(Message):
         "replication_factor",
         "configs",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 32767, 32767, 32767, None, None),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 7, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 2, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 2, 32767, 2, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
         ("topic_config_error_code", "int16", False, 5, 32767, 32767, 32767, 0, None),
         ("num_partitions", "int32", False, 5, 32767, 32767, 32767, None, None),
         ("replication_factor", "int16", False, 5, 32767, 32767, 32767, None, None),
@@ -176,10 +176,10 @@ class CreateTopicsResponse(Message):
         "throttle_time_ms",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, CreatableTopicResult),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, CreatableTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[CreatableTopicResult] = ()) -> None:

@@ -18,15 +18,15 @@ class DeleteAclsFilter(Message):
         "operation",
         "permission_type",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name_filter", "string", False, 1, 32767, 1, 32767, None, None),
+        ("resource_type_filter", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name_filter", "string", False, 0, 32767, 0, 32767, None, None),
         ("pattern_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_filter", "string", False, 1, 32767, 1, 32767, None, None),
-        ("host_filter", "string", False, 1, 32767, 1, 32767, None, None),
-        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_filter", "string", False, 0, 32767, 0, 32767, None, None),
+        ("host_filter", "string", False, 0, 32767, 0, 32767, None, None),
+        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -51,8 +51,8 @@ class DeleteAclsFilter(Message):
 
 class DeleteAclsRequest(Message):
     __slots__ = ("filters",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("filters", "struct", True, 1, 32767, 32767, 32767, None, DeleteAclsFilter),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("filters", "struct", True, 0, 32767, 32767, 32767, None, DeleteAclsFilter),)
 
     def __init__(self, *, filters: Sequence[DeleteAclsFilter] = ()) -> None:
         self.filters: Sequence[DeleteAclsFilter] = filters
@@ -70,17 +70,17 @@ class DeleteAclsMatchingAcl(Message):
         "operation",
         "permission_type",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
         ("pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -113,11 +113,11 @@ class DeleteAclsFilterResult(Message):
         "error_message",
         "matching_acls",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("matching_acls", "struct", True, 1, 32767, 32767, 32767, None, DeleteAclsMatchingAcl),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("matching_acls", "struct", True, 0, 32767, 32767, 32767, None, DeleteAclsMatchingAcl),
     )
 
     def __init__(
@@ -133,10 +133,10 @@ class DeleteAclsResponse(Message):
         "throttle_time_ms",
         "filter_results",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("filter_results", "struct", True, 1, 32767, 32767, 32767, None, DeleteAclsFilterResult),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("filter_results", "struct", True, 0, 32767, 32767, 32767, None, DeleteAclsFilterResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, filter_results: Sequence[DeleteAclsFilterResult] = ()) -> None:

@@ -31,11 +31,11 @@ class DeleteTopicsRequest(Message):
         "topics",
         "timeout_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_names", "string", True, 1, 5, 32767, 32767, None, None),
+        ("topic_names", "string", True, 0, 5, 32767, 32767, None, None),
         ("topics", "struct", True, 6, 32767, 32767, 32767, None, DeleteTopicState),
-        ("timeout_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, topic_names: Sequence[str] = (), topics: Sequence[DeleteTopicState] = (), timeout_ms: int = 0) -> None:
@@ -51,11 +51,11 @@ class DeletableTopicResult(Message):
         "error_code",
         "error_message",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 6, 32767, None, None),
+        ("name", "string", False, 0, 32767, 6, 32767, None, None),
         ("topic_id", "uuid", False, 6, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
         ("error_message", "string", False, 5, 32767, 5, 32767, None, None),
     )
 
@@ -73,10 +73,10 @@ class DeleteTopicsResponse(Message):
         "throttle_time_ms",
         "responses",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 1, 32767, 32767, 32767, None, DeletableTopicResult),
+        ("responses", "struct", True, 0, 32767, 32767, 32767, None, DeletableTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, responses: Sequence[DeletableTopicResult] = ()) -> None:

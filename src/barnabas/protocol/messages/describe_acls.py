@@ -18,15 +18,15 @@ class DescribeAclsRequest(Message):
         "operation",
         "permission_type",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name_filter", "string", False, 1, 32767, 1, 32767, None, None),
+        ("resource_type_filter", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name_filter", "string", False, 0, 32767, 0, 32767, None, None),
         ("pattern_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_filter", "string", False, 1, 32767, 1, 32767, None, None),
-        ("host_filter", "string", False, 1, 32767, 1, 32767, None, None),
-        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_filter", "string", False, 0, 32767, 0, 32767, None, None),
+        ("host_filter", "string", False, 0, 32767, 0, 32767, None, None),
+        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -56,12 +56,12 @@ class AclDescription(Message):
         "operation",
         "permission_type",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, principal: str = "", host: str = "", operation: int = 0, permission_type: int = 0) -> None:
@@ -78,12 +78,12 @@ class DescribeAclsResource(Message):
         "pattern_type",
         "acls",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
         ("pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("acls", "struct", True, 1, 32767, 32767, 32767, None, AclDescription),
+        ("acls", "struct", True, 0, 32767, 32767, 32767, None, AclDescription),
     )
 
     def __init__(
@@ -102,12 +102,12 @@ class DescribeAclsResponse(Message):
         "error_message",
         "resources",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("resources", "struct", True, 1, 32767, 32767, 32767, None, DescribeAclsResource),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("resources", "struct", True, 0, 32767, 32767, 32767, None, DescribeAclsResource),
     )
 
     def __init__(

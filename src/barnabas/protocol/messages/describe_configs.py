@@ -14,11 +14,11 @@ class DescribeConfigsResource(Message):
         "resource_name",
         "configuration_keys",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("configuration_keys", "string", True, 1, 32767, 1, 32767, None, None),
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("configuration_keys", "string", True, 0, 32767, 0, 32767, None, None),
     )
 
     def __init__(self, *, resource_type: int = 0, resource_name: str = "", configuration_keys: Sequence[str] | None = ()) -> None:
@@ -33,9 +33,9 @@ class DescribeConfigsRequest(Message):
         "include_synonyms",
         "include_documentation",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resources", "struct", True, 1, 32767, 32767, 32767, None, DescribeConfigsResource),
+        ("resources", "struct", True, 0, 32767, 32767, 32767, None, DescribeConfigsResource),
         ("include_synonyms", "bool", False, 1, 32767, 32767, 32767, None, None),
         ("include_documentation", "bool", False, 3, 32767, 32767, 32767, None, None),
     )
@@ -76,19 +76,21 @@ class DescribeConfigsResourceResult(Message):
         "name",
         "value",
         "read_only",
+        "is_default",
         "config_source",
         "is_sensitive",
         "synonyms",
         "config_type",
         "documentation",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 1, 32767, 1, 32767, None, None),
-        ("read_only", "bool", False, 1, 32767, 32767, 32767, None, None),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("value", "string", False, 0, 32767, 0, 32767, None, None),
+        ("read_only", "bool", False, 0, 32767, 32767, 32767, None, None),
+        ("is_default", "bool", False, 0, 0, 32767, 32767, None, None),
         ("config_source", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("is_sensitive", "bool", False, 1, 32767, 32767, 32767, None, None),
+        ("is_sensitive", "bool", False, 0, 32767, 32767, 32767, None, None),
         ("synonyms", "struct", True, 1, 32767, 32767, 32767, None, DescribeConfigsSynonym),
         ("config_type", "int8", False, 3, 32767, 32767, 32767, None, None),
         ("documentation", "string", False, 3, 32767, 3, 32767, None, None),
@@ -100,6 +102,7 @@ class DescribeConfigsResourceResult(Message):
         name: str = "",
         value: str | None = "",
         read_only: bool = False,
+        is_default: bool = False,
         config_source: int = -1,
         is_sensitive: bool = False,
         synonyms: Sequence[DescribeConfigsSynonym] = (),
@@ -109,6 +112,7 @@ class DescribeConfigsResourceResult(Message):
         self.name: str = name
         self.value: str | None = value
         self.read_only: bool = read_only
+        self.is_default: bool = is_default
         self.config_source: int = config_source
         self.is_sensitive: bool = is_sensitive
         self.synonyms: Sequence[DescribeConfigsSynonym] = synonyms
@@ -124,13 +128,13 @@ class DescribeConfigsResult(Message):
         "resource_name",
         "configs",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("configs", "struct", True, 1, 32767, 32767, 32767, None, DescribeConfigsResourceResult),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("configs", "struct", True, 0, 32767, 32767, 32767, None, DescribeConfigsResourceResult),
     )
 
     def __init__(
@@ -154,10 +158,10 @@ class DescribeConfigsResponse(Message):
         "throttle_time_ms",
         "results",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 1, 32767, 32767, 32767, None, DescribeConfigsResult),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("results", "struct", True, 0, 32767, 32767, 32767, None, DescribeConfigsResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[DescribeConfigsResult] = ()) -> None:

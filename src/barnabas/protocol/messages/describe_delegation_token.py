@@ -13,10 +13,10 @@ class DescribeDelegationTokenOwner(Message):
         "principal_type",
         "principal_name",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
@@ -26,9 +26,9 @@ class DescribeDelegationTokenOwner(Message):
 
 class DescribeDelegationTokenRequest(Message):
     __slots__ = ("owners",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("owners", "struct", True, 1, 32767, 1, 32767, None, DescribeDelegationTokenOwner),
+        ("owners", "struct", True, 0, 32767, 0, 32767, None, DescribeDelegationTokenOwner),
     )
 
     def __init__(self, *, owners: Sequence[DescribeDelegationTokenOwner] | None = ()) -> None:
@@ -40,10 +40,10 @@ class DescribedDelegationTokenRenewer(Message):
         "principal_type",
         "principal_name",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
@@ -64,18 +64,18 @@ class DescribedDelegationToken(Message):
         "hmac",
         "renewers",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
         ("token_requester_principal_type", "string", False, 3, 32767, 32767, 32767, None, None),
         ("token_requester_principal_name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("issue_timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("expiry_timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("max_timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("token_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("hmac", "bytes", False, 1, 32767, 32767, 32767, None, None),
-        ("renewers", "struct", True, 1, 32767, 32767, 32767, None, DescribedDelegationTokenRenewer),
+        ("issue_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("expiry_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("max_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("token_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("hmac", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        ("renewers", "struct", True, 0, 32767, 32767, 32767, None, DescribedDelegationTokenRenewer),
     )
 
     def __init__(
@@ -110,11 +110,11 @@ class DescribeDelegationTokenResponse(Message):
         "tokens",
         "throttle_time_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("tokens", "struct", True, 1, 32767, 32767, 32767, None, DescribedDelegationToken),
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("tokens", "struct", True, 0, 32767, 32767, 32767, None, DescribedDelegationToken),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(

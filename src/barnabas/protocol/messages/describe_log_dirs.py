@@ -13,10 +13,10 @@ class DescribableLogDirTopic(Message):
         "topic",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 1, 32767, 32767, 32767, None, None),
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -26,8 +26,8 @@ class DescribableLogDirTopic(Message):
 
 class DescribeLogDirsRequest(Message):
     __slots__ = ("topics",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("topics", "struct", True, 1, 32767, 1, 32767, None, DescribableLogDirTopic),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("topics", "struct", True, 0, 32767, 0, 32767, None, DescribableLogDirTopic),)
 
     def __init__(self, *, topics: Sequence[DescribableLogDirTopic] | None = ()) -> None:
         self.topics: Sequence[DescribableLogDirTopic] | None = topics
@@ -40,12 +40,12 @@ class DescribeLogDirsPartition(Message):
         "offset_lag",
         "is_future_key",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("partition_size", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("offset_lag", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("is_future_key", "bool", False, 1, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("partition_size", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("offset_lag", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("is_future_key", "bool", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -62,10 +62,10 @@ class DescribeLogDirsTopic(Message):
         "name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, DescribeLogDirsPartition),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DescribeLogDirsPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[DescribeLogDirsPartition] = ()) -> None:
@@ -82,11 +82,11 @@ class DescribeLogDirsResult(Message):
         "usable_bytes",
         "is_cordoned",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("log_dir", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, DescribeLogDirsTopic),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("log_dir", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DescribeLogDirsTopic),
         ("total_bytes", "int64", False, 4, 32767, 32767, 32767, None, None),
         ("usable_bytes", "int64", False, 4, 32767, 32767, 32767, None, None),
         ("is_cordoned", "bool", False, 5, 32767, 32767, 32767, None, None),
@@ -116,11 +116,11 @@ class DescribeLogDirsResponse(Message):
         "error_code",
         "results",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
         ("error_code", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 1, 32767, 32767, 32767, None, DescribeLogDirsResult),
+        ("results", "struct", True, 0, 32767, 32767, 32767, None, DescribeLogDirsResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, results: Sequence[DescribeLogDirsResult] = ()) -> None:

@@ -12,10 +12,10 @@ class ExpireDelegationTokenRequest(Message):
         "hmac",
         "expiry_time_period_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("hmac", "bytes", False, 1, 32767, 32767, 32767, None, None),
-        ("expiry_time_period_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("hmac", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        ("expiry_time_period_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, hmac: bytes = b"", expiry_time_period_ms: int = 0) -> None:
@@ -29,11 +29,11 @@ class ExpireDelegationTokenResponse(Message):
         "expiry_timestamp_ms",
         "throttle_time_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("expiry_timestamp_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("expiry_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, error_code: int = 0, expiry_timestamp_ms: int = 0, throttle_time_ms: int = 0) -> None:

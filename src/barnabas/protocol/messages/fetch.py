@@ -9,6 +9,51 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 
+class FetchPartition(Message):
+    __slots__ = (
+        "partition",
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "partition_max_bytes",
+        "replica_directory_id",
+        "high_watermark",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("current_leader_epoch", "int32", False, 9, 32767, 32767, 32767, None, None),
+        ("fetch_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("last_fetched_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+        ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
+        ("partition_max_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replica_directory_id", "uuid", False, 17, 32767, 32767, 32767, 0, None),
+        ("high_watermark", "int64", False, 18, 32767, 32767, 32767, 1, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        current_leader_epoch: int = -1,
+        fetch_offset: int = 0,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+        partition_max_bytes: int = 0,
+        replica_directory_id: UUID = ZERO_UUID,
+        high_watermark: int = 9223372036854775807,
+    ) -> None:
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.fetch_offset: int = fetch_offset
+        self.last_fetched_epoch: int = last_fetched_epoch
+        self.log_start_offset: int = log_start_offset
+        self.partition_max_bytes: int = partition_max_bytes
+        self.replica_directory_id: UUID = replica_directory_id
+        self.high_watermark: int = high_watermark
+
+
 class ForgottenTopic(Message):
     __slots__ = (
         "topic",
@@ -44,62 +89,17 @@ class ReplicaState(Message):
         self.replica_epoch: int = replica_epoch
 
 
-class FetchPartition(Message):
-    __slots__ = (
-        "partition",
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "partition_max_bytes",
-        "replica_directory_id",
-        "high_watermark",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("current_leader_epoch", "int32", False, 9, 32767, 32767, 32767, None, None),
-        ("fetch_offset", "int64", False, 4, 32767, 32767, 32767, None, None),
-        ("last_fetched_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
-        ("partition_max_bytes", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("replica_directory_id", "uuid", False, 17, 32767, 32767, 32767, 0, None),
-        ("high_watermark", "int64", False, 18, 32767, 32767, 32767, 1, None),
-    )
-
-    def __init__(
-        self,
-        *,
-        partition: int = 0,
-        current_leader_epoch: int = -1,
-        fetch_offset: int = 0,
-        last_fetched_epoch: int = -1,
-        log_start_offset: int = -1,
-        partition_max_bytes: int = 0,
-        replica_directory_id: UUID = ZERO_UUID,
-        high_watermark: int = 9223372036854775807,
-    ) -> None:
-        self.partition: int = partition
-        self.current_leader_epoch: int = current_leader_epoch
-        self.fetch_offset: int = fetch_offset
-        self.last_fetched_epoch: int = last_fetched_epoch
-        self.log_start_offset: int = log_start_offset
-        self.partition_max_bytes: int = partition_max_bytes
-        self.replica_directory_id: UUID = replica_directory_id
-        self.high_watermark: int = high_watermark
-
-
 class FetchTopic(Message):
     __slots__ = (
         "topic",
         "topic_id",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 4, 12, 32767, 32767, None, None),
+        ("topic", "string", False, 0, 12, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 4, 32767, 32767, 32767, None, FetchPartition),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, FetchPartition),
     )
 
     def __init__(self, *, topic: str = "", topic_id: UUID = ZERO_UUID, partitions: Sequence[FetchPartition] = ()) -> None:
@@ -123,18 +123,18 @@ class FetchRequest(Message):
         "forgotten_topics_data",
         "rack_id",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("cluster_id", "string", False, 12, 32767, 12, 32767, 0, None),
-        ("replica_id", "int32", False, 4, 14, 32767, 32767, None, None),
+        ("replica_id", "int32", False, 0, 14, 32767, 32767, None, None),
         ("replica_state", "struct", False, 15, 32767, 32767, 32767, 1, ReplicaState),
-        ("max_wait_ms", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("min_bytes", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("max_bytes", "int32", False, 4, 32767, 32767, 32767, None, None),
+        ("max_wait_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("min_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("max_bytes", "int32", False, 3, 32767, 32767, 32767, None, None),
         ("isolation_level", "int8", False, 4, 32767, 32767, 32767, None, None),
         ("session_id", "int32", False, 7, 32767, 32767, 32767, None, None),
         ("session_epoch", "int32", False, 7, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 4, 32767, 32767, 32767, None, FetchTopic),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, FetchTopic),
         ("forgotten_topics_data", "struct", True, 7, 32767, 32767, 32767, None, ForgottenTopic),
         ("rack_id", "string", False, 11, 32767, 32767, 32767, None, None),
     )
@@ -167,28 +167,6 @@ class FetchRequest(Message):
         self.topics: Sequence[FetchTopic] = topics
         self.forgotten_topics_data: Sequence[ForgottenTopic] = forgotten_topics_data
         self.rack_id: str = rack_id
-
-
-class NodeEndpoint(Message):
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 16, 18, 16
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 16, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 16, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 16, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 16, 32767, 16, 32767, None, None),
-    )
-
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id: int = node_id
-        self.host: str = host
-        self.port: int = port
-        self.rack: str | None = rack
 
 
 class AbortedTransaction(Message):
@@ -255,6 +233,28 @@ class SnapshotId(Message):
         self.epoch: int = epoch
 
 
+class NodeEndpoint(Message):
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+        "rack",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 16, 18, 16
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("node_id", "int32", False, 16, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 16, 32767, 32767, 32767, None, None),
+        ("port", "int32", False, 16, 32767, 32767, 32767, None, None),
+        ("rack", "string", False, 16, 32767, 16, 32767, None, None),
+    )
+
+    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+
+
 class PartitionData(Message):
     __slots__ = (
         "partition_index",
@@ -269,11 +269,11 @@ class PartitionData(Message):
         "preferred_read_replica",
         "records",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 4, 32767, 32767, 32767, None, None),
-        ("high_watermark", "int64", False, 4, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("high_watermark", "int64", False, 0, 32767, 32767, 32767, None, None),
         ("last_stable_offset", "int64", False, 4, 32767, 32767, 32767, None, None),
         ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
         ("diverging_epoch", "struct", False, 12, 32767, 32767, 32767, 0, EpochEndOffset),
@@ -281,7 +281,7 @@ class PartitionData(Message):
         ("snapshot_id", "struct", False, 12, 32767, 32767, 32767, 2, SnapshotId),
         ("aborted_transactions", "struct", True, 4, 32767, 4, 32767, None, AbortedTransaction),
         ("preferred_read_replica", "int32", False, 11, 32767, 32767, 32767, None, None),
-        ("records", "records", False, 4, 32767, 4, 32767, None, None),
+        ("records", "records", False, 0, 32767, 0, 32767, None, None),
     )
 
     def __init__(
@@ -318,11 +318,11 @@ class FetchableTopicResponse(Message):
         "topic_id",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 4, 12, 32767, 32767, None, None),
+        ("topic", "string", False, 0, 12, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 4, 32767, 32767, 32767, None, PartitionData),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
     )
 
     def __init__(self, *, topic: str = "", topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -339,12 +339,12 @@ class FetchResponse(Message):
         "responses",
         "node_endpoints",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 4, 32767, 32767, 32767, None, None),
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
         ("error_code", "int16", False, 7, 32767, 32767, 32767, None, None),
         ("session_id", "int32", False, 7, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 4, 32767, 32767, 32767, None, FetchableTopicResponse),
+        ("responses", "struct", True, 0, 32767, 32767, 32767, None, FetchableTopicResponse),
         ("node_endpoints", "struct", True, 16, 32767, 32767, 32767, 0, NodeEndpoint),
     )
 

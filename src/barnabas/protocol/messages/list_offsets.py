@@ -13,18 +13,23 @@ class ListOffsetsPartition(Message):
         "partition_index",
         "current_leader_epoch",
         "timestamp",
+        "max_num_offsets",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
         ("current_leader_epoch", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("max_num_offsets", "int32", False, 0, 0, 32767, 32767, None, None),
     )
 
-    def __init__(self, *, partition_index: int = 0, current_leader_epoch: int = -1, timestamp: int = 0) -> None:
+    def __init__(
+        self, *, partition_index: int = 0, current_leader_epoch: int = -1, timestamp: int = 0, max_num_offsets: int = 1
+    ) -> None:
         self.partition_index: int = partition_index
         self.current_leader_epoch: int = current_leader_epoch
         self.timestamp: int = timestamp
+        self.max_num_offsets: int = max_num_offsets
 
 
 class ListOffsetsTopic(Message):
@@ -32,10 +37,10 @@ class ListOffsetsTopic(Message):
         "name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsPartition),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ListOffsetsPartition] = ()) -> None:
@@ -50,11 +55,11 @@ class ListOffsetsRequest(Message):
         "topics",
         "timeout_ms",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("replica_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
         ("isolation_level", "int8", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsTopic),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsTopic),
         ("timeout_ms", "int32", False, 10, 32767, 32767, 32767, None, None),
     )
 
@@ -71,24 +76,34 @@ class ListOffsetsPartitionResponse(Message):
     __slots__ = (
         "partition_index",
         "error_code",
+        "old_style_offsets",
         "timestamp",
         "offset",
         "leader_epoch",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("old_style_offsets", "int64", True, 0, 0, 32767, 32767, None, None),
         ("timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
         ("offset", "int64", False, 1, 32767, 32767, 32767, None, None),
         ("leader_epoch", "int32", False, 4, 32767, 32767, 32767, None, None),
     )
 
     def __init__(
-        self, *, partition_index: int = 0, error_code: int = 0, timestamp: int = -1, offset: int = -1, leader_epoch: int = -1
+        self,
+        *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        old_style_offsets: Sequence[int] = (),
+        timestamp: int = -1,
+        offset: int = -1,
+        leader_epoch: int = -1,
     ) -> None:
         self.partition_index: int = partition_index
         self.error_code: int = error_code
+        self.old_style_offsets: Sequence[int] = old_style_offsets
         self.timestamp: int = timestamp
         self.offset: int = offset
         self.leader_epoch: int = leader_epoch
@@ -99,10 +114,10 @@ class ListOffsetsTopicResponse(Message):
         "name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsPartitionResponse),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsPartitionResponse),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ListOffsetsPartitionResponse] = ()) -> None:
@@ -115,10 +130,10 @@ class ListOffsetsResponse(Message):
         "throttle_time_ms",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsTopicResponse),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsTopicResponse),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[ListOffsetsTopicResponse] = ()) -> None:

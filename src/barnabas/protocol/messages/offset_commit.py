@@ -13,15 +13,17 @@ class OffsetCommitRequestPartition(Message):
     __slots__ = (
         "partition_index",
         "committed_offset",
+        "commit_timestamp",
         "committed_leader_epoch",
         "committed_metadata",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("committed_offset", "int64", False, 2, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("committed_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("commit_timestamp", "int64", False, 1, 1, 32767, 32767, None, None),
         ("committed_leader_epoch", "int32", False, 6, 32767, 32767, 32767, None, None),
-        ("committed_metadata", "string", False, 2, 32767, 2, 32767, None, None),
+        ("committed_metadata", "string", False, 0, 32767, 0, 32767, None, None),
     )
 
     def __init__(
@@ -29,11 +31,13 @@ class OffsetCommitRequestPartition(Message):
         *,
         partition_index: int = 0,
         committed_offset: int = 0,
+        commit_timestamp: int = -1,
         committed_leader_epoch: int = -1,
         committed_metadata: str | None = "",
     ) -> None:
         self.partition_index: int = partition_index
         self.committed_offset: int = committed_offset
+        self.commit_timestamp: int = commit_timestamp
         self.committed_leader_epoch: int = committed_leader_epoch
         self.committed_metadata: str | None = committed_metadata
 
@@ -44,11 +48,11 @@ class OffsetCommitRequestTopic(Message):
         "topic_id",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 9, 32767, 32767, None, None),
+        ("name", "string", False, 0, 9, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 2, 32767, 32767, 32767, None, OffsetCommitRequestPartition),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitRequestPartition),
     )
 
     def __init__(
@@ -68,14 +72,14 @@ class OffsetCommitRequest(Message):
         "group_instance_id",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("generation_id_or_member_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 2, 32767, 32767, 32767, None, None),
+        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("generation_id_or_member_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("member_id", "string", False, 1, 32767, 32767, 32767, None, None),
         ("retention_time_ms", "int64", False, 2, 4, 32767, 32767, None, None),
         ("group_instance_id", "string", False, 7, 32767, 7, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, OffsetCommitRequestTopic),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitRequestTopic),
     )
 
     def __init__(
@@ -101,10 +105,10 @@ class OffsetCommitResponsePartition(Message):
         "partition_index",
         "error_code",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 2, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -118,11 +122,11 @@ class OffsetCommitResponseTopic(Message):
         "topic_id",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 9, 32767, 32767, None, None),
+        ("name", "string", False, 0, 9, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 2, 32767, 32767, 32767, None, OffsetCommitResponsePartition),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitResponsePartition),
     )
 
     def __init__(
@@ -138,10 +142,10 @@ class OffsetCommitResponse(Message):
         "throttle_time_ms",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("throttle_time_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, OffsetCommitResponseTopic),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitResponseTopic),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[OffsetCommitResponseTopic] = ()) -> None:

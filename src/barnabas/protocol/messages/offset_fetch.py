@@ -14,10 +14,10 @@ class OffsetFetchRequestTopic(Message):
         "name",
         "partition_indexes",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 7, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 7, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 1, 7, 32767, 32767, None, None),
+        ("name", "string", False, 0, 7, 32767, 32767, None, None),
+        ("partition_indexes", "int32", True, 0, 7, 32767, 32767, None, None),
     )
 
     def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
@@ -80,11 +80,11 @@ class OffsetFetchRequest(Message):
         "topics",
         "require_stable",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 10, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 1, 7, 32767, 32767, None, None),
+        ("group_id", "string", False, 0, 7, 32767, 32767, None, None),
         ("groups", "struct", True, 8, 32767, 32767, 32767, None, OffsetFetchRequestGroup),
-        ("topics", "struct", True, 1, 7, 2, 7, None, OffsetFetchRequestTopic),
+        ("topics", "struct", True, 0, 7, 2, 7, None, OffsetFetchRequestTopic),
         ("require_stable", "bool", False, 7, 32767, 32767, 32767, None, None),
     )
 
@@ -110,13 +110,13 @@ class OffsetFetchResponsePartition(Message):
         "metadata",
         "error_code",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 7, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 7, 32767, 32767, None, None),
-        ("committed_offset", "int64", False, 1, 7, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 7, 32767, 32767, None, None),
+        ("committed_offset", "int64", False, 0, 7, 32767, 32767, None, None),
         ("committed_leader_epoch", "int32", False, 5, 7, 32767, 32767, None, None),
-        ("metadata", "string", False, 1, 7, 1, 7, None, None),
-        ("error_code", "int16", False, 1, 7, 32767, 32767, None, None),
+        ("metadata", "string", False, 0, 7, 0, 7, None, None),
+        ("error_code", "int16", False, 0, 7, 32767, 32767, None, None),
     )
 
     def __init__(
@@ -173,10 +173,10 @@ class OffsetFetchResponseTopic(Message):
         "name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 7, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 7, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 7, 32767, 32767, None, OffsetFetchResponsePartition),
+        ("name", "string", False, 0, 7, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 7, 32767, 32767, None, OffsetFetchResponsePartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[OffsetFetchResponsePartition] = ()) -> None:
@@ -231,10 +231,10 @@ class OffsetFetchResponse(Message):
         "groups",
         "error_code",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 10, 6
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("throttle_time_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 7, 32767, 32767, None, OffsetFetchResponseTopic),
+        ("topics", "struct", True, 0, 7, 32767, 32767, None, OffsetFetchResponseTopic),
         ("groups", "struct", True, 8, 32767, 32767, 32767, None, OffsetFetchResponseGroup),
         ("error_code", "int16", False, 2, 7, 32767, 32767, None, None),
     )

@@ -14,11 +14,11 @@ class OffsetForLeaderPartition(Message):
         "current_leader_epoch",
         "leader_epoch",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 2, 32767, 32767, 32767, None, None),
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
         ("current_leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, partition: int = 0, current_leader_epoch: int = -1, leader_epoch: int = 0) -> None:
@@ -32,10 +32,10 @@ class OffsetForLeaderTopic(Message):
         "topic",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 2, 32767, 32767, 32767, None, OffsetForLeaderPartition),
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetForLeaderPartition),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[OffsetForLeaderPartition] = ()) -> None:
@@ -48,10 +48,10 @@ class OffsetForLeaderEpochRequest(Message):
         "replica_id",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("replica_id", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, OffsetForLeaderTopic),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetForLeaderTopic),
     )
 
     def __init__(self, *, replica_id: int = -2, topics: Sequence[OffsetForLeaderTopic] = ()) -> None:
@@ -66,12 +66,12 @@ class EpochEndOffset(Message):
         "leader_epoch",
         "end_offset",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 2, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("end_offset", "int64", False, 2, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, error_code: int = 0, partition: int = 0, leader_epoch: int = -1, end_offset: int = -1) -> None:
@@ -86,10 +86,10 @@ class OffsetForLeaderTopicResult(Message):
         "topic",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 2, 32767, 32767, 32767, None, EpochEndOffset),
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, EpochEndOffset),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[EpochEndOffset] = ()) -> None:
@@ -102,10 +102,10 @@ class OffsetForLeaderEpochResponse(Message):
         "throttle_time_ms",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, OffsetForLeaderTopicResult),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetForLeaderTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[OffsetForLeaderTopicResult] = ()) -> None:

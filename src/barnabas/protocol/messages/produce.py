@@ -14,10 +14,10 @@ class PartitionProduceData(Message):
         "index",
         "records",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("index", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("records", "records", False, 3, 32767, 3, 32767, None, None),
+        ("index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("records", "records", False, 0, 32767, 0, 32767, None, None),
     )
 
     def __init__(self, *, index: int = 0, records: Buffer | None = None) -> None:
@@ -31,11 +31,11 @@ class TopicProduceData(Message):
         "topic_id",
         "partition_data",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 3, 12, 32767, 32767, None, None),
+        ("name", "string", False, 0, 12, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partition_data", "struct", True, 3, 32767, 32767, 32767, None, PartitionProduceData),
+        ("partition_data", "struct", True, 0, 32767, 32767, 32767, None, PartitionProduceData),
     )
 
     def __init__(
@@ -53,12 +53,12 @@ class ProduceRequest(Message):
         "timeout_ms",
         "topic_data",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
         ("transactional_id", "string", False, 3, 32767, 3, 32767, None, None),
-        ("acks", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("timeout_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topic_data", "struct", True, 3, 32767, 32767, 32767, None, TopicProduceData),
+        ("acks", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("topic_data", "struct", True, 0, 32767, 32767, 32767, None, TopicProduceData),
     )
 
     def __init__(
@@ -73,28 +73,6 @@ class ProduceRequest(Message):
         self.acks: int = acks
         self.timeout_ms: int = timeout_ms
         self.topic_data: Sequence[TopicProduceData] = topic_data
-
-
-class NodeEndpoint(Message):
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 10, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 10, 32767, 10, 32767, None, None),
-    )
-
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id: int = node_id
-        self.host: str = host
-        self.port: int = port
-        self.rack: str | None = rack
 
 
 class BatchIndexAndErrorMessage(Message):
@@ -129,6 +107,28 @@ class LeaderIdAndEpoch(Message):
         self.leader_epoch: int = leader_epoch
 
 
+class NodeEndpoint(Message):
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+        "rack",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("node_id", "int32", False, 10, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 10, 32767, 32767, 32767, None, None),
+        ("port", "int32", False, 10, 32767, 32767, 32767, None, None),
+        ("rack", "string", False, 10, 32767, 10, 32767, None, None),
+    )
+
+    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+
+
 class PartitionProduceResponse(Message):
     __slots__ = (
         "index",
@@ -140,12 +140,12 @@ class PartitionProduceResponse(Message):
         "error_message",
         "current_leader",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("index", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("base_offset", "int64", False, 3, 32767, 32767, 32767, None, None),
-        ("log_append_time_ms", "int64", False, 3, 32767, 32767, 32767, None, None),
+        ("index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("base_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("log_append_time_ms", "int64", False, 2, 32767, 32767, 32767, None, None),
         ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
         ("record_errors", "struct", True, 8, 32767, 32767, 32767, None, BatchIndexAndErrorMessage),
         ("error_message", "string", False, 8, 32767, 8, 32767, None, None),
@@ -180,11 +180,11 @@ class TopicProduceResponse(Message):
         "topic_id",
         "partition_responses",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 3, 12, 32767, 32767, None, None),
+        ("name", "string", False, 0, 12, 32767, 32767, None, None),
         ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partition_responses", "struct", True, 3, 32767, 32767, 32767, None, PartitionProduceResponse),
+        ("partition_responses", "struct", True, 0, 32767, 32767, 32767, None, PartitionProduceResponse),
     )
 
     def __init__(
@@ -201,10 +201,10 @@ class ProduceResponse(Message):
         "throttle_time_ms",
         "node_endpoints",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("responses", "struct", True, 3, 32767, 32767, 32767, None, TopicProduceResponse),
-        ("throttle_time_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
+        ("responses", "struct", True, 0, 32767, 32767, 32767, None, TopicProduceResponse),
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
         ("node_endpoints", "struct", True, 10, 32767, 32767, 32767, 0, NodeEndpoint),
     )
 

@@ -13,10 +13,10 @@ class WritableTxnMarkerTopic(Message):
         "name",
         "partition_indexes",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 1, 32767, 32767, 32767, None, None),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partition_indexes", "int32", True, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
@@ -33,13 +33,13 @@ class WritableTxnMarker(Message):
         "coordinator_epoch",
         "transaction_version",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("producer_id", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("transaction_result", "bool", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerTopic),
-        ("coordinator_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("transaction_result", "bool", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerTopic),
+        ("coordinator_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
         ("transaction_version", "int8", False, 2, 32767, 32767, 32767, None, None),
     )
 
@@ -63,8 +63,8 @@ class WritableTxnMarker(Message):
 
 class WriteTxnMarkersRequest(Message):
     __slots__ = ("markers",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("markers", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarker),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("markers", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarker),)
 
     def __init__(self, *, markers: Sequence[WritableTxnMarker] = ()) -> None:
         self.markers: Sequence[WritableTxnMarker] = markers
@@ -75,10 +75,10 @@ class WritableTxnMarkerPartitionResult(Message):
         "partition_index",
         "error_code",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -91,10 +91,10 @@ class WritableTxnMarkerTopicResult(Message):
         "name",
         "partitions",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerPartitionResult),
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerPartitionResult),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[WritableTxnMarkerPartitionResult] = ()) -> None:
@@ -107,10 +107,10 @@ class WritableTxnMarkerResult(Message):
         "producer_id",
         "topics",
     )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("producer_id", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerTopicResult),
+        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerTopicResult),
     )
 
     def __init__(self, *, producer_id: int = 0, topics: Sequence[WritableTxnMarkerTopicResult] = ()) -> None:
@@ -120,9 +120,9 @@ class WritableTxnMarkerResult(Message):
 
 class WriteTxnMarkersResponse(Message):
     __slots__ = ("markers",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("markers", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerResult),
+        ("markers", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerResult),
     )
 
     def __init__(self, *, markers: Sequence[WritableTxnMarkerResult] = ()) -> None:

@@ -1,8 +1,11 @@
 """ApiVersions: what this broker serves, and nothing else.
 
+Versions that Kafka 4 dropped (KIP-896) are served as Kafka 3.9 served them, unless `api.versions.oldest` is kafka-4: then a request of such
+a version closes the connection, as one of a version that nobody ever knew.
+
 Two things are as older clients can bear them.
-- Old librdkafka refuses a broker whose Produce begins above version 2, though it never sends those, so 0 is announced as Kafka does
-  (KIP-896); such a request closes the connection as any unknown version.
+- Old librdkafka refuses a broker whose Produce begins above version 2, though it never sends those, so 0 is announced in any case, as Kafka
+  4 does.
 - Java clients before 3.9, which ask with version 3, give up on a connection whose supported features begin at level 0, so those are told
   from version 4 on, as Kafka does (KAFKA-17011).
 """
@@ -14,7 +17,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
-from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
@@ -42,27 +45,37 @@ SUPPORTED = tuple(SupportedFeatureKey(name=name, min_version=0, max_version=leve
 FINALIZED = tuple(
     FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
 )
-# Where what is announced is not the range of the messages.
-ANNOUNCED: dict[int, tuple[int, int]] = {ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])}
+KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # what `api.versions.oldest` may be
+NOT_SERVED_BELOW: dict[int, int] = {ApiKey.PRODUCE: 3, ApiKey.FETCH: 4}  # older versions carry older formats of records
+ANNOUNCED_FROM: dict[int, int] = {ApiKey.PRODUCE: 0}
 
 
-def announced_versions(api_key: int) -> tuple[int, int]:
+def served_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
+    """First and last version of an API that are answered."""
+    first, last = APIS[api_key][2:4]
+    if oldest == KAFKA_4:
+        first = FIRST_VERSIONS_OF_KAFKA_4.get(api_key, first)
+    return NOT_SERVED_BELOW.get(api_key, first), last
+
+
+def announced_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
     """First and last version of an API, as clients are told."""
-    return ANNOUNCED.get(api_key) or (APIS[api_key][2], APIS[api_key][3])
+    first, last = served_versions(api_key, oldest)
+    return ANNOUNCED_FROM.get(api_key, first), last
 
 
 def refuse_version() -> ApiVersionsResponse:
     """The answer, always in version 0, to an ApiVersions request of a version nobody knows: which ones are known (KIP-511)."""
-    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS)])
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS, KAFKA_3)])
 
 
 @cache
-def _entries(served: frozenset[int]) -> tuple[ApiVersion, ...]:
-    return tuple(_entry(key) for key in sorted(served))
+def _entries(served: frozenset[int], oldest: str) -> tuple[ApiVersion, ...]:
+    return tuple(_entry(key, oldest) for key in sorted(served))
 
 
-def _entry(api_key: int) -> ApiVersion:
-    first, last = announced_versions(api_key)
+def _entry(api_key: int, oldest: str) -> ApiVersion:
+    first, last = announced_versions(api_key, oldest)
     return ApiVersion(api_key=api_key, min_version=first, max_version=last)
 
 
@@ -82,7 +95,7 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and client_software(request) is None:
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
-        api_keys=_entries(broker.served_apis),
+        api_keys=_entries(broker.served_apis, broker.config.api_versions_oldest),
         supported_features=SUPPORTED if context.api_version >= FIRST_VERSION_WITH_LEVEL_0 else (),
         finalized_features=FINALIZED,
         finalized_features_epoch=0,

@@ -149,6 +149,7 @@ def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
         value=entry.value,
         read_only=entry.is_read_only,
         config_source=entry.source,
+        is_default=entry.source is Source.DEFAULT,
         is_sensitive=entry.is_sensitive,
         synonyms=[DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in synonyms],
         config_type=entry.config_type,

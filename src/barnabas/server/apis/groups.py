@@ -278,6 +278,7 @@ def _merged(
 GROUPS_FROM_VERSION = 8
 ERROR_FROM_VERSION = 2  # before it only partitions have one
 NO_OFFSET = -1
+GROUPS_OFFSETS_FROM_VERSION = 1  # before it Kafka asked ZooKeeper, and an offset that was not there was an error
 FATAL_TO_OLDER = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}  # Java's consumers before 3.9 stop at these
 
 
@@ -292,7 +293,17 @@ async def offset_fetch(broker: GroupBroker, context: Context, request: OffsetFet
     group = await _fetch_group(broker, wanted, by_id=False, require_stable=request.require_stable)
     if group.error_code and context.api_version < ERROR_FROM_VERSION:
         group.topics = [_unfetched(topic, group.error_code) for topic in asked or ()]
-    return OffsetFetchResponse(topics=[_older(topic) for topic in group.topics], error_code=group.error_code)
+    answered = [_older(topic) for topic in group.topics]
+    if context.api_version < GROUPS_OFFSETS_FROM_VERSION:
+        _mark_absent(answered)
+    return OffsetFetchResponse(topics=answered, error_code=group.error_code)
+
+
+def _mark_absent(topics: Iterable[OffsetFetchResponseTopic]) -> None:
+    for topic in topics:
+        for partition in topic.partitions:
+            if not partition.error_code and partition.committed_offset == NO_OFFSET:
+                partition.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def _fetch_group(

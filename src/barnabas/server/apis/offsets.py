@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+FIRST_VERSION_WITH_TIMES = 1
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
 CONSUMER, DEBUGGER = -1, -2  # who calls itself so is no broker; a debugger may ask a follower
@@ -64,6 +65,10 @@ NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
 def handle_list_offsets(
     broker: Broker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    if context.api_version < FIRST_VERSION_WITH_TIMES:
+        from barnabas.server.apis.segment_offsets import list_segment_offsets  # clients since 0.10.1 do without
+
+        return list_segment_offsets(broker, request)
     looks = _looks(broker, request)
     return _look_first(broker, context, request, looks) if looks else _list_offsets(broker, context, request, looks)
 

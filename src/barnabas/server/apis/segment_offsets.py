@@ -1,0 +1,91 @@
+"""ListOffsets 0: the offsets at which segments begin, and the end of the log, newest first.
+
+This is how Kafka before 0.10.1 found offsets by time: a time stands for the last segment whose file was changed no later. Kafka 3.9 still
+answers so, and what follows from it shows: an offset comes with no time, a time is as coarse as a segment, and a log may have more offsets
+than were asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.server.logs.damage import refuse_read
+from barnabas.storage.files import Files
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+LATEST, EARLIEST = -1, -2
+CONSUMER, DEBUGGER = -1, -2  # as in the versions since
+
+
+async def list_segment_offsets(broker: Broker, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for wanted in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+            try:
+                answer.old_style_offsets = await _offsets(broker, topic.name, wanted, request.replica_id)
+            except KafkaError as error:
+                answer.error_code = error.code
+            except (StorageError, OSError) as error:
+                answer.error_code = refuse_read(broker, f"{topic.name}-{wanted.partition_index}", -1, error)
+            answers.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+async def _offsets(broker: Broker, topic: str, wanted: ListOffsetsPartition, replica_id: int) -> list[int]:
+    find = broker.partitions.require if replica_id == DEBUGGER else broker.partitions.require_leader
+    partition = find(topic, wanted.partition_index)
+    if wanted.timestamp < EARLIEST:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if wanted.max_num_offsets < 0:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which has no other word for it here
+    changed_ms: dict[Path, int] = {}
+    if wanted.timestamp >= 0:
+        paths = [segment.path for segment in partition.log.segments]
+        changed_ms = await broker.loop.run_in_executor(broker.reading_threads, _changed, broker.files, paths)
+        partition = find(topic, wanted.partition_index)
+    found = _starts(partition, wanted.timestamp, changed_ms, broker.clock.now_ms())
+    offsets = found[-wanted.max_num_offsets :][::-1] if wanted.max_num_offsets else []
+    high_watermark = partition.high_watermark
+    if replica_id != CONSUMER or not any(offset > high_watermark for offset in offsets):
+        return offsets
+    return [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
+
+
+def _changed(files: Files, paths: Sequence[Path]) -> dict[Path, int]:
+    """When each file was changed; those that are gone meanwhile are left out."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = files.modified_ms(path)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _starts(partition: Partition, timestamp: int, changed_ms: dict[Path, int], now_ms: int) -> list[int]:
+    """Where segments begin, and the log ends, that are no younger than a time; in their order."""
+    log = partition.log
+    places = [(max(each.base_offset, log.log_start_offset), changed_ms.get(each.path, now_ms)) for each in log.segments]
+    if log.segments.active.size:
+        places.append((log.log_end_offset, now_ms))
+    if timestamp == EARLIEST:
+        return [places[0][0]]
+    while places and timestamp != LATEST and places[-1][1] > timestamp:
+        places.pop()
+    return [offset for offset, _ in places]

@@ -1,0 +1,38 @@
+"""Which scenarios are run in the versions that Kafka 4 dropped, and on which Kafka 3.9."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.differential.dropped import script
+from tests.differential.runner import CONFIG, Scenario, scenarios
+
+GOLDEN = Path(__file__).parent / "golden"
+ON_ZOOKEEPER = ("zookeeper", "commits")  # where OffsetCommit and OffsetFetch 0 work
+SETTINGS = CONFIG | {"delegation.token.secret.key": "geheim"}
+GUARDED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required user_alice=alice user_bob=bob;"
+    ),
+}  # without an authorizer there are no bindings, without a log-in no tokens
+SHARED = {  # of the script of Kafka 4: those that ask for what has such versions
+    "commits": ("simple-commits", "fetched-offsets", "commits-of-members", "offset-delete"),
+    "configs": ("describe-topic-configs", "describe-other-configs"),
+    "groups": ("rebalance", "leader-leaves-before-it-gave-assignments", "protocol-selection"),
+    "offsets": ("list-offsets", "offset-for-leader-epoch", "describe-log-dirs"),
+    "topics": (
+        "create-topics-versions", "create-topics-wrong", "create-topics-twice-in-one", "create-topics-with-every-config",
+        "delete-topics-versions",
+    ),
+    "transactions": ("readers-of-committed-records", "markers-from-outside"),
+}  # fmt: skip
+
+
+def cases() -> dict[str, dict[str, Scenario]]:
+    """Module -> scenario's name -> function."""
+    known = scenarios()
+    shared = {module: {name: known[module][name] for name in names} for module, names in SHARED.items()}
+    return shared | scenarios(script)
