@@ -99,7 +99,7 @@ HANDLERS.update(controller.BETWEEN_BROKERS)
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
 # Answers that are long and made in several turns of the loop: a thread encodes them
 ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
-_TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
+_TAKEN = {key: api_versions.announced_versions(key) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
 def request_class(api_key: int) -> type[Message]:

@@ -1,10 +1,7 @@
 """ApiVersions: what this broker serves, and nothing else.
 
-Two things are as older clients can bear them.
-- Old librdkafka refuses a broker whose Produce begins above version 2, though it never sends those, so 0 is announced as Kafka does
-  (KIP-896); such a request closes the connection as any unknown version.
-- Java clients before 3.9, which ask with version 3, give up on a connection whose supported features begin at level 0, so those are told
-  from version 4 on, as Kafka does (KAFKA-17011).
+Java clients before 3.9, which ask with version 3, give up on a connection whose supported features begin at level 0, so those are told from
+version 4 on, as Kafka does (KAFKA-17011).
 """
 
 from __future__ import annotations
@@ -42,8 +39,8 @@ SUPPORTED = tuple(SupportedFeatureKey(name=name, min_version=0, max_version=leve
 FINALIZED = tuple(
     FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
 )
-# Where what is announced is not the range of the messages.
-ANNOUNCED: dict[int, tuple[int, int]] = {ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])}
+# Where what is served is not the range of the messages: these two have codecs of their own.
+ANNOUNCED: dict[int, tuple[int, int]] = {key: (0, APIS[key][3]) for key in (ApiKey.PRODUCE, ApiKey.FETCH)}
 
 
 def announced_versions(api_key: int) -> tuple[int, int]:
