@@ -1,4 +1,4 @@
-"""Message sets for tests, made and taken apart by the struct module, gzip and cramjam; of the product they have the hash of LZ4's headers alone."""
+"""Message sets for tests, made and taken apart by the struct module, gzip and cramjam; only LZ4's hash of headers is the product's."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Only requests of those versions come here. What they may have is theirs in these ways:
 - They do not know batches without a message for them, so markers of transactions and batches that compaction emptied are stepped over
   before anything is found: else a reader would be answered with nothing, at once and again and again.
-- Below version 3 an answer has no more bytes of a partition than were asked for, and ends within a message where that is what it takes: by a
-  first message that is cut off the client knows that it has to ask for more. From version 3 on the first message comes whole.
+- Below version 3 an answer has no more bytes of a partition than were asked for, and may end within a message. By a first message that is cut
+  off the client knows that it has to ask for more. From version 3 on the first message comes whole.
 - A little is converted by the loop, what may take longer by a thread.
 - A request converts so much and no more (`limits.MAX_CONVERTED_BYTES`). Below version 3 clients do not ask in turn, so each request begins
   with another partition.
@@ -28,9 +28,9 @@ from barnabas.protocol.older_fetch import (
     write_older_answer,
 )
 from barnabas.protocol.records.compression import NAMES, Compression
-from barnabas.protocol.records.header import HEADER_SIZE, read_header
+from barnabas.protocol.records.header import HEADER_SIZE, read_header, split_batches
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
-from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.fetch import Fetch, Known
 from barnabas.server.fetching.looking import Found, Records
 from barnabas.server.fetching.session import FetchedPartition
 from barnabas.server.held import HeldRegion
@@ -47,13 +47,21 @@ MAX_INT32 = 2**31 - 1
 MOST_STEPPED_OVER = 500  # batches without a message, by one look: half a millisecond
 
 
-class _Batches(NamedTuple):
-    """What a thread makes a message set of: the batches in `records`, for a reader of `offset` who takes `most` bytes."""
+class _Asked(NamedTuple):
+    """What a message set is made of, for a reader of `offset` who takes `most` bytes."""
 
-    topic: str
+    wanted: FetchedPartition
     data: FetchedData[Records]
     offset: int
     most: int
+
+
+class _Made(NamedTuple):
+    """A partition's part of the answer. `behind`: where to look for it instead, for what was found has no message; -1 if it has."""
+
+    wanted: FetchedPartition
+    messages: FetchedSet
+    behind: int = -1
 
 
 def handle_older_fetch(
@@ -74,7 +82,7 @@ class OlderFetch(Fetch):
 
     __slots__ = ()
 
-    def start(self, known: None = None) -> None:
+    def start(self, known: Known | None = None) -> None:
         self._max_bytes = min(self._max_bytes, limits.MAX_CONVERTED_BYTES)
         super().start(known)
 
@@ -110,39 +118,54 @@ class OlderFetch(Fetch):
 
     def _answer(self, found: list[Found]) -> None:
         """Convert what was found, and answer."""
-        sizes = [data.records.size for _, data in found if data.records is not None]
-        asked = [
-            _Batches(str(wanted.topic), data, wanted.fetch_offset, wanted.max_bytes if self._is_cut else MAX_INT32)
-            for wanted, data in found
-        ]
-        throttle_ms = 0 if self._allowance is None else self._allowance.settle(sum(sizes))
-        self._broker.metrics.bytes_out += sum(sizes)
+        size = sum(data.records.size for _, data in found if data.records is not None)
         magic = 1 if self._version >= FIRST_TIMED_VERSION else 0
-        if sum(sizes) <= limits.MAX_CONVERTED_AT_ONCE and all(_is_copied_plain(data) for _, data in found):
-            self._tell(_made(self._broker.files, asked, magic), throttle_ms)
+        files = self._broker.files
+        if size <= limits.MAX_CONVERTED_AT_ONCE and all(_takes_little(data) for _, data in found):
+            self._tell(_made(files, self._asked(found), magic), size)
             return
         self._be_late()
-        if self._hold(found) is None:
-            return
-        asked = [each._replace(data=data) for each, (_, data) in zip(asked, found, strict=True)]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, _made, self._broker.files, asked, magic)
-        future.add_done_callback(lambda done: self._after(done, throttle_ms))
+        if self._hold(found) is not None:
+            future = self._broker.loop.run_in_executor(self._broker.io_threads, _made, files, self._asked(found), magic)
+            future.add_done_callback(lambda done: self._after(done, size))
 
-    @property
-    def _is_cut(self) -> bool:
-        return self._version < FIRST_BOUNDED_VERSION
+    def _asked(self, found: list[Found]) -> list[_Asked]:
+        is_cut = self._version < FIRST_BOUNDED_VERSION
+        return [_Asked(wanted, data, wanted.fetch_offset, wanted.max_bytes if is_cut else MAX_INT32) for wanted, data in found]
 
-    def _after(self, done: asyncio.Future[list[tuple[str, FetchedSet]]], throttle_ms: int) -> None:
+    def _after(self, done: asyncio.Future[list[_Made]], size: int) -> None:
         if done.cancelled() or done.exception() is not None:
             logger.error("event=conversion-failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
         elif not self._connection.closed:
-            self._tell(done.result(), throttle_ms)
+            self._tell(done.result(), size)
 
-    def _tell(self, made: Sequence[tuple[str, FetchedSet]], throttle_ms: int) -> None:
+    def _tell(self, made: Sequence[_Made], size: int) -> None:
+        """Answer with what was made of `size` bytes, or look behind what has no message for the reader: it would ask for it for ever."""
+        passed = [each for each in made if each.behind >= 0]
+        if not passed:
+            self._send_sets(made, size)
+            return
+        for each in passed:
+            each.wanted.fetch_offset = each.behind
+        found, left, must_answer = self._look()
+        if left or must_answer:
+            self._load(found)
+        else:  # there is nothing more: it comes again when it has waited
+            self._be_late()
+            empty = _made(self._broker.files, self._asked(found), 0)
+            self._broker.loop.call_later(self._longest_wait_ms / 1000, self._send_late, empty)
+
+    def _send_late(self, made: Sequence[_Made]) -> None:
+        if not self._connection.closed:
+            self._send_sets(made, 0)
+
+    def _send_sets(self, made: Sequence[_Made], size: int) -> None:
+        throttle_ms = 0 if self._allowance is None else self._allowance.settle(size)
+        self._broker.metrics.bytes_out += size
         topics: dict[str, list[FetchedSet]] = {}
-        for topic, messages in made:
-            topics.setdefault(topic, []).append(messages)
+        for wanted, messages, _ in made:
+            topics.setdefault(str(wanted.topic), []).append(messages)
         self._send([write_older_answer(self._version, self._correlation_id, topics.items(), throttle_ms)])
 
 
@@ -155,26 +178,34 @@ def _behind_nothing(files: Files, region: FileRegion) -> int | None:
     return header.next_offset if header.is_control or not header.records_count else None
 
 
-def _is_copied_plain(data: FetchedData[Records]) -> bool:
-    """Whether it takes little to convert: it is in memory, and its first batch has no codec."""
+def _takes_little(data: FetchedData[Records]) -> bool:
+    """Whether what was found, which is not much, is in memory and has no codec: what is compressed may unfold to very much."""
     records = data.records
-    return records is None or (isinstance(records, Copied) and not read_header(records.data).compression)
+    if records is None:
+        return True
+    try:
+        return isinstance(records, Copied) and not any(header.compression for _, header in split_batches(records.data))
+    except KafkaError:
+        return False
 
 
-def _made(files: Files, asked: Sequence[_Batches], magic: int) -> list[tuple[str, FetchedSet]]:
+def _made(files: Files, asked: Sequence[_Asked], magic: int) -> list[_Made]:
     made, allowance = [], limits.MAX_CONVERTED_BYTES
-    for topic, data, offset, most in asked:
-        messages: bytes | bytearray = b""
-        code = data.error_code
-        if data.records is not None and allowance > 0:
-            try:
-                converted = message_set_of(_read(files, data.records), magic, offset, allowance)
-            except KafkaError as error:
-                code, data = error.code, data._replace(high_watermark=-1)
-            else:
-                allowance -= converted.unfolded
-                messages = converted.data[:most]
-        made.append((topic, FetchedSet(data.partition, code, data.high_watermark, messages)))
+    for wanted, data, offset, most in asked:
+        sets = FetchedSet(data.partition, data.error_code, data.high_watermark, b"")
+        if data.records is None or allowance <= 0:
+            made.append(_Made(wanted, sets))
+            continue
+        try:
+            converted = message_set_of(_read(files, data.records), magic, offset, allowance)
+        except KafkaError as error:
+            made.append(_Made(wanted, FetchedSet(data.partition, error.code, -1, b"")))
+            continue
+        allowance -= converted.unfolded
+        if converted.is_empty and converted.next_offset > offset:
+            made.append(_Made(wanted, sets, converted.next_offset))
+        else:
+            made.append(_Made(wanted, sets._replace(messages=converted.data[:most])))
     return made
 
 

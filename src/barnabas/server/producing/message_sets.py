@@ -17,7 +17,7 @@ from barnabas.errors import KafkaError, ProtocolError
 from barnabas.protocol.produce import PartitionAnswer, PartitionRecords, ProduceHead
 from barnabas.protocol.records.message_sets.messages import is_compressed
 from barnabas.protocol.records.message_sets.up_conversion import batch_of
-from barnabas.server.producing.delayed import Topics, refused
+from barnabas.server.producing.delayed import refused
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
