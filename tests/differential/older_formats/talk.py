@@ -42,15 +42,14 @@ class OldLine:
     def __exit__(self, *_: object) -> None:
         self.socket.close()
 
-    def send(self, api: int, version: int, body: bytes) -> None:
-        frame = struct.pack(">hhi", api, version, 7) + text("old") + body
+    def send(self, api: int, version: int, body: bytes, correlation_id: int = 7) -> None:
+        frame = struct.pack(">hhi", api, version, correlation_id) + text("old") + body
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self) -> bytes:
         """An answer behind its correlation id; raises EOFError where the broker closed the connection."""
         (size,) = struct.unpack(">i", self._exactly(4))
         answer = self._exactly(size)
-        assert answer[:4] == struct.pack(">i", 7)
         return answer[4:]
 
     def _exactly(self, size: int) -> bytes:
@@ -101,14 +100,14 @@ class OldLine:
             return "closed"
 
     def fetch(
-        self, version: int, wanted: Sequence[Wanted], *, max_bytes: int = 1 << 20, wait_ms: int = 200, min_bytes: int = 1
+        self, version: int, wanted: Sequence[Wanted], *, max_bytes: int = 1 << 20, wait_ms: int = 200, correlation_id: int = 7
     ) -> Any:
-        body = struct.pack(">iii", -1, wait_ms, min_bytes)
+        body = struct.pack(">iii", -1, wait_ms, 1)
         body += struct.pack(">i", max_bytes) if version >= 3 else b""
         body += struct.pack(">i", len(wanted))
         for topic, partition, offset, size in wanted:
             body += text(topic) + struct.pack(">iiqi", 1, partition, offset, size)
-        self.send(FETCH, version, body)
+        self.send(FETCH, version, body, correlation_id)
         try:
             return _fetched(version, self.receive())
         except EOFError:

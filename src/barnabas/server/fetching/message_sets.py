@@ -3,8 +3,8 @@
 Only requests of those versions come here. What they may have is theirs in these ways:
 - They do not know batches without a message for them, so markers of transactions and batches that compaction emptied are stepped over
   before anything is found: else a reader would be answered with nothing, at once and again and again.
-- Below version 3 an answer has no more bytes of a partition than were asked for, and may end within a message. By a first message that is cut
-  off the client knows that it has to ask for more. From version 3 on the first message comes whole.
+- Below version 3 an answer has no more bytes of a partition than were asked for, and may end within a message. By a first message that is
+  cut off the client knows that it has to ask for more. From version 3 on the first message comes whole.
 - A little is converted by the loop, what may take longer by a thread.
 - A request converts so much and no more (`limits.MAX_CONVERTED_BYTES`). Below version 3 clients do not ask in turn, so each request begins
   with another partition.
