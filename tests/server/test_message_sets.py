@@ -246,4 +246,5 @@ async def test_quotas_hold_for_old_clients_too(tmp_path: Path) -> None:
             return int.from_bytes(line.receive()[:4], "big")
 
         assert await old(client, produce) > 0
+        assert await old(client, fetch) == 0
         assert await old(client, fetch) > 0
