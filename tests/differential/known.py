@@ -32,6 +32,7 @@ EXACT_ERROR = (
     "A batch that cannot be decompressed is INVALID_RECORD, an unknown codec UNSUPPORTED_COMPRESSION_TYPE; Kafka fails with "
     "UNKNOWN_SERVER_ERROR."
 )
+OLDER_FORMATS = "Produce 0 to 2 and Fetch 0 to 3 are served, as Kafka 3.9 does."
 NO_APPEND_TIME = (
     "The append time of a repeated batch is -1 in a topic with CreateTime, as for the batch itself and as the protocol describes it. "
     "Kafka gives the batch's own largest timestamp."
@@ -64,6 +65,11 @@ KNOWN: list[Known] = [
         )
         for name in ("api-versions-valid", "api-versions-names")
     ),
+    *(
+        Known(name, "ApiVersions *", "api_keys[1].min_version", OLDER_FORMATS)
+        for name in ("api-versions-valid", "api-versions-names")
+    ),
+    *(Known("frames", step, "*", OLDER_FORMATS) for step in ("Produce in version 2", "Fetch in version 3")),
     *(
         Known("update-features-checked", f"UpdateFeatures * {kind}: {level}", "*", LEVELS_STAY)
         for kind in ("safe", "unsafe")

@@ -120,15 +120,19 @@ def test_much_is_converted_by_a_thread(line: OldLine, codec: Compression) -> Non
         assert seen == list(range(10_000))
 
 
-def test_what_is_produced_behind_a_large_set_is_stored_behind_it(line: OldLine) -> None:
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
+def test_what_is_produced_behind_a_large_set_is_stored_behind_it(line: OldLine, codec: Compression) -> None:
     """On one connection, though a thread makes the large one a batch, and the others take nothing."""
-    line.create("order", 1, {})
-    large = wrapped(GZIP, 1, message_set(1, [(b"k", b"v" * 100)] * 2000, time=T))
+    topic = f"order-{codec}"
+    line.create(topic, 1, {})
+    large = message_set(1, [(b"k", b"v" * 100)] * 2000, time=T)
+    assert len(large) > limits.MAX_CONVERTED_AT_ONCE
+    large = wrapped(GZIP, 1, large) if codec else large
     for index in range(6):
         records = large if index % 2 == 0 else message(1, b"small", b"v", time=T)
-        body = struct.pack(">hii", 1, 10_000, 1) + text("order") + struct.pack(">iii", 1, 0, len(records)) + records
+        body = struct.pack(">hii", 1, 10_000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(records)) + records
         line.send(PRODUCE, 2, body)
-    answers = [struct.unpack_from(">ihq", line.receive(), 4 + 2 + len("order") + 4) for _ in range(6)]
+    answers = [struct.unpack_from(">ihq", line.receive(), 4 + 2 + len(topic) + 4) for _ in range(6)]
     assert answers == [(0, 0, base) for base in (0, 2000, 2001, 4001, 4002, 6002)]
 
 
