@@ -13,6 +13,7 @@ import random
 import struct
 import sys
 import time
+from zlib import crc32
 
 from crc32c import crc32c
 
@@ -31,6 +32,9 @@ from barnabas.protocol.records.batch import (
     validate_batch,
 )
 from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.message_sets.down_conversion import message_set_of
+from barnabas.protocol.records.message_sets.messages import read_messages
+from barnabas.protocol.records.message_sets.up_conversion import batch_of
 from barnabas.protocol.records.scan import spread_walker, walker
 
 NOW = 1_700_000_000_000
@@ -44,6 +48,7 @@ LIMITS = (2**20, 2**20, 0, 2**62, 2**40, 2**31, 10, False, True)
 def one_input(data: bytes) -> None:
     """Walk, check and read `data` as a produce request's records, once as it is and once with its CRC made right."""
     _try(data)
+    _try_set(data)
     _agree(data)
     if len(data) > 21:
         mended = bytearray(data)
@@ -52,6 +57,28 @@ def one_input(data: bytes) -> None:
         mended[16] = 2
         CRC.pack_into(mended, 17, crc32c(mended[21:]))
         _try(bytes(mended))
+    if len(data) > 17:
+        mended = bytearray(data)
+        struct.pack_into(">i", mended, 8, len(data) - 12)
+        mended[16] = data[16] & 1
+        CRC.pack_into(mended, 12, crc32(mended[16:]))
+        _try_set(bytes(mended))
+
+
+def _try_set(data: bytes) -> None:
+    """As what a Produce request of old has, and, where it is a batch, as what a Fetch of old gets of it."""
+    try:
+        batch = batch_of(data, CONFIGS[0])
+        if batch is not None and batch is not data and len(list(iterate_records(batch))) != read_header(batch).records_count:
+            raise AssertionError("a message set became a batch with another number of records")
+    except KafkaError:
+        pass
+    for magic in (0, 1):
+        try:
+            message_set = message_set_of(data, magic, 0)
+        except KafkaError:
+            continue
+        read_messages(message_set.data, 2**31)
 
 
 def _try(data: bytes) -> None:
@@ -103,7 +130,10 @@ def _flexible_topic(data: bytes) -> bytes:
 def _seeds() -> list[bytes]:
     records = [Record(0, NOW + index, b"key", b"value" * index, (("h", b"x"),) * (index % 2)) for index in range(40)]
     uniform = [Record(0, NOW, None, b"v" * 20) for _ in range(100)]
-    return [build_batch(items, compression=codec) for items in (records, uniform) for codec in Compression]
+    batches = [build_batch(items, compression=codec) for items in (records, uniform) for codec in Compression]
+    old = [codec for codec in Compression if codec != Compression.ZSTD]
+    sets = [message_set_of(build_batch(records, compression=codec), magic, 0).data for codec in old for magic in (0, 1)]
+    return batches + list(map(bytes, sets))
 
 
 def _damage(seed: bytes, choices: random.Random) -> bytes:

@@ -15,6 +15,8 @@ from barnabas import limits
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import read_varint, skip_tagged_fields, write_varint
 
+FIRST_APPEND_TIME_VERSION = 2  # whose answer tells the time of the append
+FIRST_BATCH_VERSION = 3  # before it come message sets, and no transactional id
 FIRST_FLEXIBLE_VERSION = 9
 FIRST_LEADER_VERSION = 10
 FIRST_TOPIC_ID_VERSION = 13
@@ -22,6 +24,7 @@ _ACKS_TIMEOUT = Struct(">hi")
 _I16, _I32 = Struct(">h"), Struct(">i")
 _INDEX_AND_LENGTH = Struct(">ii")
 _LEADER = Struct(">ii")
+_OK_0 = Struct(">ihq")  # index, error code, base offset
 _OK_3 = Struct(">ihqq")  # index, error code, base offset, log append time
 _OK_5 = Struct(">ihqqq")  # and log start offset
 _OK_8 = Struct(">ihqqqih")  # and no record errors, no message
@@ -134,12 +137,13 @@ def _read_flexible_partitions(view: memoryview, position: int, room: int) -> tup
 
 
 def _read_plain(view: memoryview, position: int, version: int) -> tuple[ProduceHead, int]:
-    (length,) = _I16.unpack_from(view, position)
-    position += 2
     transactional_id = None
-    if length >= 0:
-        transactional_id = str(_piece(view, position, length), "utf-8")
-        position += length
+    if version >= FIRST_BATCH_VERSION:
+        (length,) = _I16.unpack_from(view, position)
+        position += 2
+        if length >= 0:
+            transactional_id = str(_piece(view, position, length), "utf-8")
+            position += length
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(view, position)
     (count,) = _I32.unpack_from(view, position + 6)
     position += 10
@@ -204,13 +208,16 @@ def write_produce_answer(
             out += _I16.pack(len(name)) + name + _I32.pack(len(answers))
             for answer in answers:
                 out += _plain_answer(version, answer)
-        out += _I32.pack(throttle_time_ms)
+        if version:
+            out += _I32.pack(throttle_time_ms)
     _I32.pack_into(out, 0, len(out) - 4)
     return bytes(out)
 
 
 def _plain_answer(version: int, answer: PartitionAnswer) -> bytes:
     if version < 5:
+        if version < FIRST_APPEND_TIME_VERSION:
+            return _OK_0.pack(*answer[:3])
         return _OK_3.pack(*answer[:4])
     if version < 8:
         return _OK_5.pack(*answer[:5])

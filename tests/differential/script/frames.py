@@ -31,7 +31,7 @@ CASES = {
     "unknown key -1": framed(_unknown(-1, 0)),
     "Metadata in version 99": framed(_unknown(METADATA, 99, flexible=True)),
     "Metadata in version -1": framed(_unknown(METADATA, -1)),
-    "Produce in version 2": framed(_unknown(0, 2)),
+    "Produce in version 2": framed(request_header(0, 2, 1, flexible=False) + struct.pack(">hii", 1, 0, 0)),
     "Fetch in version 3": framed(_unknown(1, 3)),
     "Fetch in version 19": framed(_unknown(1, 19, flexible=True)),
     "a key of brokers only": framed(_unknown(4, 0)),

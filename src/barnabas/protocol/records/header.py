@@ -175,14 +175,14 @@ def only_batch(buffer: Buffer) -> Buffer:
     Raises:
         KafkaError: INVALID_RECORD for no whole batch, more than one, or an old format; CORRUPT_MESSAGE for bytes that are no batch.
     """
-    size = _framed_size(buffer, 0)
+    size = framed_size(buffer, 0)
     if size is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have a whole record batch for each partition.")
     if buffer[MAGIC_POSITION] != MAGIC:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, "Produce requests are only allowed to contain record batches with magic version 2."
         )
-    if _framed_size(buffer, size) is not None:
+    if framed_size(buffer, size) is not None:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, "Produce requests are only allowed to contain exactly one record batch per partition."
         )
@@ -191,7 +191,7 @@ def only_batch(buffer: Buffer) -> Buffer:
     return buffer[:size]
 
 
-def _framed_size(buffer: Buffer, position: int) -> int | None:
+def framed_size(buffer: Buffer, position: int) -> int | None:
     """How many bytes the batch of any format at `position` takes; None where it is not all there."""
     left = len(buffer) - position
     if left < LENGTH_OVERHEAD:

@@ -127,7 +127,7 @@ def validate_batch(
         return new_tuple(ValidatedBatch, (header, None))
     return _rewrite(
         header._replace(attributes=attributes & ~COMPRESSION_MASK | target, max_timestamp=max_timestamp),
-        view[position + HEADER_SIZE : end] if target == codec else compress(target, data, _level(target, config)),
+        view[position + HEADER_SIZE : end] if target == codec else compress(target, data, codec_level(target, config)),
         config,
     )
 
@@ -241,7 +241,8 @@ def _rewrite(header: BatchHeader, body: Buffer, config: TopicConfig) -> Validate
     return ValidatedBatch(header._replace(batch_length=len(batch) - LENGTH_OVERHEAD), batch)
 
 
-def _level(codec: int, config: TopicConfig) -> int | None:
+def codec_level(codec: int, config: TopicConfig) -> int | None:
+    """The level that a topic asks of a codec; None for the codec's own."""
     if codec == Compression.GZIP:
         return config.compression_gzip_level
     if codec == Compression.LZ4:

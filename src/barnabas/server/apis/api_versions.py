@@ -46,7 +46,6 @@ FINALIZED = tuple(
     FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
 )
 KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # what `api.versions.oldest` may be
-NOT_SERVED_BELOW: dict[int, int] = {ApiKey.PRODUCE: 3, ApiKey.FETCH: 4}  # older versions carry older formats of records
 ANNOUNCED_FROM: dict[int, int] = {ApiKey.PRODUCE: 0}
 
 
@@ -55,7 +54,7 @@ def served_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
     first, last = APIS[api_key][2:4]
     if oldest == KAFKA_4:
         first = FIRST_VERSIONS_OF_KAFKA_4.get(api_key, first)
-    return NOT_SERVED_BELOW.get(api_key, first), last
+    return first, last
 
 
 def announced_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:

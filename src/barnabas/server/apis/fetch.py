@@ -8,10 +8,12 @@ from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.older_fetch import FIRST_BATCH_VERSION
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.continued import ContinuedFetch
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.looking import NO_TOPICS, failed
+from barnabas.server.fetching.message_sets import handle_older_fetch
 from barnabas.server.fetching.repeated import RepeatedFetch
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ FIRST_TOPIC_ID_VERSION = 13
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
+    if version < FIRST_BATCH_VERSION:
+        handle_older_fetch(broker, connection, frame, body, version, correlation_id)
+        return
     request = decode_request(FetchRequest, version, frame, body)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         _refuse(connection, request, version, correlation_id)

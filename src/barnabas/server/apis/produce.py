@@ -16,6 +16,7 @@ from uuid import UUID
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
+    FIRST_BATCH_VERSION,
     FIRST_TOPIC_ID_VERSION,
     PartitionAnswer,
     PartitionRecords,
@@ -36,6 +37,7 @@ from barnabas.server.producing.delayed import (
     refusals,
     refused,
 )
+from barnabas.server.producing.message_sets import Answered, convert
 from barnabas.server.producing.repeated import learn
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
 from barnabas.server.quotas.paying import pay_produced
@@ -86,6 +88,22 @@ def handle_produce(
         go_on = partial(_append_held, broker, connection, version, correlation_id, denied)
         if hold(broker, connection, frame, body, version, head, go_on):
             return  # until the coordinator has said which partitions are in the transaction
+    if version < FIRST_BATCH_VERSION:
+        convert(broker, connection, frame, head, partial(_append_converted, broker, connection, version, correlation_id, denied))
+        return
+    _append_all(broker, connection, frame, version, correlation_id, head, {}, denied)
+
+
+def _append_converted(
+    broker: Broker,
+    connection: Connection,
+    version: int,
+    correlation_id: int,
+    denied: Topics,
+    frame: memoryview,
+    head: ProduceHead,
+) -> None:
+    """Append the batches that message sets were made into; who sent them has no transactions."""
     _append_all(broker, connection, frame, version, correlation_id, head, {}, denied)
 
 
@@ -126,7 +144,9 @@ def _append_all(
     by_id = version >= FIRST_TOPIC_ID_VERSION
     find = broker.partitions.by_id_bytes if by_id else broker.partitions.by_name_bytes
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    append = _append if version >= FIRST_ZSTD_VERSION else _append_without_zstd
+    append = (
+        _append if version >= FIRST_ZSTD_VERSION else _append_without_zstd if version >= FIRST_BATCH_VERSION else _append_made
+    )
     waiting: list[tuple[Partition, int]] = []
     answers = []
     for key, records in head.topics:
@@ -198,6 +218,21 @@ def _append_without_zstd(
     if records is not None and len(records) >= HEADER_SIZE and read_header(records).compression == Compression.ZSTD:
         reason = "Produce requests below version 7 are not allowed to use ZStandard compression."
         return refused(request.partition, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason))
+    return _append(broker, partitions, request, now_ms, head, waiting, joined)
+
+
+def _append_made(
+    broker: Broker,
+    partitions: dict[int, Partition],
+    request: PartitionRecords,
+    now_ms: int,
+    head: ProduceHead,
+    waiting: list[tuple[Partition, int]],
+    joined: Joined,
+) -> PartitionAnswer:
+    """For what was made of a message set."""
+    if isinstance(request, Answered):
+        return request.answer
     return _append(broker, partitions, request, now_ms, head, waiting, joined)
 
 

@@ -1,0 +1,114 @@
+"""Batches as the message sets that Fetch 0 to 3 read: magic 0 for versions 0 and 1, magic 1 for 2 and 3.
+
+What the old formats have no room for is left out: headers, who wrote a batch and in which transaction, control batches, and in magic 0
+times. Offsets stay as they are, with the gaps that markers and compaction leave. A compressed batch becomes a wrapper with the same codec.
+
+Rules
+  1. A reader gets whole batches, for a wrapper cannot be entered; of one without codec what lies before its offset is left out.
+  2. zstd came later than these formats: before such a batch the set ends, and where it is the first it is refused, as Kafka does.
+  3. What a batch unfolds to is counted against an allowance; one that is used up ends the set, but a first batch is always converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas import limits
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.protocol.records.compression import Compression, compress, decompress
+from barnabas.protocol.records.header import HEADER_SIZE, LOG_APPEND_TIME_BIT, NO_TIMESTAMP, BatchHeader, Buffer, split_batches
+from barnabas.protocol.records.message_sets.lz4_frames import with_old_checksum
+from barnabas.protocol.records.message_sets.messages import write_message
+from barnabas.protocol.records.record import Record, invalid, read_record
+
+
+class Converted(NamedTuple):
+    """A message set.
+
+    Fields:
+        unfolded: how many bytes of records were unfolded for it.
+        next_offset: where the batch behind begins; nothing that the reader has not seen lies before it if `is_empty`.
+        is_empty: there is no message at or behind the reader's offset, for compaction has taken what was.
+    """
+
+    data: bytearray
+    unfolded: int
+    next_offset: int
+    is_empty: bool
+
+
+def message_set_of(batches: Buffer, magic: int, offset: int, allowance: int = limits.MAX_CONVERTED_BYTES) -> Converted:
+    """What a reader of `offset` gets of `batches`, of which the last may be cut off.
+
+    Raises:
+        KafkaError: UNSUPPORTED_COMPRESSION_TYPE where the first batch with records is of zstd; others as `split_batches` and `read_record`.
+    """
+    out = bytearray()
+    view = memoryview(batches)
+    unfolded, next_offset, last = 0, offset, -1
+    for position, header in split_batches(view, allow_partial=True):
+        if header.is_control or header.last_offset < offset or not header.records_count:
+            next_offset = max(next_offset, header.next_offset)
+            continue
+        if header.compression == Compression.ZSTD:
+            if out:
+                break
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "Message sets cannot be compressed with zstd.")
+        data = _unfolded(
+            view[position + HEADER_SIZE : position + header.size], header.compression, allowance - unfolded, may_wait=unfolded > 0
+        )
+        if data is None:
+            break
+        unfolded += len(data)
+        last = max(last, _convert(_records(data, header), header, magic, offset, out))
+        next_offset = header.next_offset
+    return Converted(out, unfolded, next_offset, is_empty=last < offset)
+
+
+def _unfolded(data: memoryview, codec: int, allowance: int, *, may_wait: bool) -> bytes | bytearray | None:
+    """The records of a batch; None of one that has its turn in the next answer."""
+    if not may_wait:
+        return decompress(codec, data)
+    if len(data) > allowance:
+        return None
+    try:
+        return decompress(codec, data, allowance)
+    except KafkaError as error:
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            return None
+        raise
+
+
+def _records(data: bytes | bytearray, header: BatchHeader) -> Iterable[Record]:
+    at = 0
+    for index in range(header.records_count):
+        record, at = read_record(data, at, header, index)
+        yield record
+    if at != len(data):
+        raise invalid("Incorrect declared batch size, records still remaining in file.")
+
+
+def _convert(records: Iterable[Record], header: BatchHeader, magic: int, offset: int, out: bytearray) -> int:
+    """Append the messages of one batch; the offset of its last one."""
+    attributes = header.attributes & LOG_APPEND_TIME_BIT if magic else 0
+    codec, last = header.compression, -1
+    if codec == Compression.NONE:
+        for record in records:
+            last = record.offset
+            if last >= offset:
+                write_message(last, magic, attributes, record.timestamp, record.key, record.value, out)
+        return last
+    inner = bytearray()
+    newest, start = NO_TIMESTAMP, -1
+    for record in records:
+        last, newest = record.offset, max(newest, record.timestamp)
+        if magic and start < 0:
+            start = last  # offsets inside count from the first message
+        write_message(last - max(start, 0), magic, attributes, record.timestamp, record.key, record.value, inner)
+    data = compress(codec, inner)
+    if codec == Compression.LZ4 and magic == 0:
+        data = with_old_checksum(data)
+    write_message(last, magic, attributes | codec, newest, None, data, out)
+    return last

@@ -1,0 +1,127 @@
+"""Produce below version 3: its message sets are made batches before they are appended, and then go the way of all others.
+
+Only requests of those versions come here. A small set without a codec is converted by the loop; what may take longer by a thread, while
+nothing more is read from the connection, so that what it sends next is appended behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas import limits
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import KafkaError, ProtocolError
+from barnabas.protocol.produce import PartitionAnswer, PartitionRecords, ProduceHead
+from barnabas.protocol.records.message_sets.messages import is_compressed
+from barnabas.protocol.records.message_sets.up_conversion import batch_of
+from barnabas.server.producing.delayed import refused
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+logger = logging.getLogger(__name__)
+PAUSE = "converting"
+NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # what Kafka answers to a set without a whole message
+
+
+class Answered(PartitionRecords):
+    """A partition of a request whose answer is known before anything is appended."""
+
+    answer: PartitionAnswer
+
+    @classmethod
+    def by(cls, answer: PartitionAnswer) -> Answered:
+        made = cls(answer.partition, None)
+        made.answer = answer
+        return made
+
+
+class _Job(NamedTuple):
+    """What a thread needs to know: for each set its topic's settings, None where nothing can be appended."""
+
+    head: ProduceHead
+    configs: list[list[TopicConfig | None]]
+
+
+GoOn = Callable[[memoryview, ProduceHead], None]
+
+
+def convert(broker: Broker, connection: Connection, frame: memoryview, head: ProduceHead, go_on: GoOn) -> None:
+    """Make the sets of a request batches, at once or in a thread, and call `go_on` with the frame and the request of batches."""
+    if _is_little(head):
+        go_on(frame, _converted(_job(broker, head)))
+        return
+    connection.pause(PAUSE)
+    held = memoryview(bytearray(frame))
+    job = _job(broker, _copied(head))
+    broker.receiver.take(connection, len(held))
+
+    async def in_thread() -> None:
+        try:
+            converted = await broker.loop.run_in_executor(broker.io_threads, _converted, job)
+            if not connection.closed:
+                connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the loop's
+                go_on(held, converted)
+        except ProtocolError as error:
+            logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
+            connection.close()
+        except Exception:  # a fault of ours: without this answer those that follow would be taken for it
+            logger.exception("event=connection-closed peer=%s reason='a request failed'", connection.peer)
+            connection.close()
+        finally:
+            broker.receiver.give_back(connection, len(held))
+            connection.resume(PAUSE)
+
+    broker.joining.hold(in_thread())
+
+
+def _is_little(head: ProduceHead) -> bool:
+    sets = [each.records for _, wanted in head.topics for each in wanted if each.records is not None]
+    return sum(map(len, sets)) <= limits.MAX_CONVERTED_AT_ONCE and not any(map(is_compressed, sets))
+
+
+def _copied(head: ProduceHead) -> ProduceHead:
+    """The same without views into the frame."""
+    return head._replace(
+        topics=[
+            (key, [each._replace(records=memoryview(bytearray(each.records or b""))) for each in wanted])
+            for key, wanted in head.topics
+        ]
+    )
+
+
+def _job(broker: Broker, head: ProduceHead) -> _Job:
+    configs = []
+    for key, wanted in head.topics:
+        partitions = broker.partitions.by_name_bytes(key) or {}
+        configs.append([_config(partitions.get(each.partition)) for each in wanted])
+    return _Job(head, configs)
+
+
+def _config(partition: Partition | None) -> TopicConfig | None:
+    return None if partition is None or partition.is_offline or not partition.is_leader else partition.log.config
+
+
+def _converted(job: _Job) -> ProduceHead:
+    topics = [
+        (key, [_one(request, config) for request, config in zip(wanted, configs, strict=True)])
+        for (key, wanted), configs in zip(job.head.topics, job.configs, strict=True)
+    ]
+    return job.head._replace(topics=topics)
+
+
+def _one(request: PartitionRecords, config: TopicConfig | None) -> PartitionRecords:
+    if config is None:
+        return request  # whoever appends says why that cannot be
+    try:
+        batch = batch_of(request.records or b"", config)
+    except KafkaError as error:
+        return Answered.by(refused(request.partition, error))
+    if batch is None:
+        return Answered.by(NOTHING._replace(partition=request.partition))
+    return request._replace(records=memoryview(bytearray(batch)))
