@@ -1,7 +1,8 @@
 """From a frame to its handler and back: the table of APIs this broker serves.
 
 Produce and Fetch have handlers of their own that work on the frame; everything else is decoded, handed to a handler of its API family
-and encoded. A handler returns its response or an awaitable of it; either way answers keep the order of requests.
+and encoded. A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
+(`order.py`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.asking import Later
 from barnabas.server.authorization.table import guarded
 from barnabas.server.cluster.pulse import give_sign_of_life
+from barnabas.server.order import effect_of
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
@@ -198,7 +200,7 @@ class RequestDispatcher:
                 self._answer(connection, header, budget, result, started)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        place = connection.expect_answer()
+        place = connection.expect_answer(effect_of(api_key, version))
         later = result if budget is None else self._pay_later(connection, budget, result, started)
         task = self._broker.loop.create_task(self._finish_later(connection, place, header, later, started))
         self._tasks[task] = None
