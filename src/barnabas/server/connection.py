@@ -130,6 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes = 0  # of answers that wait for those before them
         self._backlog = _NOTHING  # frames received while reading was paused, in memory of their own
         self._working = False
+        self._is_put_off = False  # the request at hand
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
         self.repeated = RepeatedProduce(dispatcher.repeated_room)
@@ -138,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
         self.paid: Paid | None = None
         self.mute: Mute | None = None  # of a client that was over a quota
+        self.is_asked: set[str] = set()  # the kinds of quotas that this connection was asked for what its client owes already
         self.closed = False
 
     @property
@@ -325,6 +327,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- pausing
 
+    def put_off(self, reason: str) -> None:
+        """Leave the request at hand, of which nothing was done, until `resume`; then it comes again."""
+        self._is_put_off = True
+        self.pause(reason)
+
     def pause(self, reason: str) -> None:
         if not self._paused_for and self._transport is not None and not self.closed:
             self._transport.pause_reading()
@@ -399,6 +406,9 @@ class Connection(asyncio.BufferedProtocol):
             self._dispatcher.dispatch(self, data[position + 4 : stop])
             if self.closed:
                 break
+            if self._is_put_off:
+                self._is_put_off = False
+                return position, None
             position = stop
             left -= 1
             if not left:
