@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.server.authorization.control import STANDARD
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.order import EFFECTS, Effect, effect_of, may_begin
 from barnabas.testing import Broker
 from tests.differential.runner import load
 from tests.server.cluster.in_process import running
-from tests.server.pairs import KEYS, NOT_SHOWN, ON_ITS_LEADER, PAIRS, run
-from tests.server.wire import Line
+from tests.server.pairs import KEYS, NOT_SHOWN, ON_ITS_LEADER, PAIRS, Asked, ask_together, fetched, run
+from tests.server.wire import Line, batch_of
 
 ROUNDS = 5
 OPEN = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}  # everybody may do all, and there are bindings
@@ -67,3 +68,20 @@ async def test_so_it_does_where_the_controller_is_another_broker(tmp_path: Path)
             seen = await client.in_thread(partial(run, client.line, pair, f"pair-{number}"))
             assert seen, name
         store.release_watches()
+
+
+async def test_what_comes_behind_acks_all_sees_what_the_replicas_have(tmp_path: Path) -> None:
+    async with running(tmp_path, count=2) as cluster:
+        topics = []
+        for n in range(ROUNDS):
+            assert await cluster.clients[1].create(1, f"t{n}", replication_factor=2) == 0
+            topics.append(f"t{n}")
+        await cluster.until(lambda: all(len(b.partitions) >= ROUNDS for b in cluster.brokers.values()))
+        for topic in topics:
+            (leader,) = [state.leader for state in cluster.brokers[1].metadata.topics[topic].partitions]
+            client = cluster.clients[leader]
+            data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch_of(10))])]
+            written = Asked(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), 9)
+            answers = await client.in_thread(partial(ask_together, client.line, [written, written, fetched(topic)]))
+            assert [a.responses[0].partition_responses[0].base_offset for a in answers[:2]] == [0, 1]
+            assert answers[2].responses[0].partitions[0].high_watermark == 2
