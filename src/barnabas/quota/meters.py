@@ -71,11 +71,11 @@ class Meter:
             self.bound, self._told_until_ms = bound, 0.0
 
     def tell(self, wait_ms: float, now_ms: float) -> None:
-        """Whoever uses it was told to wait so long, by another broker too, where the debt is."""
+        """A client was told to wait so long; by the controller, where the debt is there."""
         self._told_until_ms = max(self._told_until_ms, now_ms + wait_ms)
 
     def wait_ms(self, now_ms: float) -> int:
-        """How long whoever comes anew is to wait: for what is owed here, and for what somebody was told."""
+        """How long the first request of a connection has to wait: for what is owed here, and for what its client was told before."""
         return max(self.throttle_ms(now_ms), round(self._told_until_ms - now_ms))
 
     def per_second(self, now_ms: float) -> float:

@@ -1,16 +1,16 @@
-"""How long failed log-ins hold up those that come from the same address.
+"""How long failed log-ins delay their answers, and the log-ins that come from the same address after them.
 
-Owns a count for each address that failed lately, and the users who logged in from an address.
+Owns a count of failures for each address, and the users who logged in from an address.
 
 Rules
   1. The answer to each of the first `FREE_FAILURES` waits `base_ms` (`connection.failed.authentication.delay.ms`), as with Kafka; after
      that each one waits twice as long as the one before, up to `MAX_DELAY_MS`.
-  2. From the eleventh failure on the wait outlives the connection: until the answer to the last failure is due, nothing that an address
-     shows is looked at. At most `max_waiting` log-ins of an address wait for that; more are refused unseen.
-  3. A user who logged in from an address before is counted apart from it, so that who guesses does not hold up those who share the address
-     and are known. Failures of that user from there hold up that user there.
-  4. An address, or a known user, that had no failure for `FORGET_MS` begins anew. A log-in that went well changes no count: who guesses may
-     have a password of their own.
+  2. From the eleventh failure on the delay outlives the connection: until the answer to the last failure is due, no password or token
+     from the address is looked at. At most `max_waiting` log-ins of an address wait for that; more are refused unseen.
+  3. A user who logged in from an address before is known there and has a count of their own, so a guesser does not delay the known users
+     of an address. Failures of a known user delay that user at that address alone.
+  4. A count without a failure for `FORGET_MS` begins anew. A log-in that went well changes no count: a guesser may have a password of
+     their own.
   5. With a `base_ms` of 0 nothing waits.
   6. At most `max_hosts` counts are kept, and as many users; the one that failed, or logged in, longest ago goes first.
 """
@@ -73,7 +73,7 @@ class Penalties:
         return delay_ms
 
     def wait_ms(self, source: Source, now_ms: float) -> float:
-        """How long until what such a log-in shows may be looked at."""
+        """How long until a log-in of `source` may be looked at."""
         count = self._counts.get(source)
         return 0.0 if count is None else max(count.until_ms - now_ms, 0.0)
 

@@ -277,7 +277,9 @@ class Connection(asyncio.BufferedProtocol):
             outbox.flush()
         self._check_unsent(outbox)
         if not self._answers and ORDER in self._paused_for:
-            self._loop.call_soon(self.resume, ORDER)  # the next request may do what whoever calls this is in the middle of
+            self._loop.call_soon(
+                self.resume, ORDER
+            )  # not in here: the caller may be in the middle of what the next request changes
         if "in-flight" in self._paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
         if "held" in self._paused_for and self._held_bytes < limits.MAX_UNSENT_BYTES // 2:

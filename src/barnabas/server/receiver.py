@@ -66,7 +66,7 @@ class Receiver:
             self._resume()
 
     def keep(self, size: int) -> None:
-        """So many bytes of whole frames wait for their turn. They hold up who has unfinished ones, and are held up by nobody."""
+        """So many bytes of whole frames wait for their turn. They count against the limit, and their connection is not paused for it."""
         self.queued_bytes += size
 
     def let_go(self, size: int) -> None:

@@ -7,8 +7,8 @@ Rules
      client would wait.
   2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
   3. The controller's answer is given when this broker's own image has what the controller wrote before it answered, and this broker
-     has carried out what follows from it: whoever has the answer, or sent another request behind the first, finds its effect here
-     (`server/order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
+     has carried out what follows from it: a client that has the answer, or has sent another request behind the first, finds its
+     effect here (`server/order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
 """
 
 from __future__ import annotations
