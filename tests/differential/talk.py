@@ -108,6 +108,15 @@ class Talk:
         line.send(request, version, by_kio=by_kio)
         return self.hear(f"{api_of(request)} v{version} {step}", version, on=line, only_mine=only_mine)
 
+    def ask_together(self, step: str, *asked: tuple[Message, int], on: Line | None = None, only_mine: bool = False) -> list[Any]:
+        """Send requests, each with its version, in one write, and record the answers: as `step` and their number."""
+        line = on or self.line
+        line.send_together(*asked)
+        return [
+            self.hear(f"{api_of(request)} v{version} {step}, {number}", version, on=line, only_mine=only_mine)
+            for number, (request, version) in enumerate(asked, 1)
+        ]
+
     def hear(self, step: str, version: int, *, on: Line | None = None, only_mine: bool = False) -> Any:
         """Wait for the answer to what was sent and record it."""
         line = on or self.line

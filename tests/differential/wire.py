@@ -118,12 +118,20 @@ class Line:
 
     def send(self, request: Message, version: int, *, by_kio: bool = True) -> None:
         """Send without waiting for the answer."""
+        self.socket.sendall(self._frame(request, version, by_kio=by_kio))
+
+    def send_together(self, *asked: tuple[Message, int]) -> None:
+        """Send requests, each with its version, in one write."""
+        self.socket.sendall(b"".join(self._frame(request, version, by_kio=True) for request, version in asked))
+
+    def _frame(self, request: Message, version: int, *, by_kio: bool) -> bytes:
+        """A request whose answer is waited for from now on."""
         key = api_key_of(request)
         self.last_correlation_id += 1
         flexible = version >= messages.APIS[key][4]
         header = request_header(key, version, self.last_correlation_id, flexible=flexible, client_id=self.client_id)
         self.waiting.append((self.last_correlation_id, key, version))
-        self.socket.sendall(framed(header + request_body(request, version, by_kio=by_kio)))
+        return framed(header + request_body(request, version, by_kio=by_kio))
 
     def forget_last(self) -> None:
         """Expect no answer to what was sent last (Produce with acks 0)."""

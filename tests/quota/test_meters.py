@@ -26,6 +26,20 @@ def test_a_meter_is_found_again_and_takes_another_bound() -> None:
     assert (meter.bound, len(meters)) == (20.0, 1)
 
 
+def test_whoever_comes_anew_waits_for_what_is_owed_or_what_another_broker_told() -> None:
+    meter = Meters(SPAN, SPAN, most=100).get(key("a"), 10.0, 0)
+    assert meter.wait_ms(0) <= 0
+    meter.take(12.5, 0)  # of which a quarter of a second's was there
+    assert (meter.wait_ms(0), meter.wait_ms(400)) == (1000, 600)
+    meter.tell(3_000, 0)
+    meter.tell(2_000, 0)
+    assert meter.wait_ms(400) == 2_600
+    meter.change(20.0)
+    assert meter.wait_ms(400) == meter.throttle_ms(400) > 0, (
+        "another bound: what is owed, and no longer what was told by that of before"
+    )
+
+
 def test_those_that_nobody_uses_for_long_are_forgotten() -> None:
     meters = Meters(SPAN, SPAN, most=100)
     meters.get(key("a"), 10.0, 0)

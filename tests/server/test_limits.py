@@ -16,6 +16,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode
 from barnabas.protocol.fetch import Copied
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -30,7 +31,7 @@ from tests.server import in_process
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
 from tests.waiting import until, wait_until
 
-PRODUCE, FETCH, METADATA = (0, 9), (1, 12), (3, 9)
+PRODUCE, FETCH, METADATA, DESCRIBE_PARTITIONS = (0, 9), (1, 12), (3, 9), (75, 0)
 TOPIC = "limits"
 
 
@@ -233,19 +234,19 @@ def test_a_reader_of_records_that_does_not_read_holds_up_nobody() -> None:
                 assert len(slow.receive()) > 15_000_000
 
 
-def test_answers_come_in_the_order_of_requests_though_the_first_waits() -> None:
+def test_requests_behind_a_fetch_that_waits_begin_when_it_is_answered() -> None:
     with Broker() as broker:
         create_topic(broker, TOPIC)
         with Line(broker) as line:
             line.socket.sendall(
-                framed(FETCH, fetch_request(0, max_wait_ms=30_000), 1)
+                framed(FETCH, fetch_request(0, max_wait_ms=200), 1)
                 + framed(METADATA, MetadataRequest(topics=[]), 2)
                 + framed(PRODUCE, produce_request(batch_of(10)), 3)
             )
             answers = [line.receive() for _ in range(3)]
     assert [SIZE.unpack_from(answer)[0] for answer in answers] == [1, 2, 3]
     fetched = decode(FetchResponse, FETCH[1], answers[0], 5)
-    assert fetched.responses[0].partitions[0].high_watermark == 1
+    assert fetched.responses[0].partitions[0].high_watermark == 0, "it does not see what was sent behind it"
 
 
 def test_a_connection_with_too_many_waiting_requests_is_not_read_until_some_are_answered() -> None:
@@ -290,13 +291,14 @@ async def test_answers_behind_one_that_waits_are_bounded_in_bytes(tmp_path: Path
     wanted = FetchTopic(
         topic=in_process.TOPIC, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)]
     )
+    described = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=in_process.TOPIC)])
     waiting = FetchRequest(replica_id=-1, max_wait_ms=60_000, min_bytes=1, max_bytes=1_000, topics=[wanted])
     async with in_process.running([tmp_path]) as client:
         assert await client.create(20) == 0
         with Line(client.broker.endpoints[0].port) as line:
             line.send((1, 11), waiting)
             for number in range(asked):
-                line.send(METADATA, MetadataRequest(topics=None), number)
+                line.send(DESCRIBE_PARTITIONS, described, number)
             connection = await until_some(lambda: [c for c in client.broker.connections if "held" in c._paused_for])
             assert connection._held_bytes < 2 * limits_module.MAX_UNSENT_BYTES
             assert await client.produce(b"v") == 0

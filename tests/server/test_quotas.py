@@ -93,6 +93,63 @@ def test_a_producer_is_held_to_its_rate_by_waiting(broker: Broker, acks: int) ->
         assert 1.1 < elapsed < WITHIN_S, "160 kB, of which the first 25 kB need no wait and the last is not waited for"
 
 
+def test_a_producer_that_connects_anew_for_each_request_is_held_to_its_rate(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "anew"}, producer_byte_rate=100_000.0)
+    began = time.monotonic()
+    for _ in range(16):
+        with Client(broker, "anew") as line:
+            ask_metadata(line)
+            assert line.produce(TOPIC, BATCH).responses[0].partition_responses[0].error_code == 0
+    assert 1.1 < time.monotonic() - began < WITHIN_S, "as on one connection"
+
+
+def test_so_are_many_that_connect_at_once(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "crowd"}, producer_byte_rate=100_000.0)
+    with ThreadPoolExecutor(4) as threads:
+        began = time.monotonic()
+
+        def run(_: int) -> None:
+            with Client(broker, "crowd") as line:
+                line.produce(TOPIC, BATCH)
+
+        list(threads.map(run, range(24)))
+        assert 1.2 < time.monotonic() - began < WITHIN_S, "240 kB, of which what four send at once is not waited for"
+
+
+def test_who_waits_on_a_new_connection_goes_on_when_the_quota_goes(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "debtor"}, producer_byte_rate=1.0)
+    with Client(broker, "debtor") as line:
+        assert line.produce(TOPIC, BATCH).throttle_time_ms > 1_000_000
+    with Client(broker, "debtor") as line:
+        ask_metadata(line)
+        line.send((0, 9), produce_request(TOPIC, BATCH))
+        set_quota(broker, {"client_id": "debtor"}, producer_byte_rate=None)
+        assert line.hear((0, 9), ProduceResponse).throttle_time_ms == 0
+
+
+def test_a_client_that_connects_anew_pays_for_time(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "slow"}, request_percentage=0.05)
+    began = time.monotonic()
+    told = 0
+    while told < 1_500:
+        with Client(broker, "slow") as line:
+            told += ask_metadata(line).throttle_time_ms
+    assert time.monotonic() - began > (told - 1_000) / 1000, "but for the last answer's, which is a window at most"
+
+
+def test_an_older_client_that_connects_anew_waits_before_it_makes_topics(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "old-anew"}, controller_mutation_rate=10.0)
+    began, told = time.monotonic(), 0
+    for number in range(2):
+        with Client(broker, "old-anew") as line:
+            topic = CreatableTopic(name=f"anew{number}", num_partitions=120, replication_factor=1)
+            answer = line.ask((19, 5), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
+            assert answer.topics[0].error_code == 0
+            told = told or answer.throttle_time_ms
+    assert told > 500
+    assert time.monotonic() - began > told / 1000
+
+
 def test_clients_of_one_user_share_his_quota(broker: Broker) -> None:
     set_quota(broker, {"user": "ANONYMOUS"}, producer_byte_rate=100_000.0)
     try:
@@ -182,8 +239,11 @@ def test_a_wait_does_not_keep_the_connection_of_a_peer_that_is_gone() -> None:
             line.socket.shutdown(socket.SHUT_WR)
             assert line.is_closed()
         assert "reason=idle" in broker.log
+        assert told > 5_000_000
         with Client(broker, "gone") as line:
-            assert line.produce(TOPIC, BATCH).throttle_time_ms > told + 5_000_000, "what is owed is owed"
+            ask_metadata(line)  # which costs it nothing
+            line.send((0, 9), produce_request(TOPIC, BATCH))
+            assert line.is_closed(), "what is owed is owed: it waits longer than a connection may be silent"
 
 
 def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Broker) -> None:

@@ -38,13 +38,14 @@ class MeterKey(NamedTuple):
 class Meter:
     """What was used of one quota."""
 
-    __slots__ = ("_bucket", "_rate", "bound", "key", "throttled_ms", "used_ms")
+    __slots__ = ("_bucket", "_rate", "_told_until_ms", "bound", "key", "throttled_ms", "used_ms")
 
     def __init__(self, key: MeterKey, bound: float, span: Span) -> None:
         self.key = key
         self.bound = bound
         self.used_ms = 0.0  # when it was last
         self.throttled_ms = 0  # told in all
+        self._told_until_ms = 0.0
         self._rate = WindowedRate(span.windows, span.window_s * 1000)
         saved_s = span.windows * span.window_s if key.quota == CONTROLLER_MUTATION_RATE else span.window_s
         first_s = saved_s if key.quota == CONTROLLER_MUTATION_RATE else saved_s * FIRST_PART
@@ -63,6 +64,19 @@ class Meter:
     def throttle_ms(self, now_ms: float) -> int:
         """How long whoever uses it is to wait; 0 while nothing is owed."""
         return self._bucket.throttle_ms(self.bound, now_ms)
+
+    def change(self, bound: float) -> None:
+        """The bound is this now; what somebody was told to wait was by that of before."""
+        if bound != self.bound:
+            self.bound, self._told_until_ms = bound, 0.0
+
+    def tell(self, wait_ms: float, now_ms: float) -> None:
+        """A client was told to wait so long; by the controller, where the debt is there."""
+        self._told_until_ms = max(self._told_until_ms, now_ms + wait_ms)
+
+    def wait_ms(self, now_ms: float) -> int:
+        """How long the first request of a connection has to wait: for what is owed here, and for what its client was told before."""
+        return max(self.throttle_ms(now_ms), round(self._told_until_ms - now_ms))
 
     def per_second(self, now_ms: float) -> float:
         return self._rate.per_second(now_ms)
@@ -98,7 +112,7 @@ class Meters:
         if found is None:
             span = self._mutations if key.quota == CONTROLLER_MUTATION_RATE else self._span
             found = self._meters[key] = Meter(key, bound, span)
-        found.bound = bound
+        found.change(bound)
         found.used_ms = now_ms
         return found
 

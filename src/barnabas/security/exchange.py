@@ -56,6 +56,10 @@ class Exchange(Protocol):
         """Who is there; None until the exchange is complete."""
         ...
 
+    def claims(self, message: bytes) -> str | None:
+        """The user that the client's next message is to prove; empty where it names none, None where it proves nothing yet."""
+        ...
+
     def evaluate(self, message: bytes) -> bytes:
         """The answer to the client's next message; raises AuthenticationFailed, or NotYet."""
         ...

@@ -71,6 +71,9 @@ class OAuthExchange:
         self._reason = ""
         self.identity: Identity | None = None
 
+    def claims(self, message: bytes) -> str | None:
+        return ""
+
     def evaluate(self, message: bytes) -> bytes:
         """Nothing for a good token, JSON for any other; raises AuthenticationFailed."""
         if self._refused is not None:

@@ -27,6 +27,10 @@ class PlainExchange:
         self._passwords = passwords
         self.identity: Identity | None = None
 
+    def claims(self, message: bytes) -> str | None:
+        fields = message.decode(errors="replace").split("\0")
+        return fields[1] if len(fields) > 1 else ""
+
     def evaluate(self, message: bytes) -> bytes:
         """Nothing, if the password is right; raises AuthenticationFailed."""
         if self.identity is not None:

@@ -86,6 +86,9 @@ class ScramExchange:
         self._channel = ""
         self._expected_nonce = ""
 
+    def claims(self, message: bytes) -> str | None:
+        return None if self._claimed is None else self._claimed.user
+
     def evaluate(self, message: bytes) -> bytes:
         """The answer to the client's next message.
 

@@ -1,8 +1,9 @@
 """One client connection: bytes in, frames to the dispatcher, answers out in the order of the requests.
 
 Rules
-  1. Answers leave in the order of their requests (the protocol has no other way to tell them apart), though requests are worked on
-     as they come: a waiting acks=all or long poll does not hold back the work of the next request, only its answer.
+  1. Requests take effect in their order, and answers leave in it (the protocol has no other way to tell them apart). A request is worked
+     on when those before it have ended; `order.py` says which may be worked on beside them: produce requests behind produce requests
+     that wait for replicas, fetches behind fetches. One that may not stays where it is, with all behind it, until it is its turn.
   2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`), nor is any
      while frames in memory exceed `queued.max.request.bytes`.
   3. A turn of the loop works on so many requests of a connection and no more (`limits.MAX_REQUESTS_PER_TURN`; runs of produce requests,
@@ -31,6 +32,7 @@ from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.protocol.fetch import Copied
 from barnabas.server.held import HeldFiles
+from barnabas.server.order import Effect, effect_of, may_begin
 from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce, RepeatedRoom
 from barnabas.server.receiver import Receiver
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _SIZE = Struct(">i")
+_API = Struct(">hh")  # key and version, with which a frame begins
+_NOTHING = memoryview(b"")
+ORDER = "order"  # why a connection is not read whose next request waits for those before it
 LARGE = limits.LARGE_FRAME_BYTES // 2  # a frame beyond gets a buffer of the receiver's, which it fills by half at least
 
 
@@ -113,7 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._outbox: Outbox | None = None
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[Answer] = deque()  # of requests that have not ended, and of those behind them; the first one has not
+        self._effect = Effect.READS  # of all requests in `_answers`
         self._start = b""  # of an unfinished frame that others came before; then there is no `_partial`
         self._partial: memoryview | None = None  # one unfinished frame with its size in front
         self._filled = 0
@@ -122,8 +128,9 @@ class Connection(asyncio.BufferedProtocol):
         self.has_small_frames = True  # the last was one
         self._paused_for: set[str] = set()
         self._held_bytes = 0  # of answers that wait for those before them
-        self._backlog: bytes = b""  # frames received while reading was paused
+        self._backlog = _NOTHING  # frames received while reading was paused, in memory of their own
         self._working = False
+        self._is_put_off = False  # the request at hand
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
         self.repeated = RepeatedProduce(dispatcher.repeated_room)
@@ -132,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
         self.paid: Paid | None = None
         self.mute: Mute | None = None  # of a client that was over a quota
+        self.is_asked: set[str] = set()  # the kinds of quotas that this connection was asked for what its client owes already
         self.closed = False
 
     @property
@@ -195,9 +203,15 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- answers
 
-    def expect_answer(self) -> Answer:
-        """Reserve the next place in the order of answers."""
+    def expect_answer(self, effect: Effect = Effect.CHANGES) -> Answer:
+        """Reserve the next place in the order of answers, for a request that has not ended.
+
+        Args:
+            effect: what it does, which tells the requests behind it whether they have to wait.
+        """
         answer = Answer()
+        if not self._answers:
+            self._effect = effect
         self._answers.append(answer)
         if len(self._answers) >= limits.MAX_REQUESTS_IN_FLIGHT:
             self.pause("in-flight")
@@ -262,6 +276,10 @@ class Connection(asyncio.BufferedProtocol):
         elif not self._working:
             outbox.flush()
         self._check_unsent(outbox)
+        if not self._answers and ORDER in self._paused_for:
+            self._loop.call_soon(
+                self.resume, ORDER
+            )  # not in here: the caller may be in the middle of what the next request changes
         if "in-flight" in self._paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
         if "held" in self._paused_for and self._held_bytes < limits.MAX_UNSENT_BYTES // 2:
@@ -306,10 +324,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def take_back(self, received: bytes) -> None:
         """Go on reading, after what was read elsewhere and not worked on."""
-        self._backlog = received + self._backlog
+        self._keep_back(memoryview(bytearray(received + self._take_backlog())))
         self.resume("handed over")
 
     # --- pausing
+
+    def put_off(self, reason: str) -> None:
+        """Leave the request at hand, of which nothing was done, until `resume`; then it comes again."""
+        self._is_put_off = True
+        self.pause(reason)
 
     def pause(self, reason: str) -> None:
         if not self._paused_for and self._transport is not None and not self.closed:
@@ -325,8 +348,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._outbox.flush()  # an answer that was held: who is muted gets it all the same
             return
         if self._backlog:
-            backlog, self._backlog = self._backlog, b""
-            self._take_frames(memoryview(bytearray(backlog)))
+            self._take_frames(self._take_backlog(), is_own=True)
         if self._outbox is not None:
             self._outbox.flush()
         if not self._paused_for and not self.closed:
@@ -334,33 +356,16 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- inside
 
-    def _take_frames(self, data: memoryview, *, in_large: bool = False) -> None:
-        position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
-        repeated, spread = self.repeated, self.repeated.spread
+    def _take_frames(self, data: memoryview, *, in_large: bool = False, is_own: bool = False) -> None:
+        """Work on whole frames, as far as they may be worked on now, and keep the rest.
+
+        Args:
+            in_large: `data` is the start of the receiver's large buffer.
+            is_own: `data` is nobody's but this connection's, and may be kept.
+        """
         self._working = True
         try:
-            while end - position >= 4:
-                (size,) = _SIZE.unpack_from(data, position)
-                if size < 0 or size > self.max_frame_bytes:
-                    raise FrameTooLarge(size, self.max_frame_bytes)
-                stop = position + 4 + size
-                if stop > end:
-                    break
-                if self._paused_for:
-                    self._put_off(data[position:])
-                    return
-                if (repeated.patient and size <= limits.MAX_RUN_BYTES) or spread.count > 1:
-                    behind = self._dispatcher.dispatch_run(self, data, position)
-                    if behind > position:
-                        position = behind
-                        continue
-                self._dispatcher.dispatch(self, data[position + 4 : stop])
-                if self.closed:
-                    return
-                position = stop
-                left -= 1
-                if not left:
-                    self._wait_for_turn()
+            position, size = self._take_whole(data)
         except ProtocolError as error:
             self._fail(error)
             return
@@ -370,10 +375,47 @@ class Connection(asyncio.BufferedProtocol):
             return
         finally:
             self._working = False
+        if self.closed:
+            return
+        if size is None:
+            self._put_off(data[position:], is_own=is_own)
+            return
         self._expected = size + 4 if LARGE < size + 4 <= limits.LARGE_FRAME_BYTES else 0
         self.has_small_frames = size <= limits.SMALL_FRAME_BYTES
-        if position < end:
+        if position < len(data):
             self._leave(data[position:], size, is_first=not position, in_large=in_large)
+
+    def _take_whole(self, data: memoryview) -> tuple[int, int | None]:
+        """Where the first frame begins that is left, and its size or that of the last one; None where it is whole and has to wait."""
+        position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
+        repeated, spread = self.repeated, self.repeated.spread
+        while end - position >= 4:
+            (size,) = _SIZE.unpack_from(data, position)
+            if size < 0 or size > self.max_frame_bytes:
+                raise FrameTooLarge(size, self.max_frame_bytes)
+            stop = position + 4 + size
+            if stop > end:
+                break
+            if self._answers and not self._paused_for and not self._may_begin(data, position, size):
+                self.pause(ORDER)
+            if self._paused_for:
+                return position, None
+            if (repeated.patient and size <= limits.MAX_RUN_BYTES) or spread.count > 1:
+                behind = self._dispatcher.dispatch_run(self, data, position)
+                if behind > position:
+                    position = behind
+                    continue
+            self._dispatcher.dispatch(self, data[position + 4 : stop])
+            if self.closed:
+                break
+            if self._is_put_off:
+                self._is_put_off = False
+                return position, None
+            position = stop
+            left -= 1
+            if not left:
+                self._wait_for_turn()
+        return position, size
 
     def _leave(self, rest: memoryview, size: int, *, is_first: bool, in_large: bool) -> None:
         """Nothing can be done with the `rest` until more comes: the start of a frame of `size` bytes, or less than tells its size."""
@@ -384,11 +426,26 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._keep(rest, stays=in_large and is_first)
 
-    def _put_off(self, rest: memoryview) -> None:
+    def _may_begin(self, data: memoryview, position: int, size: int) -> bool:
+        """Whether the frame at `position` may be worked on while those before it have not ended."""
+        if size < _API.size:
+            return False
+        return may_begin(effect_of(*_API.unpack_from(data, position + _SIZE.size)), self._effect)
+
+    def _put_off(self, rest: memoryview, *, is_own: bool) -> None:
         """Work on what was received when nothing pauses this connection any more."""
-        self._backlog = bytes(rest)
+        self._keep_back(rest if is_own else memoryview(bytearray(rest)))
         if self._transport is not None:
             self._transport.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
+
+    def _keep_back(self, rest: memoryview) -> None:
+        self._backlog = rest
+        self._receiver.keep(len(rest))
+
+    def _take_backlog(self) -> memoryview:
+        backlog, self._backlog = self._backlog, _NOTHING
+        self._receiver.let_go(len(backlog))
+        return backlog
 
     def _wait_for_turn(self) -> None:
         """Let others have theirs."""
@@ -470,6 +527,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed:
             return
         self.closed = True
+        self._take_backlog()
         if self._start:
             self._receiver.give_back(self, len(self._start))
             self._start = b""

@@ -1,7 +1,8 @@
 """From a frame to its handler and back: the table of APIs this broker serves.
 
 Produce and Fetch have handlers of their own that work on the frame; everything else is decoded, handed to a handler of its API family
-and encoded. A handler returns its response or an awaitable of it; either way answers keep the order of requests.
+and encoded. A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
+(`order.py`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.asking import Later
 from barnabas.server.authorization.table import guarded
 from barnabas.server.cluster.pulse import give_sign_of_life
+from barnabas.server.order import effect_of
+from barnabas.server.quotas.muting import put_off_debtor
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.connection import Answer, Connection
     from barnabas.server.quotas.budget import Budget
+    from barnabas.server.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger(__name__)
 
@@ -170,8 +174,8 @@ class RequestDispatcher:
             self._refuse_version(connection, header)
             return
         quotas = self._broker.client_quotas
-        if quotas is not None:
-            connection.budget, connection.started_ns = quotas.budget(connection.principal, header.client_id), started
+        if quotas is not None and self._is_put_off(quotas, connection, header, started):
+            return
         hot = HOT.get(api_key)
         if hot is not None:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
@@ -199,7 +203,7 @@ class RequestDispatcher:
                 self._answer(connection, header, budget, result, started)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        place = connection.expect_answer()
+        place = connection.expect_answer(effect_of(api_key, version))
         later = result if budget is None else self._pay_later(connection, budget, result, started)
         task = self._broker.loop.create_task(self._finish_later(connection, place, header, later, started))
         self._tasks[task] = None
@@ -210,6 +214,14 @@ class RequestDispatcher:
         for begun in (result, later):
             if isinstance(begun, Coroutine | Later):
                 task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
+
+    def _is_put_off(self, quotas: ClientQuotas, connection: Connection, header: RequestHeader, started: int) -> bool:
+        """Find what a request is paid from; whether it is left until its client has paid what it owed before it connected."""
+        budget = connection.budget = quotas.budget(connection.principal, header.client_id)
+        connection.started_ns = started
+        if budget is None or connection.authentication is not None or header.api_key in EXEMPT:
+            return False
+        return put_off_debtor(self._broker, connection, budget, header.api_key, header.api_version)
 
     def _answer(
         self, connection: Connection, header: RequestHeader, budget: Budget | None, response: Message, started: int

@@ -1,6 +1,7 @@
 """The memory into which connections receive.
 
-Owns the buffer that all connections of a loop share, the buffers of large frames, and the count of bytes in unfinished frames.
+Owns the buffer that all connections of a loop share, the buffers of large frames, and the count of bytes in frames that are unfinished or
+wait for their turn.
 
 How it works: the loop fills a buffer and hands it over before it turns to another socket, so one serves all connections. The more of it a
 connection fills, the more of its requests are written and answered together; of small ones a part of it (`small`) holds thousands, and
@@ -62,6 +63,16 @@ class Receiver:
                 del self._paused[connection]
                 connection.resume("queue")
         if self._paused:
+            self._resume()
+
+    def keep(self, size: int) -> None:
+        """So many bytes of whole frames wait for their turn. They count against the limit, and their connection is not paused for it."""
+        self.queued_bytes += size
+
+    def let_go(self, size: int) -> None:
+        """They are worked on, or lost."""
+        self.queued_bytes -= size
+        if self._paused and size:
             self._resume()
 
     @property

@@ -308,6 +308,15 @@ class SessionConformance(StoreConformance):
             ear.wait_for("/a", "/a")
             assert other.get("/a") is None
 
+    def test_a_session_that_caught_up_was_told_what_others_had_written(self, open_store: OpenStore) -> None:
+        with open_store() as one, open_store() as other:
+            ear = Ear(other)
+            for number in range(10):
+                one.commit([Put(f"/a-{number}", b"x", ABSENT)])
+                other.catch_up()
+                assert f"/a-{number}" in ear.paths
+                assert other.get(f"/a-{number}") is not None
+
     def test_a_check_fences_the_one_who_lost_an_office(self, open_store: OpenStore) -> None:
         with open_store() as old, open_store() as young:
             old.commit([Put("/epoch", b"1", ABSENT)])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from barnabas import limits
 from barnabas.errors import ErrorCode
+from barnabas.protocol.codec import decode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -23,6 +25,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroups
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.security.penalties import FREE_FAILURES
 from barnabas.server.authentication import login
 from barnabas.server.authentication.doors import Door
 from barnabas.server.broker import Broker as ServingBroker
@@ -222,6 +225,17 @@ def test_pipelined_requests_behind_a_failure_are_not_worked_on(line: Line) -> No
         assert line.is_closed()
 
 
+def test_a_whole_log_in_and_what_comes_after_it_may_be_one_write(line: Line) -> None:
+    line.socket.sendall(
+        framed(VERSIONS, VERSIONS_REQUEST)
+        + framed(HANDSHAKE, SaslHandshakeRequest(mechanism="PLAIN"))
+        + framed(AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=GOOD))
+        + framed(METADATA, MetadataRequest(topics=None))
+    )
+    answers = [line.receive() for _ in range(4)]
+    assert decode(MetadataResponse, 12, answers[3], 5).controller_id >= 0
+
+
 def test_an_authentication_after_the_log_in_is_refused(line: Line) -> None:
     shake_hands(line)
     show(line, GOOD)
@@ -347,3 +361,48 @@ def test_users_of_plain_are_changed_while_the_broker_runs_and_for_the_next_start
                 assert show(line, b"\0carol\0c").error_code == 0
             broker.restart()
         assert "geheim" not in broker.log
+
+
+def _guess(opened: ExitStack, broker: Broker, source: str, count: int = 1) -> list[Line]:
+    """Show a wrong password of bob's on so many new connections, and do not wait for the answers."""
+    lines = [opened.enter_context(Line(broker, source=source)) for _ in range(count)]
+    for each in lines:
+        shake_hands(each)
+        each.send(AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=b"\0bob\0falsch"))
+    return lines
+
+
+def _log_in(broker: Broker, source: str, token: bytes) -> int:
+    with Line(broker, source=source) as line:
+        shake_hands(line)
+        return show(line, token).error_code
+
+
+def test_failures_hold_up_the_next_connections_of_their_address() -> None:
+    with (
+        Broker({"connection.failed.authentication.delay.ms": 100}, users={"alice": "geheim", "bob": "b"}) as broker,
+        ExitStack() as opened,
+    ):
+
+        def until_failed(count: int) -> None:
+            wait_until(lambda: broker.log.count("event=login-failed") == count)
+
+        here, there = "127.0.0.7", "127.0.0.8"
+        assert _log_in(broker, here, GOOD) == 0
+        _guess(opened, broker, here, FREE_FAILURES + 1)
+        until_failed(FREE_FAILURES + 1)  # from now on nothing is looked at for 200 ms
+        for guessing in _guess(opened, broker, here, 20)[limits.MAX_WAITING_LOGINS :]:
+            assert guessing.is_closed(), "no more wait than may"
+        until_failed(FREE_FAILURES + 1 + limits.MAX_WAITING_LOGINS)  # all at once, and for 10 s now
+        with ThreadPoolExecutor(1) as threads:
+            stranger = threads.submit(_log_in, broker, here, b"\0bob\0b")
+            assert _log_in(broker, there, b"\0bob\0b") == 0, "another address"
+            assert _log_in(broker, here, GOOD) == 0, "a user who was here before"
+            for _ in range(20):
+                with ExitStack() as given_up:
+                    _guess(given_up, broker, here)
+            assert not stranger.done()
+            assert stranger.result(60) == 0, "whoever has the right password waits for ten seconds at most"
+        assert broker.log.count("event=login-failed") < FREE_FAILURES + 1 + 2 * limits.MAX_WAITING_LOGINS, (
+            "nor more guesses than may"
+        )

@@ -40,6 +40,7 @@ from barnabas.server.authentication.doors import Door
 from barnabas.server.authorization.control import STANDARD
 from barnabas.testing import Broker
 from tests.server.in_process import running
+from tests.server.pairs import Asked, ask_together
 from tests.server.wire import Line
 
 CREATE, RENEW, EXPIRE, DESCRIBE = (38, 3), (39, 2), (40, 2), (41, 3)
@@ -173,6 +174,21 @@ def test_owner_requester_and_renewers(broker: Broker) -> None:
         )
         for made in (mine, shared, for_bob):
             assert alice.expire(made.hmac).error_code == 0
+
+
+def test_a_list_sees_what_was_made_renewed_and_expired_in_one_write(broker: Broker) -> None:
+    described = Asked(DescribeDelegationTokenRequest(owners=None), 3)
+    with As(broker, "alice") as alice:
+        made, listed = ask_together(alice, [Asked(CreateDelegationTokenRequest(max_lifetime_ms=-1), 3), described])
+        assert made.token_id in {token.token_id for token in listed.tokens}
+        renewed, listed = ask_together(
+            alice, [Asked(RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=60_000), 2), described]
+        )
+        assert {t.expiry_timestamp for t in listed.tokens if t.token_id == made.token_id} == {renewed.expiry_timestamp_ms}
+        _, listed = ask_together(
+            alice, [Asked(ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=-1), 2), described]
+        )
+        assert made.token_id not in {token.token_id for token in listed.tokens}
 
 
 def test_an_authorizer_hides_tokens_of_others() -> None:

@@ -39,6 +39,12 @@ async def test_what_is_set_at_one_broker_holds_at_all(tmp_path: Path) -> None:
         (line,) = [c for c in cluster.brokers[asked].connections if c.mute is not None]
         assert line.mute is not None
         assert line.mute.left_ms > 2_000, "who was asked lets its client wait for what the controller found"
+        budget = cluster.brokers[asked].quotas.budget("User:ANONYMOUS", CLIENT_ID)
+        assert budget is not None
+        assert budget.mutations is not None
+        assert budget.mutations.wait_ms(cluster.brokers[asked].quotas.now_ms()) > 2_000, (
+            "so it does where the client connects anew"
+        )
 
 
 async def test_members_of_a_group_are_known_on_all_brokers(tmp_path: Path) -> None:

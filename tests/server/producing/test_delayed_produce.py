@@ -11,6 +11,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.protocol.produce import PartitionAnswer
+from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import DelayedProduce
 
 VERSION = 8
@@ -37,7 +38,7 @@ class Answered:
         self.mute = None
         self.done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def expect_answer(self) -> object:
+    def expect_answer(self, _effect: Effect) -> object:
         return object()
 
     def complete(self, _place: object, parts: list[bytes], *, among_many: bool) -> None:

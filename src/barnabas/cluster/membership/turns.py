@@ -81,6 +81,27 @@ class Turns(FollowedStore):
                 return
             left -= moved
 
+    async def catch_up(self) -> None:
+        """Have in the image, and carried out on this broker, all that anybody had written before.
+
+        Raises:
+            StoreUnavailable: the store does not answer.
+        """
+        task = asyncio.ensure_future(self._catch_up())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(_taken)
+        await asyncio.shield(task)
+
+    async def _catch_up(self) -> None:
+        async with self._turn:
+            if self._closed:
+                return
+            await self._in_thread(self._store.catch_up)
+            await self._follow()
+            handed = self._handing_on.done()
+        await handed
+
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
         """Carry out a command to the end, even when who asked for it went away."""
         if self._closed:

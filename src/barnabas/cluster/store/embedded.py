@@ -124,6 +124,9 @@ class EmbeddedStore:
     def believed_ms(self) -> float:
         return math.inf
 
+    def catch_up(self) -> None:
+        """Watchers are told in each commit, and there is no other session."""
+
     def get(self, path: str) -> Entry | None:
         row = self._run("SELECT path, value, version FROM entry WHERE path = ?", path).fetchone()
         return None if row is None else Entry(*row)

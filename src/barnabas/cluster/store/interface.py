@@ -173,6 +173,10 @@ class MetadataStore(Protocol):
         """Of the last commit that this session knows of."""
         ...
 
+    def catch_up(self) -> None:
+        """Return when watchers were told of every commit, of whichever session, that had returned before; raises StoreUnavailable."""
+        ...
+
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` of all changes from now on."""
         ...

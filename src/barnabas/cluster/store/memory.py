@@ -117,6 +117,10 @@ class MemoryStore:
     def believed_ms(self) -> float:
         return self.session_timeout_ms / 3  # a real client notices after up to two thirds that nothing comes
 
+    def catch_up(self) -> None:
+        self._check_connected()
+        self._tell_waiting()
+
     def get(self, path: str) -> Entry | None:
         self._check_connected()
         return self.tree.entries.get(path)
@@ -205,7 +209,11 @@ class MemoryStore:
         self._events.append(self.session)
 
     def _tell(self) -> None:
-        if self._telling or self._late:
+        if not self._late:
+            self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        if self._telling:
             return
         self._telling = True
         try:

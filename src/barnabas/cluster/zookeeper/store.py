@@ -190,6 +190,12 @@ class ZooKeeperStore:
     def revision(self) -> int:
         return self._revision
 
+    def catch_up(self) -> None:
+        """A server answers when it has done all that the ensemble decided before, and watch events come before that answer."""
+        self._check_open()
+        self._unsure = True
+        self._catch_up()
+
     def get(self, path: str) -> Entry | None:
         self._check_open()
         self._catch_up()

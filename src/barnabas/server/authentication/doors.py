@@ -65,6 +65,8 @@ class Door:
         self._check_token = doors.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
         self._accept_ticket = acceptor(kerberos_of(config, listener)) if GSSAPI in mechanisms else None
         self.counts = doors.counts
+        self.penalties: Penalties = doors.penalties
+        self.monotonic_ms: Callable[[], float] = doors.monotonic_ms
         self.max_request_bytes = config.socket_request_max_bytes
         self.max_login_bytes = config.sasl_server_max_receive_size
 
@@ -96,10 +98,6 @@ class Door:
         """Have prepared what a log-in waits for."""
         return self._doors.prepare(missing)
 
-    def refuse(self, host: str) -> int:
-        """Count a failure; how long its answer is held back."""
-        return self._doors.refuse(host)
-
 
 class Doors:
     """All listeners of a broker; raises ConfigError where their settings do not do."""
@@ -112,7 +110,10 @@ class Doors:
         self._of_tokens = TokenCredentials(limits.MAX_DELEGATION_TOKENS)
         self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
         delay_ms = broker.config.connection_failed_authentication_delay_ms
-        self._penalties = Penalties(delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS)
+        self.monotonic_ms = broker.clock.monotonic_ms
+        self.penalties: Penalties = Penalties(
+            delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS, max_waiting=limits.MAX_WAITING_LOGINS
+        )
         self._by_listener: dict[str, Door] = {}
         self.update_config(broker.config)
 
@@ -142,10 +143,6 @@ class Doors:
         door = self._by_listener.get(connection.listener)
         if door is not None:
             connection.login = Login(connection, door, self._loop)
-
-    def refuse(self, host: str) -> int:
-        self.counts.failures += 1
-        return self._penalties.delay_ms(host, self._broker.clock.monotonic_ms())
 
     def update_config(self, config: BrokerConfig) -> None:
         """Listeners ask for what the settings say now; connections that are logged in stay so.

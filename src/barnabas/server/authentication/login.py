@@ -7,7 +7,8 @@ Rules
   1. Before the end of a log-in only ApiVersions, SaslHandshake and SaslAuthenticate are let through, in Kafka's order. Any other request
      closes the connection; after the handshake it is answered with ILLEGAL_SASL_STATE, if it has an answer with an error code.
   2. After SaslHandshake version 0 the tokens come bare, each behind its size, and no failure is answered.
-  3. A failure is answered and closes, both after a delay. What the peer is told is Kafka's sentence and tells users not apart.
+  3. A failure is answered and closes, both after a delay. What the peer is told is Kafka's sentence and tells users not apart. The delay
+     outlives the connection: what an address shows next is looked at when that is over (`security/penalties.py`).
   4. A session that has an end is told it. After that the connection may only log in again; any other request closes it.
      Logging in again keeps mechanism and user. A session without an end is not begun again.
   5. A log-in is bounded in frames, in the size of each, and in time.
@@ -74,6 +75,9 @@ class Login:
         self._kept_mechanism = ""
         self._missing: NotYet | None = None  # what is waited for
         self._ends = False  # whether the session does
+        self._source = door.penalties.source(connection.peer_host, None)  # what a failure is counted for
+        self._penalty: asyncio.TimerHandle | None = None  # while this log-in waits for those that failed before
+        self._has_waited = False
         self._again_s = float("-inf")  # when the last re-authentication began
         self._timer = loop.call_later(limits.LOGIN_TIMEOUT_S, self._take_too_long)
         connection.on_close.append(self._stop)
@@ -138,6 +142,8 @@ class Login:
         self._take_token(header, bytes(_decode(SaslAuthenticateRequest, header, frame).auth_bytes))
 
     def _take_token(self, header: RequestHeader, message: bytes) -> None:
+        if self._waits(message, partial(self._take_token, header, message)):
+            return
         try:
             token, lifetime_ms = self._evaluate(message)
         except NotYet as missing:
@@ -156,6 +162,8 @@ class Login:
         self._connection.send([encode_answer(answer, header)])
 
     def _receive_bare(self, token: bytes) -> None:
+        if self._waits(token, partial(self._receive_bare, token)):
+            return
         try:
             answer, _ = self._evaluate(token)
         except NotYet as missing:
@@ -165,6 +173,39 @@ class Login:
             self._fail(None, error.reason)
             return
         self._connection.send([_SIZE.pack(len(answer)) + answer])
+
+    def _waits(self, message: bytes, go_on: Callable[[], None]) -> bool:
+        """Whether a message is not looked at yet, because of failures before; `go_on` is called when it may be.
+
+        Raises:
+            ProtocolError: too many wait already.
+        """
+        claimed = None if self._exchange is None else self._exchange.claims(message)
+        if claimed is None or self._has_waited or self._identity is not None:
+            return False
+        connection, penalties = self._connection, self._door.penalties
+        self._source = penalties.source(connection.peer_host, claimed)
+        wait_ms = penalties.wait_ms(self._source, self._door.monotonic_ms())
+        if wait_ms <= 0:
+            return False
+        if not penalties.begin_wait(self._source):
+            raise ProtocolError("too many log-ins wait after failures of their address")
+        connection.pause("penalty")
+
+        def end() -> None:
+            self._end_penalty()
+            self._has_waited = True
+            go_on()
+            connection.resume("penalty")
+
+        self._penalty = self._loop.call_later(wait_ms / 1000, end)
+        return True
+
+    def _end_penalty(self) -> None:
+        if self._penalty is not None:
+            self._penalty.cancel()
+            self._penalty = None
+            self._door.penalties.end_wait(self._source)
 
     def _wait_for(self, missing: NotYet, go_on: Callable[[], None]) -> None:
         """Take nothing more from the connection until what is missing is there, and then go on."""
@@ -216,6 +257,7 @@ class Login:
         connection, counts = self._connection, self._door.counts
         if self._identity is None:
             counts.successes += 1
+            self._door.penalties.logged_in(connection.peer_host, identity.user)
         else:
             counts.renewals += 1
         self._identity, self._kept_mechanism, self._exchange = identity, self._mechanism, None
@@ -259,7 +301,8 @@ class Login:
         connection = self._connection
         self._step, self._exchange = Step.FAILED, None
         self._timer.cancel()
-        delay_ms = self._door.refuse(connection.peer_host)
+        self._door.counts.failures += 1
+        delay_ms = self._door.penalties.delay_ms(self._source, self._door.monotonic_ms())
         logger.warning(
             "event=login-failed peer=%s listener=%s mechanism=%r reason=%r delay_ms=%d",
             connection.peer, connection.listener, self._mechanism[:40], reason, delay_ms,
@@ -276,6 +319,7 @@ class Login:
 
     def _stop(self) -> None:
         self._timer.cancel()
+        self._end_penalty()
 
 
 def _decode(kind: type[M], header: RequestHeader, frame: memoryview) -> M:

@@ -6,8 +6,9 @@ Rules
   1. What the controller refuses because it is not the controller (any more) was not done: it is sent to the next one, for as long as a
      client would wait.
   2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
-  3. An answer of another broker is given only when this broker's own image has caught up with the changes that a client will ask this
-     broker for next: topics that were made are in its metadata.
+  3. The controller's answer is given when this broker's own image has what the controller wrote before it answered, and this broker
+     has carried out what follows from it: a client that has the answer, or has sent another request behind the first, finds its
+     effect here (`server/order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cluster.membership.commands import REFUSALS
 from barnabas.cluster.planning.topics import NewTopic
+from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
@@ -39,6 +41,7 @@ from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import split
 from barnabas.server.apis.tokens import may_ask
 from barnabas.server.cluster.peers import ClientError, peers_of
+from barnabas.server.order import Effect, effect_of
 
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
@@ -161,8 +164,7 @@ class Forwarder:
                     told[topic.name] = None if exists else KafkaError(ErrorCode(topic.error_code), topic.error_message)
                 break
             await self._pause()
-        made = [topic.name for topic in wanted if told.get(topic.name, True) is None]
-        await self._catch_up(lambda: all(name in self._member.image.topics for name in made))
+        await self._catch_up()
         unanswered = KafkaError(ErrorCode.NOT_CONTROLLER, "The controller does not answer.")
         return {topic.name: told.get(topic.name, unanswered) for topic in wanted}
 
@@ -195,21 +197,16 @@ class Forwarder:
     async def _understand(self, data: bytes, header: RequestHeader, response: type[Message]) -> Message:
         start = 5 if has_flexible_response_header(header.api_key, header.api_version) else 4
         answer = decode(response, header.api_version, memoryview(data), start)
-        await self._catch_up(lambda: self._is_known_here(header.api_key, answer))
+        if effect_of(header.api_key, header.api_version) is not Effect.READS:
+            await self._catch_up()
         return answer
 
-    def _is_known_here(self, api_key: int, answer: Any) -> bool:
-        topics = self._member.image.topics
-        if api_key == ApiKey.CREATE_TOPICS:
-            return all(topic.name in topics for topic in answer.topics if topic.error_code == ErrorCode.NONE)
-        if api_key == ApiKey.DELETE_TOPICS:
-            return all(topic.name not in topics for topic in answer.responses if topic.error_code == ErrorCode.NONE)
-        return True
-
-    async def _catch_up(self, condition: Callable[[], bool]) -> None:
-        with suppress(TimeoutError):
+    async def _catch_up(self) -> None:
+        try:
             async with asyncio.timeout(CATCH_UP_S):
-                await self._member.wait_for(lambda _: condition())
+                await self._member.catch_up()
+        except (TimeoutError, StoreUnavailable) as error:
+            logger.info("event=metadata-not-caught-up error=%r", str(error))
 
     async def _pause(self) -> None:
         """Until something changes in the metadata, or a little while."""

@@ -16,6 +16,7 @@ from barnabas.server.fetching.loading import Loading
 from barnabas.server.fetching.looking import NO_TOPICS, Found, Records
 from barnabas.server.fetching.session import FetchedPartition, TopicKey
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
+from barnabas.server.order import Effect
 from barnabas.server.quotas.allowance import Allowance
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Fetch(Loading):
         self._answer_place: Answer | None = None
 
     def _wait(self, size: int, min_bytes: int) -> None:
-        self._answer_place = self._connection.expect_answer()
+        self._answer_place = self._connection.expect_answer(Effect.READS)
         self._min_bytes = min_bytes
         if self._allowance is not None:
             self._allowance.park()
@@ -288,7 +289,7 @@ class Fetch(Loading):
 
     def _be_late(self) -> None:
         if self._answer_place is None:
-            self._answer_place = self._connection.expect_answer()
+            self._answer_place = self._connection.expect_answer(Effect.READS)
 
     def _send(self, parts: Parts[Records]) -> None:
         if self._answer_place is None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
 from barnabas.protocol.produce import FIRST_LEADER_VERSION, FIRST_TOPIC_ID_VERSION, PartitionAnswer, write_produce_answer
 from barnabas.server.leaders import current_leader, endpoints_of
+from barnabas.server.order import Effect
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -71,7 +72,7 @@ class DelayedProduce:
         self._correlation_id = correlation_id
         self._answers = answers
         self._waiting = {partition for partition, _ in waiting}
-        self._place: Answer = connection.expect_answer()
+        self._place: Answer = connection.expect_answer(Effect.APPENDS)
         self._timer = broker.loop.call_later(max(timeout_ms, 0) / 1000, self._time_out)
         for partition, last_offset in waiting:
             partition.wait_acknowledged(last_offset, partial(self._settle, partition), acks_all=acks_all)

@@ -46,6 +46,7 @@ from barnabas.protocol.records.header import NO_TIMESTAMP, is_transactional
 from barnabas.protocol.records.rows import ROW, Run
 from barnabas.protocol.records.scan import compiled, walker
 from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.producing.spread import PATIENCE, SharedRoom, SpreadProduce, beyond_share, budget_of, find_partition, paid
 from barnabas.server.producing.transactional import is_joined_at_once
@@ -337,7 +338,7 @@ class _Waiting:
         self._known = known
         self._requests = requests
         self._answer: bytes | bytearray | None = answer
-        self._place = connection.expect_answer()
+        self._place = connection.expect_answer(Effect.APPENDS)
         self._timer = broker.loop.call_later(max(known.timeout_ms, 0) / 1000, self._time_out)
 
     def _time_out(self) -> None:

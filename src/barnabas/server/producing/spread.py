@@ -39,6 +39,7 @@ from barnabas.protocol.records.header import is_transactional
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW, Run
 from barnabas.protocol.records.scan import spread_walker
 from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.quotas.paying import pay_produced
 from barnabas.tuples import new_tuple
@@ -394,7 +395,7 @@ class _Waiting:
         self._answers = answers
         self._errors: dict[bytes, KafkaError] = {}
         self._groups = {group.target.key for group in groups}
-        self._place = connection.expect_answer()
+        self._place = connection.expect_answer(Effect.APPENDS)
         self._timer = broker.loop.call_later(max(kind.timeout_ms, 0) / 1000, self._time_out)
         for group in groups:
             settle = partial(self._settle, group.target.key)

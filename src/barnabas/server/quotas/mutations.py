@@ -25,6 +25,13 @@ STRICT_SINCE: dict[int, int] = {  # versions of requests that may be refused
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
 }
+
+
+def is_served_anyway(api_key: int, version: int) -> bool:
+    """Whether a request changes metadata and may not be refused, so that its client waits afterwards."""
+    return version < STRICT_SINCE.get(api_key, 0)
+
+
 REFUSED = "The throttling quota has been exceeded."
 
 

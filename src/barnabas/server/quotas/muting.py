@@ -1,5 +1,8 @@
 """Connections that are not read for a while because their client is over a quota (KIP-219).
 
+A client that connects anew finds what it owes: the first request of a connection that its quota is paid for waits until the debt of before
+is paid (`put_off_debtor`). From then on the connection waits after its answers, as all do.
+
 The client is told how long, and waits by itself if it is a good one; that it is not read holds for the others too. A wait may be longer
 than `connections.max.idle.ms`: then the connection is closed as any other that is silent, as by Kafka, and what its client owes stays owed.
 """
@@ -9,10 +12,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.server.quotas.mutations import is_served_anyway
+
 if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.server.quotas.budget import Budget
 
 PAUSE = "quota"
+PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that they are paid from
 
 
 class Mute:
@@ -59,3 +68,19 @@ def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) 
     if connection.mute is None:
         connection.mute = Mute(connection, loop)
     connection.mute.extend(wait_ms)
+
+
+def put_off_debtor(broker: Broker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
+    """Whether the request at hand is the first of its kind on its connection and has to wait for what its client owes already."""
+    kind = PRODUCES if api_key == ApiKey.PRODUCE else CHANGES if is_served_anyway(api_key, version) else ANY
+    if kind in connection.is_asked:
+        return False
+    connection.is_asked.add(kind)
+    meters = {PRODUCES: budget.producer, CHANGES: budget.mutations, ANY: None}
+    now_ms = broker.quotas.now_ms()
+    wait_ms = max((meter.wait_ms(now_ms) for meter in (budget.request, meters[kind]) if meter is not None), default=0)
+    if wait_ms <= 0:
+        return False
+    mute(connection, broker.loop, wait_ms)
+    connection.put_off(PAUSE)
+    return True

@@ -29,6 +29,8 @@ def pay_answer(broker: Broker, connection: Connection, budget: Budget, response:
     """A request was worked on for so long; its answer is told how long to wait, for this or for what its handler has found."""
     wait_ms = budget.spent(spent_ns, broker.quotas.now_ms())
     if hasattr(response, "throttle_time_ms"):
+        if budget.mutations is not None and response.throttle_time_ms:
+            budget.mutations.tell(response.throttle_time_ms, broker.quotas.now_ms())
         response.throttle_time_ms = wait_ms = max(wait_ms, response.throttle_time_ms)
     mute(connection, broker.loop, wait_ms)
 

@@ -7,7 +7,8 @@ Rules
   2. A client that is cut off notices after a third of its session's time at most, and hears so; when the whole time is over its session
      ends, whether it is there to learn it or not. Back in touch it hears what became of it.
   3. The session of a process that died lives on until its time is over, and so does that of one that is frozen.
-  4. Watches of one client can be late (`be_late`): what happens to its session is told in time, for that is its own library's clock.
+  4. Watches of one client can be late (`be_late`): what happens to its session is told in time, for that is its own library's clock. A
+     client that asks to catch up is told them first.
 
 The ensemble itself does not fail: what a lost server does to a client is what being cut off does.
 """
