@@ -42,8 +42,13 @@ class Waiting:
         self.begun: list[int] = []
         self.waiting: dict[int, tuple[int, Answer]] = {}
         self.at_once: set[int] = set()
+        self.put_off = 0  # so many times, whatever comes
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        if self.put_off:
+            self.put_off -= 1
+            connection.put_off("test")
+            return
         api, version, number = struct.unpack_from(">hhi", frame)
         effect = effect_of(api, version)
         for other, _ in self.waiting.values():
@@ -176,17 +181,7 @@ async def test_a_backlog_is_not_copied_for_each_of_its_requests(peer: Peer) -> N
 
 
 async def test_a_request_that_is_put_off_comes_again_before_those_behind_it(peer: Peer) -> None:
-    dispatch, times = peer.dispatcher.dispatch, [2]
-
-    def put_off_twice(connection: Connection, frame: memoryview) -> None:
-        if times[0]:
-            times[0] -= 1
-            connection.put_off("test")
-        else:
-            dispatch(connection, frame)
-
-    peer.dispatcher.dispatch = put_off_twice  # type: ignore[method-assign]
-    peer.dispatcher.at_once = {0, 1}
+    peer.dispatcher.at_once, peer.dispatcher.put_off = {0, 1}, 2
     peer.say(framed(CREATE, 0) + framed(FETCH, 1))
     for begun in ([], [0, 1]):
         peer.connection.resume("test")

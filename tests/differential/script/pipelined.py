@@ -187,11 +187,11 @@ def pipelined_consumers(talk: Talk) -> None:
 def pipelined_transactions(talk: Talk) -> None:
     """From the transactional id to the end of its transaction."""
     topic, group, name = talk.create("topic"), talk.name("group"), talk.name("name")
-    described, listed = DescribeTransactionsRequest(transactional_ids=[name]), ListTransactionsRequest()
+    described = DescribeTransactionsRequest(transactional_ids=[name])
     init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
-    given = talk.ask_together("begins", (init, 4), (described, 0), (listed, 0), only_mine=True)[0]
-    owner = given.producer_id, given.producer_epoch
-    again = talk.ask_together("begins again", (init, 4), (described, 0))[0]
+    given = talk.ask_together("begins", (init, 4), (described, 0))[0]
+    listed = ListTransactionsRequest(producer_id_filters=[given.producer_id])
+    again = talk.ask_together("begins again", (init, 4), (described, 0), (listed, 0))[0]
     owner = again.producer_id, again.producer_epoch
     add = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=name,
