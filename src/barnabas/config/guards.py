@@ -12,12 +12,20 @@ from typing import NamedTuple
 
 from barnabas.config.definition import Value
 from barnabas.errors import ConfigError
-from barnabas.plugins.base import FORM, is_python_class
 
+PREFIX = "python:"
+FORM = f"{PREFIX}package.module:Class"
 SECURITY = "org.apache.kafka.common.security."
 PRINCIPAL_BUILDER = f"{SECURITY}authenticator.DefaultKafkaPrincipalBuilder"
 VALIDATORS = (f"{SECURITY}oauthbearer.DefaultJwtValidator", f"{SECURITY}oauthbearer.BrokerJwtValidator")
 JAVA = "Java classes do not run here"
+
+
+def is_python_class(text: str) -> bool:
+    """Whether a value has the form of `FORM`."""
+    module, colon, name = text.removeprefix(PREFIX).partition(":")
+    parts = [*module.split("."), name]
+    return text.startswith(PREFIX) and bool(colon) and all(part.isidentifier() for part in parts)
 
 
 class Guard(NamedTuple):

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.definition import ConfigKey, Scope, Value
-from barnabas.config.guards import Guard
+from barnabas.config.guards import PREFIX, Guard
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
-from barnabas.plugins.base import PREFIX
 
 SMALL_SEGMENT = "internal.segment.bytes"
 TOPIC_FIELDS = frozenset(TopicConfig.__struct_fields__)

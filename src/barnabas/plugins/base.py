@@ -12,11 +12,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from barnabas.config.guards import PREFIX
 from barnabas.errors import ConfigError
 
 logger = logging.getLogger(__name__)
-PREFIX = "python:"
-FORM = f"{PREFIX}package.module:Class"
 
 
 class Plugin:
@@ -37,13 +36,6 @@ class Plugin:
 
 
 P = TypeVar("P", bound=Plugin)
-
-
-def is_python_class(text: str) -> bool:
-    """Whether a value has the form of `FORM`."""
-    module, colon, name = text.removeprefix(PREFIX).partition(":")
-    parts = [*module.split("."), name]
-    return text.startswith(PREFIX) and bool(colon) and all(part.isidentifier() for part in parts)
 
 
 def load(key: str, text: str, base: type[P], configs: Mapping[str, str]) -> P:

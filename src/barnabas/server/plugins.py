@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from barnabas.cluster.membership.policies import Policies
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.guards import is_python_class
 from barnabas.config.sasl import setting
-from barnabas.plugins.base import Plugin, close_all, is_python_class, load
+from barnabas.plugins.base import Plugin, close_all, load
 from barnabas.plugins.policies import AlterConfigPolicy, CreateTopicPolicy
 from barnabas.plugins.principals import PrincipalBuilder
 from barnabas.plugins.quotas import ClientQuotaCallback
