@@ -41,19 +41,20 @@ def compiled(jars: Path, folder: Path) -> Path:
     return classes
 
 
-def run(classes: Sequence[str], folder: Path) -> Iterator[Result]:
-    """What comes of each test, as it ends."""
+def run(classes: Sequence[str], folder: Path, *, patient: bool) -> Iterator[Result]:
+    """What comes of each test, as it ends. The runner ends, and its brokers with it, when this process does."""
     jars = fetch("integration-tests")
     ours = compiled(jars, folder)
     with ZooKeeper() as zookeeper, (folder / "tests.log").open("wb") as log:
         properties = {
             "barnabas.command": f"{sys.executable} -m barnabas.cli",
             "barnabas.folder": str(folder),
+            "barnabas.patient": str(patient).lower(),
             "barnabas.zookeeper": zookeeper.address.removeprefix("zookeeper://"),
         }
         said = [f"-D{key}={value}" for key, value in properties.items()]
         command = ["java", *JVM, *said, "-cp", f"{ours}:{jars}/*", "Run", str(jars / JAR), *classes]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True) as tests:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as tests:
             assert tests.stdout is not None
             try:
                 yield from filter(None, map(result_of, tests.stdout))
@@ -67,13 +68,14 @@ def main() -> int:
     )
     parser.add_argument("classes", nargs="*", help="simple names of test classes; all when none is named")
     parser.add_argument("--save", type=Path, help="write what came of each test there")
+    parser.add_argument("--patient", action="store_true", help="without the time limits of the tests: on a machine that is busy")
     parser.add_argument("--keep", type=Path, help="a folder for logs and data, which is kept")
     options = parser.parse_args()
     began, results = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="kafkatests-") as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        for result in run(options.classes, folder):
+        for result in run(options.classes, folder, patient=options.patient):
             results.append(result)
             print(f"{result.outcome:8}{result.took_ms / 1000:7.1f} s  {result.name}  {result.why[:150]}", flush=True)
     if options.save:

@@ -42,10 +42,28 @@ public class Run {
         }
         PrintStream out = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), true, StandardCharsets.UTF_8);
         System.setOut(System.err);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> ProcessHandle.current().descendants().forEach(ProcessHandle::destroyForcibly)));
+        Thread guard = new Thread(Run::waitForTheEndOfWhoStartedThis);
+        guard.setDaemon(true);
+        guard.start();
         var request = LauncherDiscoveryRequestBuilder.request().selectors(selectors)
-            .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true").build();
+            .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true")
+            .configurationParameter("junit.jupiter.execution.timeout.mode", Boolean.getBoolean("barnabas.patient") ? "disabled" : "enabled")
+            .build();
         LauncherFactory.create().execute(request, new Listener(out));
         System.exit(0);
+    }
+
+    /** Standard input is a pipe of the Python process: it ends when that does, in whatever way. */
+    private static void waitForTheEndOfWhoStartedThis() {
+        try {
+            while (System.in.read() >= 0) {
+                continue;
+            }
+        } catch (java.io.IOException error) {
+            // the same
+        }
+        System.exit(1);
     }
 
     private static String simple(String className) {

@@ -18,6 +18,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
@@ -52,6 +53,7 @@ class BarnabasCluster implements ClusterInstance {
     private static final AtomicInteger NEXT_PORT = new AtomicInteger(new Random().nextInt(PORTS));
     private static final long START_TIMEOUT_MS = 60_000;
     private static final long STOP_TIMEOUT_S = 40;
+    private static final Pattern JAVA_CLASS = Pattern.compile("invalid value '\\w+(\\.\\w+)+[$]?\\w*' for");
     private static final long WAIT_MS = 30_000;
 
     private final ClusterConfig config;
@@ -357,7 +359,7 @@ class BarnabasCluster implements ClusterInstance {
             }
             String log = Files.readString(folder.resolve("log"));
             stop();
-            if (log.contains("Java classes do not run here")) {
+            if (JAVA_CLASS.matcher(log).find()) {
                 throw new TestAbortedException("needs a plug-in in Java: " + log.strip());
             }
             throw new AssertionError("broker " + id + " did not start: " + log);
