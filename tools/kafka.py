@@ -65,7 +65,10 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 """
-OF_KAFKA = "<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId><version>{version}</version>{classifier}</dependency>"
+OF_KAFKA = (
+    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+    "{classifier}</dependency>"
+)
 LOGGING = """rootLogger.level = warn
 rootLogger.appenderRef.err.ref = err
 appender.err.type = Console

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from examples.plugins.company import AWeekAtMost, NamesByDepartment, QuotasOfTeams, TopicsOfTeams
 
 from barnabas.plugins import (
     AlterConfigMetadata,
@@ -14,11 +13,18 @@ from barnabas.plugins import (
     QuotaType,
     TlsContext,
 )
+from examples.plugins.company import AWeekAtMost, NamesByDepartment, QuotasOfTeams, TopicsOfTeams
 
 
 @pytest.mark.parametrize(
     ("name", "partitions", "is_good"),
-    [("orders.paid", 12, True), ("__consumer_offsets", 50, True), ("orders", 1, False), ("sales.x", 1, False), ("orders.x", 13, False)],
+    [
+        ("orders.paid", 12, True),
+        ("__consumer_offsets", 50, True),
+        ("orders", 1, False),
+        ("sales.x", 1, False),
+        ("orders.x", 13, False),
+    ],
 )
 def test_topics_belong_to_teams(name: str, partitions: int, is_good: bool) -> None:
     policy = TopicsOfTeams()

@@ -20,11 +20,11 @@ from barnabas.config.definitions.words import (
 # fmt: off
 KEYS = (
     ConfigKey("controller.performance.always.log.threshold.ms", LONG, 2_000, at_least(0), LOW, READ_ONLY, NO_EFFECT,
-              "From which duration on the quorum's controller logs an event; here the metric barnabas_loop_lag_seconds tells.", hidden=True),
+              "From which duration on the quorum's controller logs an event; here barnabas_loop_lag_seconds tells.", hidden=True),
     ConfigKey("controller.performance.sample.period.ms", LONG, 60_000, at_least(100), LOW, READ_ONLY, NO_EFFECT,
               "How often the quorum's controller logs the durations of its events.", hidden=True),
     ConfigKey("group.consumer.regex.refresh.interval.ms", INT, 600_000, at_least(10_000), MEDIUM, READ_ONLY, HONOURED,
-              "How often expressions of consumers are held against all topics again, since rights may change; new topics are at once.", hidden=True),
+              "How often expressions of consumers are matched with all topics again, since rights may change.", hidden=True),
     ConfigKey("group.share.initialize.retry.interval.ms", INT, 30_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
               "How often the start of a share partition is tried again.", hidden=True),
     ConfigKey("group.share.persister.class.name", STRING,

@@ -34,10 +34,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
     @Override
     public List<Extension> getAdditionalExtensions() {
-        if (isCombined && config.clusterTypes().contains(Type.KRAFT)) {
-            return List.of((ExecutionCondition) context -> ConditionEvaluationResult.disabled("the same as isolated"));
-        }
         BarnabasCluster cluster = new BarnabasCluster(config, isCombined ? Type.CO_KRAFT : Type.KRAFT);
+        if (isCombined && config.clusterTypes().contains(Type.KRAFT)) {
+            return List.of(
+                (ExecutionCondition) context -> ConditionEvaluationResult.disabled("the same as isolated"),
+                new ClusterInstanceParameterResolver(cluster));
+        }
         return List.of(
             (BeforeEachCallback) context -> {
                 if (config.isAutoStart()) {
