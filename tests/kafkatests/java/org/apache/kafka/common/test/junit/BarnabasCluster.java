@@ -64,6 +64,7 @@ class BarnabasCluster implements ClusterInstance {
     private boolean started;
     private boolean stopped;
     private String clusterId;
+    private volatile TestAbortedException aborted;
 
     BarnabasCluster(ClusterConfig config, Type type) {
         this.config = config;
@@ -152,7 +153,7 @@ class BarnabasCluster implements ClusterInstance {
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        throw new TestAbortedException("asks for Kafka's controllers in this JVM");
+        throw abort("asks for Kafka's controllers in this JVM");
     }
 
     @Override
@@ -182,7 +183,7 @@ class BarnabasCluster implements ClusterInstance {
 
     @Override
     public String bootstrapControllers() {
-        throw new TestAbortedException("asks for the address of Kafka's controllers (KRaft)");
+        throw abort("asks for the address of Kafka's controllers (KRaft)");
     }
 
     @Override
@@ -212,6 +213,16 @@ class BarnabasCluster implements ClusterInstance {
     @Override
     public Optional<FaultHandlerException> firstNonFatalException() {
         return Optional.empty();
+    }
+
+    /** Kafka's tests catch exceptions while they wait for something, so what was asked in vain is kept for the end of the test. */
+    Optional<TestAbortedException> aborted() {
+        return Optional.ofNullable(aborted);
+    }
+
+    private TestAbortedException abort(String why) {
+        aborted = new TestAbortedException(why);
+        return aborted;
     }
 
     // Waiting
@@ -303,7 +314,7 @@ class BarnabasCluster implements ClusterInstance {
             case "getAliveBrokerNodes" -> List.copyOf(nodes());
             case "hasAliveBroker" -> nodes().stream().anyMatch(node -> node.id() == (int) arguments[0]);
             case "getAllTopics" -> ask(admin -> admin.listTopics().names().get());
-            default -> throw new TestAbortedException("asks for " + method.getName() + " of Kafka's " + kind.getSimpleName() + " in this JVM");
+            default -> throw abort("asks for " + method.getName() + " of Kafka's " + kind.getSimpleName() + " in this JVM");
         };
         return kind.cast(Proxy.newProxyInstance(kind.getClassLoader(), new Class<?>[] {kind}, handler));
     }

@@ -8,6 +8,7 @@ import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ConditionEvaluationResult;
 import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.Extension;
+import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 
 /**
@@ -47,6 +48,9 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
                 }
             },
             (AfterEachCallback) context -> cluster.stop(),
+            (TestExecutionExceptionHandler) (context, error) -> {
+                throw cluster.aborted().map(Throwable.class::cast).orElse(error);
+            },
             new ClusterInstanceParameterResolver(cluster));
     }
 }
