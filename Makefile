@@ -9,9 +9,10 @@ SEED ?= 1
 KINDS ?=
 BESIDE_KAFKA ?=
 CASES ?=
+CLASSES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel demo test strict sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
+.PHONY: help setup wheel demo test strict sim lint types bench bench-guard sparkbench interop kafkatests differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,9 +55,14 @@ sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
 	@$(PYTHON) bench/spark/sink.py
 
+kafkatests: ## Apache Kafka's own integration tests of its clients against barnabas (CLASSES="..." for some of them)
+	@tools/setup.sh interop
+	@$(PYTHON) -m tests.kafkatests $(CLASSES)
+
 interop: ## the clients and tools of other languages
 	@tools/setup.sh interop
 	@$(PYTHON) -m pytest tests/interop -m "interop or not interop"
+	@$(PYTHON) -m tests.kafkatests
 
 differential: ## ask Apache Kafka and record its answers, then compare ours
 	@tools/setup.sh interop

@@ -30,6 +30,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/cluster",
         "docs/guides/moving-from-kafka",
         "docs/guides/performance",
+        "docs/guides/plugins",
         "docs/guides/faults",
         "docs/guides/data-folders",
         "SECURITY",

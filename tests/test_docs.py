@@ -28,7 +28,14 @@ LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
 PAGES_WITH_FIGURES = [
     page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.parent.name not in {"reference", "decisions"}
 ]
-IMPORTED_BY_USERS = ["__init__.py", "client/*.py", "testing/*.py", "pipelines/__init__.py", "pipelines/functions.py"]
+IMPORTED_BY_USERS = [
+    "__init__.py",
+    "client/*.py",
+    "testing/*.py",
+    "pipelines/__init__.py",
+    "pipelines/functions.py",
+    "plugins/*.py",
+]
 GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
 

@@ -40,12 +40,22 @@ STOP_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
 
+TESTS_VERSION = "4.3.1"  # the first whose integration tests are published
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
 LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka that served every version of its protocol
 SETS = {  # folders of jars, by what is in them; of this version where a name says no other
     "jars": ("kafka_2.13", "kafka-tools"),
     LAST_WITH_ALL: ("kafka_2.13:3.9.1", "kafka-tools:3.9.1"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
+    "integration-tests": tuple(
+        f"{name}:{TESTS_VERSION}{classifier}"
+        for name, classifier in (
+            ("kafka-clients-integration-tests", ":test"),
+            ("kafka-clients-integration-tests", ""),
+            ("kafka-test-common-runtime", ""),
+            ("kafka-clients", ":test"),
+        )
+    ),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in OLDER_CLIENTS},
 }
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -60,7 +70,8 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 OF_KAFKA = (
-    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
+    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+    "{classifier}</dependency>"
 )
 LOGGING = """rootLogger.level = warn
 rootLogger.appenderRef.err.ref = err
@@ -135,8 +146,9 @@ def fetch(wanted: str = "jars") -> Path:
 
 
 def _dependency(artifact: str) -> str:
-    name, _, version = artifact.partition(":")
-    return OF_KAFKA.format(name=name, version=version or VERSION)
+    name, version, classifier = [*artifact.split(":"), "", ""][:3]
+    classified = f"<classifier>{classifier}</classifier>" if classifier else ""
+    return OF_KAFKA.format(name=name, version=version or VERSION, classifier=classified)
 
 
 def java(main_class: str, *arguments: str, jvm: Sequence[str] = (), jars: str = "jars") -> list[str]:

@@ -28,6 +28,7 @@ class Config:
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_migration_policy: str = "bidirectional"
     group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    group_consumer_regex_refresh_interval_ms: int = 600_000
     offset_metadata_max_bytes: int = 4_096
     offsets_commit_timeout_ms: int = 5_000
     offsets_retention_minutes: int = 10_080

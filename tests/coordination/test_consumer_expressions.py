@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from barnabas import limits
-from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, RESOLVED_AGAIN_AFTER_MS, Draft
+from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, Draft
 from barnabas.coordination.consumer.group import expression_record
 from barnabas.coordination.consumer.records import RegularExpressionValue
 from barnabas.coordination.outcome import Outcome
@@ -105,7 +105,7 @@ def test_members_with_different_rights_leave_each_other_s_expressions_alone() ->
     settle(one, other)
     assert one.partitions | other.partitions == all_of("v-1", 2)
     assert consumer_group(driver).epoch == epoch + 1
-    driver.clock.advance(RESOLVED_AGAIN_AFTER_MS)
+    driver.clock.advance(driver.config.group_consumer_regex_refresh_interval_ms)
     settle(one, other)
     settle(other, one)
     assert one.partitions | other.partitions == all_of("v-1", 2) | all_of("v-2", 2)
@@ -164,7 +164,7 @@ def test_expressions_are_resolved_again_a_few_with_each_heartbeat() -> None:
         return found
 
     driver.topics.matcher = counting
-    driver.clock.advance(RESOLVED_AGAIN_AFTER_MS)
+    driver.clock.advance(driver.config.group_consumer_regex_refresh_interval_ms)
     for done, client in enumerate(clients, start=1):
         client.nudge()
         assert len(compiled) == min(2 * done, len(clients))

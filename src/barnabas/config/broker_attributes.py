@@ -377,3 +377,21 @@ class BrokerAttributes:
     ssl_truststore_location: str | None
     ssl_truststore_password: str | None
     ssl_truststore_type: str
+    controller_performance_always_log_threshold_ms: int
+    controller_performance_sample_period_ms: int
+    group_consumer_regex_refresh_interval_ms: int
+    group_share_initialize_retry_interval_ms: int
+    group_share_persister_class_name: str
+    internal_metadata_delete_delay_millis: int
+    internal_metadata_log_segment_bytes: int | None
+    internal_metadata_max_batch_size_in_bytes: int
+    remote_log_index_file_cache_ttl_ms: int
+    remote_log_manager_task_retry_backoff_max_ms: int
+    remote_log_manager_task_retry_backoff_ms: int
+    remote_log_manager_task_retry_jitter: float
+    server_max_startup_time_ms: int
+    share_coordinator_cold_partition_snapshot_interval_ms: int
+    share_coordinator_state_topic_prune_interval_ms: int
+    unclean_leader_election_interval_ms: int
+    unstable_api_versions_enable: bool
+    unstable_feature_versions_enable: bool

@@ -123,7 +123,7 @@ class ConfigKey(NamedTuple):
 
     Args:
         default: parsed; None means unset.
-        hidden: a key that Kafka does not list; it is honoured when set and shown by no answer.
+        hidden: a key that Kafka does not list; no answer shows it.
     """
 
     name: str

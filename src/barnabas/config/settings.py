@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.definition import ConfigKey, Scope, Value
+from barnabas.config.guards import PREFIX, Guard
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
@@ -101,8 +102,15 @@ def check_broker(settings: Mapping[str, str], *, of_all_brokers: bool) -> None:
         for name, key in keys.items():
             if key is not None:
                 key.read(settings[name])
+                _check_no_code(key, settings[name])
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, refusal(error)) from error
+
+
+def _check_no_code(key: ConfigKey, text: str) -> None:
+    """Who may change settings may not choose what code a broker runs: classes are named in its own configuration."""
+    if isinstance(key.check, Guard) and text.strip().startswith(PREFIX):
+        raise ConfigError(key.name, text, "a Python class is named in the configuration that a broker starts with")
 
 
 def check_group(settings: Mapping[str, str], config: BrokerConfig) -> None:

@@ -29,6 +29,7 @@ from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
 from barnabas.server.authentication.doors import Doors
+from barnabas.server.authentication.principals import PrincipalNaming
 from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
 from barnabas.server.carrying_out import carry_out
@@ -53,6 +54,7 @@ from barnabas.server.logs.log_starts import LogStarts
 from barnabas.server.logs.moving import Moves
 from barnabas.server.logs.opening import close_logs, open_logs
 from barnabas.server.metrics import Metrics
+from barnabas.server.plugins import Plugins
 from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
@@ -120,6 +122,9 @@ class Broker:
         self.repeated_room = RepeatedRoom()
         self.new_id = around.new_id
         self.metrics = Metrics()
+        self.plugins = Plugins(config, lambda: around.make_executor(1, "barnabas-policies"))
+        protocols = {endpoint.listener: endpoint.protocol for endpoint in config.listener_endpoints}
+        self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
@@ -155,7 +160,7 @@ class Broker:
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config, most_connections())
-        self.tls = BrokerTls(self.metrics)
+        self.tls = BrokerTls(self.metrics, self.naming)
         self._listeners = Listeners(self)
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
@@ -269,6 +274,7 @@ class Broker:
     def take_controller(self, controller: Administration | Member) -> None:
         """What decides on topics and settings here, or asks the broker that does."""
         self.controller = controller
+        controller.policies = self.plugins.policies
         self._opened |= Opened.CONTROLLER
 
     def _follow_acls(self) -> None:
@@ -345,6 +351,7 @@ class Broker:
                 await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
             except StorageError as error:
                 logger.warning("event=removed-segments-stay note='stay until the next start' error=%r", str(error))
+        await self.loop.run_in_executor(None, self.plugins.close)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
         await self.loop.run_in_executor(None, self.reading_threads.shutdown)
 
@@ -365,6 +372,8 @@ class Broker:
         if refused is None:
             refused = self.connection_rates.open(connection)
         self.metrics.connections_refused += refused is not None
+        if refused is None:
+            refused = self.naming.of_plaintext(connection)
         if refused is None:
             self.doors.open(connection)
         return refused

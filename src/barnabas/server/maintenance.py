@@ -11,6 +11,7 @@ from barnabas.errors import KafkaError, StorageError
 from barnabas.server.apis.tokens import remove_expired
 from barnabas.server.listeners import close_idle
 from barnabas.server.logs.recovery import Unflushed, flushes_due
+from barnabas.server.quotas.callback import CHECK_MS as QUOTA_CALLBACK_MS
 from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
 from barnabas.server.timers import Timers
 from barnabas.storage.garbage import remove_all
@@ -57,6 +58,8 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
     timers.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
+    if broker.quotas.has_callback:
+        timers.every(QUOTA_CALLBACK_MS, broker.quotas.ask_callback, "quota-callback")
     if broker.tls.is_used:
         timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
     timers.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")

@@ -129,21 +129,24 @@ def _show(context: ssl.SSLContext, settings: TlsSettings, keys: KeyMaterial) -> 
         with _in_memory(keys.chain) as chain, _in_memory(keys.key) as key:
             context.load_cert_chain(chain, key, password)
     except (ssl.SSLError, ValueError) as error:
-        _refuse_keys(settings, error)
+        _refuse_keys(settings, keys, error)
 
 
-def _refuse_keys(settings: TlsSettings, error: Exception) -> NoReturn:
-    reason = getattr(error, "reason", None) or str(error)
-    if "MISMATCH" in reason:
-        allowed = "a private key and its own certificate; these two do not belong together"
-    elif settings.key_password is not None:
-        raise ConfigError(settings.key("key.password"), HIDDEN, "the password of the private key") from None
+def _refuse_keys(settings: TlsSettings, keys: KeyMaterial, error: Exception) -> NoReturn:
+    from barnabas.tls.refusals import Part, refusal_of  # loaded only where something is wrong
+
+    part, allowed = refusal_of(keys, getattr(error, "reason", None))
+    if part is Part.PASSWORD and settings.key_password is not None:
+        name, shown = "key.password", HIDDEN
+    elif settings.keystore_location:
+        name, shown = "keystore.location", settings.keystore_location
+    elif settings.certificate_location and settings.key_location:
+        is_key = part is not Part.CERTIFICATE
+        name, shown = (
+            ("key.location", settings.key_location) if is_key else ("certificate.location", settings.certificate_location)
+        )
     else:
-        allowed = f"a certificate and a private key that OpenSSL takes ({reason.replace('_', ' ').lower()})"
-    name = "keystore.location" if settings.keystore_location else "certificate.location"
-    shown = settings.keystore_location or settings.certificate_location
-    if shown is None:
-        name, shown = "keystore.certificate.chain", "(text)"
+        name, shown = ("keystore.certificate.chain", "(text)") if part is Part.CERTIFICATE else ("keystore.key", HIDDEN)
     raise ConfigError(settings.key(name), shown, allowed) from None
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.membership.policies import Policies
 from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.cluster.planning.configs import ResourceChange
 from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
@@ -62,6 +63,7 @@ class Commands:
 
     def __init__(self, core: Controller) -> None:
         self._core = core
+        self.policies: Policies | None = None  # where users' classes are asked
         self._producer_ids = range(0)
         self._producer_id_turn = asyncio.Lock()
 
@@ -101,9 +103,22 @@ class Commands:
 
     async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicOutcome]:
         """One outcome for each name."""
+        if self.policies is not None:
+            return await self._create_as_policies_want(self.policies, requests, validate_only=validate_only)
         if validate_only:
             return await self._plan_only(lambda: self._core.create_topics(requests))
         return await self._topics_in_parts(self._core.create_topics, requests)
+
+    async def _create_as_policies_want(
+        self, policies: Policies, requests: Sequence[NewTopic], *, validate_only: bool
+    ) -> list[TopicOutcome]:
+        async with policies.turn:
+            planned = await self._plan_only(lambda: self._core.create_topics(requests))
+            refused = await policies.refused_topics(requests, planned)
+            rest = [request for request in requests if request.name not in refused]
+            made = planned if validate_only or not rest else await self._topics_in_parts(self._core.create_topics, rest)
+        outcomes = {outcome.name: outcome for outcome in made} | refused
+        return [outcomes[outcome.name] for outcome in planned]
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
@@ -112,7 +127,13 @@ class Commands:
         that is the caller's to ask.
         """
         wanted = tuple(names)
-        return await self._run(lambda: self._core.auto_create(wanted))
+        if self.policies is None:
+            return await self._run(lambda: self._core.auto_create(wanted))
+        told: dict[str, KafkaError | None] = dict.fromkeys(wanted)
+        for outcome in await self.create_topics(self._core.missing_topics(wanted)):
+            is_there = outcome.error is not None and outcome.error.code == ErrorCode.TOPIC_ALREADY_EXISTS
+            told[outcome.name] = None if is_there else outcome.error
+        return told
 
     def is_being_made(self, name: str) -> bool:
         """Whether a missing topic has been asked for already: who asks for it again asks for nothing more."""
@@ -178,9 +199,25 @@ class Commands:
 
     async def alter_configs(self, requests: Sequence[ResourceChange], *, validate_only: bool = False) -> list[KafkaError | None]:
         """An outcome for each request, None for success."""
+        if self.policies is not None:
+            return await self._alter_as_policies_want(self.policies, requests, validate_only=validate_only)
         if validate_only:
             return await self._plan_only(lambda: self._core.alter_configs(requests))
         return await self._run(lambda: self._core.alter_configs(requests))
+
+    async def _alter_as_policies_want(
+        self, policies: Policies, requests: Sequence[ResourceChange], *, validate_only: bool
+    ) -> list[KafkaError | None]:
+        async with policies.turn:
+            image, planned = await self._plan_only(lambda: ((self.image, self._core.alter_configs(requests)[0]), Plan()))
+            outcomes = await policies.refused_changes(image, requests, planned)
+            places = [place for place, error in enumerate(outcomes) if error is None]
+            if places and not validate_only:
+                wanted = [requests[place] for place in places]
+                done = await self._run(lambda: self._core.alter_configs(wanted))
+                for place, error in zip(places, done, strict=True):
+                    outcomes[place] = error
+        return outcomes
 
     async def declare(self, declaring: Declaring[R], *, validate_only: bool = False) -> R:
         """What `declaring` answers, once what it says is declared; raises what it raises, and KafkaError."""

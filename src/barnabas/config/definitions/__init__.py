@@ -9,6 +9,7 @@ from barnabas.config.definitions import (
     client_metrics,
     cluster,
     group,
+    internal,
     log,
     metrics,
     network,
@@ -38,6 +39,7 @@ BROKER_MODULES = (
     sasl,
     oauth,
     tls,
+    internal,
 )
 
 BROKER: dict[str, ConfigKey] = {key.name: key for module in BROKER_MODULES for key in module.KEYS}

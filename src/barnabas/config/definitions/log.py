@@ -22,11 +22,12 @@ from barnabas.config.definitions.words import (
     READ_ONLY,
     STRING,
 )
+from barnabas.config.guards import Guard
 
 # fmt: off
 KEYS = (
-    ConfigKey("alter.config.policy.class.name", CLASS, None, None, LOW, READ_ONLY, NO_EFFECT,
-              "Class that may refuse new settings."),
+    ConfigKey("alter.config.policy.class.name", CLASS, None, Guard("AlterConfigPolicy"), LOW, READ_ONLY, HONOURED,
+              "Class that may refuse changes of settings."),
     ConfigKey("auto.create.topics.enable", BOOLEAN, True, None, HIGH, READ_ONLY, HONOURED,
               "Whether topics come into being by being asked for."),
     ConfigKey("compression.gzip.level", INT, -1, InRange(1, 9, also=-1), MEDIUM, CLUSTER_WIDE, HONOURED,
@@ -40,7 +41,7 @@ KEYS = (
               "Level used where the broker compresses with zstd."),
     ConfigKey("cordoned.log.dirs", LIST, (), None, MEDIUM, PER_BROKER, HONOURED,
               "Directories of log.dirs that get no new partitions, or * for all of them."),
-    ConfigKey("create.topic.policy.class.name", CLASS, None, None, LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("create.topic.policy.class.name", CLASS, None, Guard("CreateTopicPolicy"), LOW, READ_ONLY, HONOURED,
               "Class that may refuse new topics."),
     ConfigKey("default.replication.factor", INT, 1, None, MEDIUM, READ_ONLY, HONOURED,
               "Replicas of a topic that is created without a number."),

@@ -15,6 +15,7 @@ from barnabas.config.definitions.words import (
     READ_ONLY,
     STRING,
 )
+from barnabas.config.guards import Guard
 
 # fmt: off
 KEYS = (
@@ -22,7 +23,7 @@ KEYS = (
               "Windows over which moves between directories are measured."),
     ConfigKey("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, at_least(1), LOW, READ_ONLY, NO_EFFECT,
               "Length of a window of moves between directories."),
-    ConfigKey("client.quota.callback.class", CLASS, None, None, LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("client.quota.callback.class", CLASS, None, Guard("ClientQuotaCallback"), LOW, READ_ONLY, HONOURED,
               "Class that decides which quota a client has."),
     ConfigKey("controller.quota.window.num", INT, 11, at_least(1), LOW, READ_ONLY, HONOURED,
               "Windows whose quota of changes of metadata may be saved up."),

@@ -17,6 +17,7 @@ from barnabas.config.definitions.words import (
     READ_ONLY,
     STRING,
 )
+from barnabas.config.guards import SECURITY, VALIDATORS, Guard
 
 # fmt: off
 KEYS = (
@@ -65,7 +66,8 @@ KEYS = (
               "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever", None, MEDIUM, READ_ONLY, NO_EFFECT,
               "Class that gets tokens."),
     ConfigKey("sasl.oauthbearer.jwt.validator.class", CLASS,
-              "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator", None, MEDIUM, READ_ONLY, NO_EFFECT,
+              f"{SECURITY}oauthbearer.DefaultJwtValidator",
+              Guard(None, VALIDATORS, "sasl.oauthbearer.* keys say which tokens are good"), MEDIUM, READ_ONLY, NO_EFFECT,
               "Class that checks tokens."),
     ConfigKey("sasl.oauthbearer.scope", STRING, None, None, MEDIUM, READ_ONLY, HONOURED,
               "Scope to ask for."),

@@ -21,6 +21,7 @@ from barnabas.config.definitions.words import (
     SHORT,
     STRING,
 )
+from barnabas.config.guards import LOGIN_HANDLERS, PRINCIPAL_BUILDER, Guard
 
 # fmt: off
 KEYS = (
@@ -34,9 +35,9 @@ KEYS = (
               "Longest life of a delegation token."),
     ConfigKey("delegation.token.secret.key", PASSWORD, None, None, MEDIUM, READ_ONLY, HONOURED,
               "Secret that delegation tokens are made with."),
-    ConfigKey("principal.builder.class", CLASS,
-              "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", None, MEDIUM, PER_BROKER, NO_EFFECT,
-              "Class that names who is behind a connection."),
+    ConfigKey("principal.builder.class", CLASS, PRINCIPAL_BUILDER,
+              Guard("PrincipalBuilder", (PRINCIPAL_BUILDER,)), MEDIUM, PER_BROKER, HONOURED,
+              "Class that names who is behind a connection. A Python class is set when the broker starts, not while it runs."),
     ConfigKey("sasl.client.callback.handler.class", CLASS, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "Class that gives credentials towards other brokers."),
     ConfigKey("sasl.enabled.mechanisms", LIST, ("GSSAPI",), None, MEDIUM, PER_BROKER, HONOURED,
@@ -79,14 +80,15 @@ KEYS = (
               "SASL mechanism towards the metadata quorum."),
     ConfigKey("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", None, MEDIUM, PER_BROKER, HONOURED,
               "SASL mechanism between brokers."),
-    ConfigKey("sasl.server.callback.handler.class", CLASS, None, None, MEDIUM, READ_ONLY, HONOURED,
+    ConfigKey("sasl.server.callback.handler.class", CLASS, None, LOGIN_HANDLERS, MEDIUM, READ_ONLY, HONOURED,
               "Class that checks credentials."),
     ConfigKey("sasl.server.max.receive.size", INT, 524_288, None, MEDIUM, READ_ONLY, HONOURED,
               "Largest message during SASL authentication."),
     ConfigKey("security.inter.broker.protocol", STRING, "PLAINTEXT", one_of("PLAINTEXT", "SSL",
               "SASL_PLAINTEXT", "SASL_SSL"), MEDIUM, READ_ONLY, HONOURED,
               "The listener between brokers, by its name, where inter.broker.listener.name does not say which."),
-    ConfigKey("security.providers", STRING, None, None, LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("security.providers", STRING, None,
+              Guard(None, instead="OpenSSL has the algorithms, and ssl.* and sasl.* keys say which are used"), LOW, READ_ONLY, NO_EFFECT,
               "Classes that provide security algorithms."),
 )
 # fmt: on

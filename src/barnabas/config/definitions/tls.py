@@ -16,6 +16,7 @@ from barnabas.config.definitions.words import (
     READ_ONLY,
     STRING,
 )
+from barnabas.config.guards import SECURITY, Guard
 
 # fmt: off
 KEYS = (
@@ -31,7 +32,8 @@ KEYS = (
               "TLS versions that are allowed."),
     ConfigKey("ssl.endpoint.identification.algorithm", STRING, "https", None, LOW, PER_BROKER, HONOURED,
               "How a server's name is held against its certificate; empty for not at all."),
-    ConfigKey("ssl.engine.factory.class", CLASS, None, None, LOW, PER_BROKER, NO_EFFECT,
+    ConfigKey("ssl.engine.factory.class", CLASS, None,
+              Guard(None, (f"{SECURITY}ssl.DefaultSslEngineFactory",), "ssl.* keys say who is believed"), LOW, PER_BROKER, NO_EFFECT,
               "Class that makes TLS engines."),
     ConfigKey("ssl.key.password", PASSWORD, None, None, MEDIUM, PER_BROKER, HONOURED,
               "Password of the private key."),

@@ -36,7 +36,6 @@ from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import MayDescribe, Now, may_describe_all
 from barnabas.errors import ErrorCode, KafkaError
 
-RESOLVED_AGAIN_AFTER_MS = 600_000  # Kafka's; rights may have changed, of which nobody tells
 MATCHED_AT_ONCE = 5_000  # names with expressions by one heartbeat, or one expression with all: some milliseconds of the loop
 COMPILED_LIKE = 50  # names that are matched while one expression is compiled
 
@@ -141,9 +140,10 @@ class Draft:
         self.records.append(expression_record(self.group.group_id, regex, value))
         self._expressions = {**self._expressions, regex: names}
 
-    def refresh(self) -> None:
-        """Topics may have come, gone or grown. What is matched are the names that have come since; all of them after a load, once in a
-        while, and for an expression that was never resolved: Kafka writes those down some time after their members."""
+    def refresh(self, again_after_ms: int) -> None:
+        """Topics may have come, gone or grown. What is matched are the names that have come since; all of them after a load, after a while,
+        since rights may have changed, of which nobody tells, and for an expression that was never resolved: Kafka writes those down some
+        time after their members."""
         group, names, now_ms = self.group, self._topics.names, self._now.steady_ms
         if group.resolved_from is names and now_ms < group.resolved_until_ms:
             return
@@ -153,7 +153,7 @@ class Draft:
         left, found = MATCHED_AT_ONCE, False
         for regex in regexes:
             known = group.resolved.get(regex)
-            if regex not in self._expressions or known is None or now_ms - known.at_ms >= RESOLVED_AGAIN_AFTER_MS:
+            if regex not in self._expressions or known is None or now_ms - known.at_ms >= again_after_ms:
                 known = None
             elif known.names is names:
                 continue
@@ -165,9 +165,7 @@ class Draft:
             found = self._resolve_again(regex, known, fresh) or found
         if not found:
             group.resolved_from = names
-            group.resolved_until_ms = (
-                min((known.at_ms for known in group.resolved.values()), default=now_ms) + RESOLVED_AGAIN_AFTER_MS
-            )
+            group.resolved_until_ms = min((known.at_ms for known in group.resolved.values()), default=now_ms) + again_after_ms
 
     def _resolve_again(self, regex: str, known: Resolved | None, fresh: frozenset[str]) -> bool:
         """Match an expression with all names, or with those that are fresh since it is `known`; whether it has other topics then.

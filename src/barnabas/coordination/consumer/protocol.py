@@ -97,7 +97,9 @@ class ConsumerProtocol:
         before = self._member_of(draft, request, request.member_id or caller.fresh_id, out)
         member = declared(before, request, caller)
         draft.update(before, member)
-        draft.refresh()  # here only: a request of the classic protocol does not tell which topics its sender may know of
+        draft.refresh(
+            self._config.group_consumer_regex_refresh_interval_ms
+        )  # here only: a request of the classic protocol does not tell which topics its sender may know of
         settings = self.topics.settings_of(request.group_id)
         member = self.carry_on(draft, member, reported(request), settings.assignment_interval_ms, now)
         self.timers.schedule(

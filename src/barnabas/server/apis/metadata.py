@@ -81,8 +81,17 @@ async def _create_and_respond(
     begun = [name for name in missing if not broker.controller.is_being_made(name)]  # the others have been paid for
     refused = {} if quota is None else quota.refuse_new(begun)
     failed = await broker.controller.auto_create([name for name in missing if name not in refused])
+    if broker.plugins.policies is not None:
+        failed = {name: _not_there(error) for name, error in failed.items()}
     failed.update(refused)
     return _respond(broker, context, request, _look_up_all(broker, topics, request, failed))
+
+
+def _not_there(error: KafkaError | None) -> KafkaError | None:
+    """Who asks for a topic that a policy refuses is told that it is not there, as by Kafka: it may be created by somebody who may."""
+    if error is None or error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return error
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _check_ids(version: int, topics: Sequence[MetadataRequestTopic]) -> ErrorCode | None:

@@ -98,6 +98,10 @@ class Door:
         """Have prepared what a log-in waits for."""
         return self._doors.prepare(missing)
 
+    def name(self, connection: Connection, mechanism: str, identity: Identity) -> None:
+        """Say who is behind a connection; raises PrincipalRefused."""
+        self._doors.naming.of_login(connection, mechanism, identity)
+
 
 class Doors:
     """All listeners of a broker; raises ConfigError where their settings do not do."""
@@ -106,6 +110,7 @@ class Doors:
         self._broker = broker
         self._loop = broker.loop
         self.counts = Counts()
+        self.naming = broker.naming
         self._patterns = Patterns()
         self._of_tokens = TokenCredentials(limits.MAX_DELEGATION_TOKENS)
         self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)

@@ -35,6 +35,7 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.security.exchange import AuthenticationFailed, Exchange, Identity, NotYet
 from barnabas.server.answers import encode_answer, response_class
+from barnabas.server.authentication.principals import PrincipalRefused
 
 if TYPE_CHECKING:
     from barnabas.server.authentication.doors import Door
@@ -249,7 +250,19 @@ class Login:
         if self._identity is not None and identity.user != self._identity.user:
             told = f"Cannot change principals during re-authentication from User.{self._identity.user}: User.{identity.user}"
             raise AuthenticationFailed("another user at re-authentication", told)
+        self._name(identity)
         return answer, self._let_in(identity)
+
+    def _name(self, identity: Identity) -> None:
+        """Who is there, which does not change when one logs in again."""
+        connection, before = self._connection, self._connection.principal
+        try:
+            self._door.name(connection, self._mechanism, identity)
+        except PrincipalRefused as error:
+            raise AuthenticationFailed(str(error)) from error
+        if self._identity is not None and connection.principal != before:
+            told = f"Cannot change principals during re-authentication from {before}: {connection.principal}"
+            raise AuthenticationFailed("another principal at re-authentication", told)
 
     # In and out
 
@@ -267,8 +280,7 @@ class Login:
         self._ends = lifetime_ms is not None
         if lifetime_ms is not None:
             self._timer = self._loop.call_later(lifetime_ms / 1000, self._expire)
-        connection.principal, connection.by_token = f"User:{identity.user}", identity.by_token
-        connection.groups = tuple(f"Group:{name}" for name in identity.groups)
+        connection.by_token = identity.by_token
         connection.authentication = None
         connection.max_frame_bytes = self._door.max_request_bytes
         logger.debug("event=logged-in peer=%s listener=%s mechanism=%s", connection.peer, connection.listener, self._mechanism)

@@ -27,6 +27,7 @@ from barnabas.quota.entities import (
 from barnabas.quota.meters import Meter, MeterKey, Meters, Span
 from barnabas.quota.table import QuotaTable
 from barnabas.server.quotas.budget import Budget
+from barnabas.server.quotas.callback import CallbackQuotas
 from barnabas.server.quotas.group_members import GroupMembers
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class ClientQuotas:
         self._window_s = config.quota_window_size_seconds
         self._budgets: dict[tuple[str, str | None], Budget | None] = {}
         self.table = NO_TABLE
+        callback = broker.plugins.quota_callback
+        self._callback = None if callback is None else CallbackQuotas(callback)
         self.members = GroupMembers(broker)
         self.meters = Meters(
             Span(config.quota_window_num, config.quota_window_size_seconds),
@@ -58,11 +61,26 @@ class ClientQuotas:
         self._broker.declarations.follow(Kind.QUOTA, self._take)
 
     def _take(self, declared: Mapping[str, Any]) -> None:
-        broker = self._broker
-        self.table = QuotaTable(decode_all(declared))
+        broker, by_entity = self._broker, decode_all(declared)
+        self.table = QuotaTable(by_entity)
+        if self._callback is not None:
+            self._callback.take(by_entity)
+        broker.client_quotas = self if self.table.has_clients or self.table.groups or self.has_callback else None
+        self._begin_anew()
+
+    @property
+    def has_callback(self) -> bool:
+        """Whether a user's class decides who has which quota."""
+        return self._callback is not None
+
+    def ask_callback(self) -> None:
+        """Measure everybody anew where the class that decides says that limits have changed."""
+        if self._callback is not None and self._callback.has_changed(self._broker.metadata):
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self._forget()
-        broker.client_quotas = self if self.table.has_clients or self.table.groups else None
-        for connection in list(broker.connections):
+        for connection in list(self._broker.connections):
             if connection.mute is not None:
                 connection.mute.end()
 
@@ -74,7 +92,7 @@ class ClientQuotas:
         except KeyError:
             if len(self._budgets) >= limits.MAX_QUOTA_BUDGETS:
                 self._budgets.clear()
-        found = self._budgets[key] = self._look_up(principal.partition(":")[2], client_id or "")
+        found = self._budgets[key] = self._look_up(principal, client_id or "")
         return found
 
     def now_ms(self) -> float:
@@ -115,9 +133,9 @@ class ClientQuotas:
         if paid is not None:
             paid.give_back(self.now_ms())
 
-    def _look_up(self, user: str, client_id: str) -> Budget | None:
+    def _look_up(self, principal: str, client_id: str) -> Budget | None:
         producer, consumer, request, mutations = (
-            self._meter(key, user, client_id)
+            self._meter(key, principal, client_id)
             for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
         )
         if producer is consumer is request is mutations is None and not self.table.groups:
@@ -131,8 +149,15 @@ class ClientQuotas:
             longest_ms=self._window_s * 1000,
         )
 
-    def _meter(self, key: str, user: str, client_id: str) -> Meter | None:
-        applied = self.table.find(key, user, client_id)
-        if applied is None or applied.bound == inf:
+    def _meter(self, key: str, principal: str, client_id: str) -> Meter | None:
+        limit = self._limit(key, principal, client_id)
+        if limit is None or limit[1] == inf:
             return None
-        return self.meters.get(MeterKey(key, applied.user, applied.client_id), applied.bound, self.now_ms())
+        return self.meters.get(*limit, self.now_ms())
+
+    def _limit(self, key: str, principal: str, client_id: str) -> tuple[MeterKey, float] | None:
+        """Who shares a client's quota, and what it is."""
+        if self._callback is not None:
+            return self._callback.limit(key, principal, client_id)
+        applied = self.table.find(key, principal.partition(":")[2], client_id)
+        return None if applied is None else (MeterKey(key, applied.user, applied.client_id), applied.bound)

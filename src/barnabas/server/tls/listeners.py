@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from barnabas.config.listeners import has_tls
 from barnabas.config.sasl import setting
 from barnabas.errors import ConfigError
-from barnabas.security.principals import PrincipalRules
+from barnabas.plugins.principals import Principal
+from barnabas.security.principals import NoMatchingRule, PrincipalRules
 from barnabas.server.cluster.peers import inter_broker_endpoint
 from barnabas.tls.contexts import client_context, server_context
 from barnabas.tls.names import alternative_names_of, subject_of, values_of_subject
@@ -33,6 +34,8 @@ from barnabas.tls.stores import read_keys
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
+    from barnabas.server.authentication.principals import PrincipalNaming
+    from barnabas.server.connection import Connection
     from barnabas.server.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -41,32 +44,52 @@ logger = logging.getLogger(__name__)
 class ListenerTls:
     """The terms of one listener; raises ConfigError."""
 
-    def __init__(self, settings: TlsSettings, rules: PrincipalRules, groups_attribute: str | None, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        settings: TlsSettings,
+        rules: PrincipalRules,
+        groups_attribute: str | None,
+        metrics: Metrics,
+        naming: PrincipalNaming,
+    ) -> None:
         self.source = ContextSource(settings, server_context)
         self._rules = rules
         self._groups_attribute = groups_attribute
         self.metrics = metrics
+        self._naming = naming
 
     @property
     def context(self) -> ssl.SSLContext:
         return self.source.context
 
-    def principal_of(self, subject: str) -> str:
-        """Raises NoMatchingRule."""
-        return f"User:{self._rules.name_of(subject)}"
+    def name(self, connection: Connection, certificate: bytes | None) -> None:
+        """Name who showed a certificate (DER), or none; raises NoMatchingRule and PrincipalRefused."""
+        if self._naming.names(connection.listener):
+            subject = "" if certificate is None else subject_of(certificate)
+            self._naming.of_tls(connection, certificate, subject, self._default(certificate, subject))
+        elif certificate is not None:
+            connection.principal = f"User:{self._rules.name_of(subject_of(certificate))}"
+            connection.groups = tuple(f"Group:{name}" for name in self._groups_of(certificate))
 
-    def groups_of(self, certificate: bytes) -> tuple[str, ...]:
-        """The groups that a certificate (DER) puts its owner in."""
-        if self._groups_attribute is None:
-            return ()
-        return tuple(f"Group:{name}" for name in values_of_subject(certificate, self._groups_attribute))
+    def _default(self, certificate: bytes | None, subject: str) -> Principal | None:
+        if certificate is None:
+            return Principal("ANONYMOUS")
+        try:
+            return Principal(self._rules.name_of(subject), groups=self._groups_of(certificate))
+        except NoMatchingRule:
+            return None
+
+    def _groups_of(self, certificate: bytes) -> tuple[str, ...]:
+        """The groups that a certificate puts its owner in."""
+        return () if self._groups_attribute is None else tuple(values_of_subject(certificate, self._groups_attribute))
 
 
 class BrokerTls:
     """All TLS of one broker."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, naming: PrincipalNaming) -> None:
         self._metrics = metrics
+        self._naming = naming
         self._listeners: dict[str, ListenerTls] = {}
         self._peers: ContextSource | None = None
 
@@ -78,7 +101,7 @@ class BrokerTls:
                 rules = PrincipalRules(str(setting(config, "ssl.principal.mapping.rules", endpoint.listener)))
                 attribute = setting(config, "ssl.principal.groups.attribute", endpoint.listener)
                 groups_attribute = None if attribute is None else str(attribute)
-                self._listeners[endpoint.listener] = ListenerTls(settings, rules, groups_attribute, self._metrics)
+                self._listeners[endpoint.listener] = ListenerTls(settings, rules, groups_attribute, self._metrics, self._naming)
         between = inter_broker_endpoint(config)
         if config.zookeeper_connect and has_tls(between.protocol):
             self._peers = ContextSource(settings_of(config, between.listener), client_context)

@@ -26,12 +26,12 @@ from typing import Any, cast
 
 from barnabas import limits
 from barnabas.security.principals import NoMatchingRule
+from barnabas.server.authentication.principals import PrincipalRefused
 from barnabas.server.connection import Connection
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.listeners import ListenerTls
 from barnabas.server.tls.outbox import TlsOutbox
 from barnabas.tls.failures import reason_of
-from barnabas.tls.names import subject_of
 
 logger = logging.getLogger(__name__)
 LINGER_S = 1.0
@@ -134,7 +134,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._work_on(data)
         except ssl.SSLError as error:
             self._fail(reason_of(error))
-        except NoMatchingRule as error:
+        except (NoMatchingRule, PrincipalRefused) as error:
             self._fail(str(error))
         finally:
             self._buffers.forget()  # what a connection left that was closed meanwhile; the next one must not find it
@@ -186,9 +186,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
             return
         self._hand_over_sealed()
         certificate = self._tls.getpeercert(binary_form=True)
-        if certificate is not None and self._connection.authentication is None:  # else the log-in says who it is
-            self._connection.principal = self._terms.principal_of(subject_of(certificate))
-            self._connection.groups = self._terms.groups_of(certificate)
+        if self._connection.authentication is None:  # else the log-in says who it is
+            self._terms.name(self._connection, certificate)
         if self._timer is not None:
             self._timer.cancel()
         self._terms.metrics.tls_handshakes += 1

@@ -1,0 +1,54 @@
+"""Classes of your own that a broker asks: what may be created or changed, who is behind a connection, which quota a client has.
+
+These are the interfaces of Kafka's Java plug-ins in Python. A configuration key names the class:
+
+    create.topic.policy.class.name=python:company.kafka:NamesOfTeams
+
+| key | base class |
+|---|---|
+| `create.topic.policy.class.name` | `CreateTopicPolicy` |
+| `alter.config.policy.class.name` | `AlterConfigPolicy` |
+| `principal.builder.class` | `PrincipalBuilder` |
+| `client.quota.callback.class` | `ClientQuotaCallback` |
+
+The class must derive from the base class and take no arguments. The broker makes one object of it when it starts (a principal builder: one
+for each listener), calls `configure` once before anything else, and `close` when it stops.
+"""
+
+from barnabas.plugins.base import Plugin
+from barnabas.plugins.policies import (
+    AlterConfigMetadata,
+    AlterConfigPolicy,
+    CreateTopicMetadata,
+    CreateTopicPolicy,
+    PolicyViolation,
+)
+from barnabas.plugins.principals import (
+    AuthenticationContext,
+    PlaintextContext,
+    Principal,
+    PrincipalBuilder,
+    SaslContext,
+    TlsContext,
+)
+from barnabas.plugins.quotas import ClientQuotaCallback, Cluster, PartitionInfo, QuotaEntity, QuotaType
+
+__all__ = [
+    "Plugin",
+    "CreateTopicPolicy",
+    "CreateTopicMetadata",
+    "AlterConfigPolicy",
+    "AlterConfigMetadata",
+    "PolicyViolation",
+    "PrincipalBuilder",
+    "Principal",
+    "AuthenticationContext",
+    "PlaintextContext",
+    "TlsContext",
+    "SaslContext",
+    "ClientQuotaCallback",
+    "QuotaType",
+    "QuotaEntity",
+    "Cluster",
+    "PartitionInfo",
+]

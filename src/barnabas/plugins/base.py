@@ -1,0 +1,80 @@
+"""What all classes have in common that a configuration key names, and how such a class is found and made.
+
+Rules
+  1. A value is `python:package.module:Class`. The module is imported when the broker starts, so it must be installed or on PYTHONPATH.
+  2. Whatever keeps the object from being made is a ConfigError that names the key: the broker does not start without its guard.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from barnabas.config.guards import PREFIX
+from barnabas.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+
+class Plugin:
+    """An object that the broker makes of a class that a configuration key names."""
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Called once, before anything else.
+
+        Args:
+            configs: the broker's configuration as it was given, keys of your own too. It holds passwords.
+
+        Raises:
+            Exception: the broker does not start, and says why.
+        """
+
+    def close(self) -> None:
+        """Called once, when the broker stops."""
+
+
+P = TypeVar("P", bound=Plugin)
+
+
+def load(key: str, text: str, base: type[P], configs: Mapping[str, str]) -> P:
+    """The object of the class that `text` names; raises ConfigError.
+
+    Args:
+        key: the configuration key, for errors.
+        base: what the class must derive from.
+        configs: what `configure` is given.
+    """
+    made_by = _find(key, text, base)
+    try:
+        made = made_by()
+        made.configure(configs)
+    except Exception as error:  # a user's code may raise anything
+        raise ConfigError(key, text, f"a class that can be made and configured: {describe(error)}") from error
+    return made
+
+
+def _find(key: str, text: str, base: type[P]) -> type[P]:
+    module_name, _, name = text.removeprefix(PREFIX).partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), name)
+    except Exception as error:  # so may the import of his module
+        raise ConfigError(key, text, f"a class that can be imported: {describe(error)}") from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise ConfigError(key, text, f"a class that derives from barnabas.plugins.{base.__name__}")
+    return found
+
+
+def describe(error: Exception) -> str:
+    """An exception of a plug-in on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def close_all(plugins: Iterable[Plugin]) -> None:
+    """Close each; what one raises is logged and keeps no other from being closed."""
+    for plugin in plugins:
+        try:
+            plugin.close()
+        except Exception:
+            logger.exception("event=plugin-not-closed class=%s", type(plugin).__name__)

@@ -1,0 +1,95 @@
+"""Who is behind a connection: Kafka's `KafkaPrincipalBuilder`.
+
+A builder is asked once for a connection: when it opens (PLAINTEXT), when the handshake is done (SSL), or at each log-in (SASL). It runs on
+the broker's event loop: all other clients wait meanwhile, so it must not wait for anything.
+
+Brokers of a cluster hand a principal on as its type, name and groups. Kafka's `KafkaPrincipalSerde` has no counterpart, because a
+`Principal` has nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.plugins.base import Plugin
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks.
+
+    Args:
+        name: for example alice.
+        kind: the type of the principal; access control lists name `kind:name`.
+        groups: groups that it is in; access control lists name them as `Group:name`.
+    """
+
+    name: str
+    kind: str = "User"
+    groups: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True)
+class AuthenticationContext:
+    """What is known of a connection.
+
+    Args:
+        listener_name: the listener that it came by.
+        client_address: the client's IP address.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    """
+
+    listener_name: str
+    client_address: str
+    security_protocol: str
+
+
+@dataclass(frozen=True)
+class PlaintextContext(AuthenticationContext):
+    """Of a connection without authentication."""
+
+
+@dataclass(frozen=True)
+class TlsContext(AuthenticationContext):
+    """Of a TLS connection without SASL.
+
+    Args:
+        certificate: the client's certificate in DER; None where it showed none.
+        subject: the certificate's distinguished name, as Kafka writes it; "" without a certificate.
+        default: the principal without a builder, by `ssl.principal.mapping.rules`; None where no rule matches.
+    """
+
+    certificate: bytes | None
+    subject: str
+    default: Principal | None
+
+
+@dataclass(frozen=True)
+class SaslContext(AuthenticationContext):
+    """Of a connection that logged in.
+
+    Args:
+        mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI.
+        authorization_id: the name that was proved; of a delegation token, its owner. With GSSAPI the short name that
+            `sasl.kerberos.principal.to.local.rules` give.
+        groups: that a bearer token claims.
+    """
+
+    mechanism: str
+    authorization_id: str
+    groups: tuple[str, ...] = ()
+
+
+class PrincipalBuilder(Plugin):
+    """Names the principal behind a connection."""
+
+    def build(self, context: AuthenticationContext) -> Principal:
+        """The principal; `context` is a PlaintextContext, TlsContext or SaslContext.
+
+        Raises:
+            Exception: the connection is closed, and the broker logs why.
+        """
+        raise NotImplementedError

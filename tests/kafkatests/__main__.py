@@ -1,0 +1,93 @@
+"""Apache Kafka's own integration tests of its clients, run against barnabas: `make kafkatests`.
+
+Kafka publishes them compiled. They ask a class for a cluster; `java/` has one of the same name that starts barnabas, and comes first on the
+class path. `expected.tsv` says for every test that does not pass why it does not; a result that differs from it is a failure.
+
+    python -m tests.kafkatests                                 all of them, held against expected.tsv
+    python -m tests.kafkatests PlaintextConsumerTest ...       some classes
+    python -m tests.kafkatests --save results.tsv              write down what came of each test
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tools.kafka import TESTS_VERSION, fetch
+
+from barnabas.testing.zookeeper import ZooKeeper
+from tests.kafkatests.results import Expected, Result, differences, read_expected, result_of
+
+HERE = Path(__file__).parent
+SOURCES = sorted((HERE / "java").rglob("*.java"))
+JVM = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+JAR = f"kafka-clients-integration-tests-{TESTS_VERSION}-test.jar"
+
+
+def compiled(jars: Path, folder: Path) -> Path:
+    """The classes of `java/`."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        raise SystemExit("Kafka's tests need `javac`, which is not on the path (Debian package: default-jdk-headless)")
+    classes = folder / "classes"
+    subprocess.run([compiler, "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), *map(str, SOURCES)], check=True)
+    return classes
+
+
+def run(classes: Sequence[str], folder: Path, *, patient: bool) -> Iterator[Result]:
+    """What comes of each test, as it ends. The runner ends, and its brokers with it, when this process does."""
+    jars = fetch("integration-tests")
+    ours = compiled(jars, folder)
+    with ZooKeeper() as zookeeper, (folder / "tests.log").open("wb") as log:
+        properties = {
+            "barnabas.command": f"{sys.executable} -m barnabas.cli",
+            "barnabas.folder": str(folder),
+            "barnabas.patient": str(patient).lower(),
+            "barnabas.zookeeper": zookeeper.address.removeprefix("zookeeper://"),
+        }
+        said = [f"-D{key}={value}" for key, value in properties.items()]
+        command = ["java", *JVM, *said, "-cp", f"{ours}:{jars}/*", "Run", str(jars / JAR), *classes]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as tests:
+            assert tests.stdout is not None
+            try:
+                yield from filter(None, map(result_of, tests.stdout))
+            finally:
+                tests.terminate()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=f"The integration tests of Apache Kafka {TESTS_VERSION}'s clients against barnabas"
+    )
+    parser.add_argument("classes", nargs="*", help="simple names of test classes; all when none is named")
+    parser.add_argument("--save", type=Path, help="write what came of each test there")
+    parser.add_argument("--patient", action="store_true", help="without the time limits of the tests: on a machine that is busy")
+    parser.add_argument("--keep", type=Path, help="a folder for logs and data, which is kept")
+    options = parser.parse_args()
+    began, results = time.monotonic(), []
+    with tempfile.TemporaryDirectory(prefix="kafkatests-") as scratch:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for result in run(options.classes, folder, patient=options.patient):
+            results.append(result)
+            print(f"{result.outcome:8}{result.took_ms / 1000:7.1f} s  {result.name}  {result.why[:150]}", flush=True)
+    if options.save:
+        options.save.write_text("".join(f"{r.name}\t{r.outcome}\t{r.took_ms}\t{r.why}\n" for r in results))
+    counts = Counter(result.outcome for result in results)
+    print(f"{len(results)} tests in {time.monotonic() - began:.0f} s: {', '.join(f'{n} {what}' for what, n in counts.items())}")
+    expected: Expected = read_expected(HERE / "expected.tsv")
+    found = differences(results, expected, whole=not options.classes)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What came of Kafka's tests, and what was expected: two texts that are held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+PASSED = "passed"
+
+
+class Result(NamedTuple):
+    """Of one test.
+
+    Args:
+        name: class and method, and the number and tags of the cluster where the test runs on several.
+        why: of one that did not pass, what was thrown.
+    """
+
+    name: str
+    outcome: str
+    took_ms: int
+    why: str = ""
+
+
+class Expected(NamedTuple):
+    """What is expected to come of the tests.
+
+    Args:
+        passing: how many pass, at least.
+        others: outcome and reason of each that does not.
+    """
+
+    passing: int
+    others: Mapping[str, tuple[str, str]]
+
+
+def result_of(line: str) -> Result | None:
+    """What a line of the runner says of a test; None where it is none."""
+    words = line.rstrip("\n").split("\t")
+    if words[0] != "RESULT" or len(words) != 6:
+        return None
+    _, of_class, test, outcome, took_ms, why = words
+    return Result(f"{of_class}.{test}", outcome, int(took_ms), why)
+
+
+def read_expected(path: Path) -> Expected:
+    """`passed N` in the first line, then name, outcome and reason of each test that does not pass; raises ValueError."""
+    first, *lines = path.read_text().splitlines()
+    others = {}
+    for line in lines:
+        name, outcome, reason = line.split("\t")
+        if outcome not in {"failed", "aborted"} or not reason:
+            raise ValueError(f"{path}: {line}")
+        others[name] = outcome, reason
+    word, _, count = first.partition(" ")
+    if word != PASSED:
+        raise ValueError(f"{path}: the first line has no number of tests that pass")
+    return Expected(int(count), others)
+
+
+def differences(results: Iterable[Result], expected: Expected, *, whole: bool) -> list[str]:
+    """One line for each result that is not the expected one.
+
+    Args:
+        whole: all tests were run.
+    """
+    found, seen, passing = [], set(), 0
+    for result in results:
+        seen.add(result.name)
+        passing += result.outcome == PASSED
+        wanted, reason = expected.others.get(result.name, (PASSED, ""))
+        if result.outcome != wanted:
+            found.append(f"{result.name}: {result.outcome}, expected {wanted} ({reason or result.why})")
+    if whole:
+        found += [
+            f"{name}: did not run, expected {outcome}" for name, (outcome, _) in expected.others.items() if name not in seen
+        ]
+        if passing < expected.passing:
+            found.append(f"{passing} tests passed, expected {expected.passing}")
+    return found

@@ -1,0 +1,40 @@
+"""What came of Kafka's tests is held against what was expected, test by test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kafkatests.results import Expected, Result, differences, read_expected, result_of
+
+EXPECTED = Expected(1, {"T.fails [1]": ("failed", "asks for a plug-in")})
+GOOD = [Result("T.passes [1]", "passed", 5), Result("T.fails [1]", "failed", 5, "boom")]
+
+
+def test_a_line_of_the_runner_is_read() -> None:
+    assert result_of("RESULT\tT\tfails [1]\tfailed\t12\tboom\n") == Result("T.fails [1]", "failed", 12, "boom")
+    assert result_of("something else\n") is None
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (GOOD, []),
+        (GOOD[:1], ["T.fails [1]: did not run, expected failed"]),
+        (GOOD[1:], ["0 tests passed, expected 1"]),
+        ([GOOD[0], GOOD[1]._replace(outcome="passed")], ["T.fails [1]: passed, expected failed (asks for a plug-in)"]),
+        ([*GOOD, Result("T.new [1]", "failed", 5, "bang")], ["T.new [1]: failed, expected passed (bang)"]),
+    ],
+)
+def test_each_difference_is_said(results: list[Result], said: list[str]) -> None:
+    assert differences(results, EXPECTED, whole=True) == said
+
+
+def test_some_classes_say_nothing_of_the_others() -> None:
+    assert differences(GOOD[:1], EXPECTED, whole=False) == []
+
+
+def test_each_expectation_in_the_repository_has_its_reason() -> None:
+    expected = read_expected(Path(__file__).parent / "expected.tsv")
+    assert all(len(reason) > 20 for _, reason in expected.others.values())
