@@ -26,9 +26,6 @@ CONFIG = {
     "num.partitions": "2",
 }
 
-# Eligible leader replicas would turn the default of min.insync.replicas into a setting of the whole cluster in every answer
-FEATURES = {"eligible.leader.replicas.version": 0}
-
 
 def scenarios() -> dict[str, dict[str, Scenario]]:
     """Module -> scenario's name -> function: every public function of a script module that takes a talk."""

@@ -270,6 +270,7 @@ class Broker:
         """What decides on topics and settings here, or asks the broker that does."""
         self.controller = controller
         self._opened |= Opened.CONTROLLER
+        controller.warn_of_minimum()
 
     def _follow_acls(self) -> None:
         if self.authorizer is not None:

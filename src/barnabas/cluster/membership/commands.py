@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from uuid import UUID
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.metadata.image import MetadataImage
-from barnabas.cluster.planning.configs import ResourceChange
+from barnabas.cluster.planning.configs import MIN_IN_SYNC, ResourceChange
 from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome
@@ -26,6 +27,7 @@ from barnabas.config.describe import Layers
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 
+logger = logging.getLogger(__name__)
 R = TypeVar("R")
 Q = TypeVar("Q")
 Said = TypeVar("Said")
@@ -91,6 +93,13 @@ class Commands:
     def static(self) -> BrokerConfig:
         """This broker's configuration as given at start."""
         return self._core.static
+
+    def warn_of_minimum(self) -> None:
+        """The one of all brokers counts, whatever a file says; who changes the file has to be told."""
+        given, counts = self.static.given.get(MIN_IN_SYNC), self.layers.of_all_brokers.get(MIN_IN_SYNC)
+        if given is not None and counts is not None and given != counts:
+            note = "barnabas config alter broker default --set changes it"
+            logger.warning("event=setting-without-effect key=%s in_file=%r counts=%r note=%r", MIN_IN_SYNC, given, counts, note)
 
     @property
     def layers(self) -> Layers:

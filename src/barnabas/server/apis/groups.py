@@ -150,14 +150,13 @@ def _coordinator(find: Find, context: Context, key: str, error: ErrorCode) -> Co
 
 # -- membership -----------------------------------------------------------------------------------------------------------
 
-REBALANCE_TIMEOUT_FROM_VERSION = 1
 NULLABLE_PROTOCOL_FROM_VERSION = 7
 PROTOCOL_REQUIRED_FROM_VERSION = 5
 BATCHED_LEAVE_FROM_VERSION = 3
 
 
 async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
-    if context.api_version < REBALANCE_TIMEOUT_FROM_VERSION:
+    if request.rebalance_timeout_ms <= 0:  # version 0 cannot say it, and some clients give 0: no time to do anything in
         request.rebalance_timeout_ms = request.session_timeout_ms
     caller = Caller(context.api_version, context.client_id or "", java_address(context.client_host), str(broker.new_id()))
     try:
