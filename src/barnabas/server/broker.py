@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Flag, auto
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,13 @@ from uuid import UUID
 from barnabas.cluster.membership.administration import Administration
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.metadata.declared import Kind
-from barnabas.cluster.metadata.image import COORDINATED_TOPICS, TRANSACTIONS_TOPIC, BrokerRegistration, MetadataImage
+from barnabas.cluster.metadata.image import (
+    COORDINATED_TOPICS,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerRegistration,
+    MetadataImage,
+)
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
@@ -407,13 +413,11 @@ class Broker:
             logger.error("event=connection-limits-not-taken note='the old ones stay' reason=%r", str(error))
         self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
 
-    def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
-        """Id, host and port of a group's coordinator on the listener that the request came by."""
-        return self.coordinators.find(context, group_id)
-
-    def transaction_coordinator(self, context: RequestContext, transactional_id: str) -> tuple[int, str, int] | None:
-        """Id, host and port of a transactional id's coordinator on the listener that the request came by."""
-        return self.coordinators.find(context, transactional_id, TRANSACTIONS_TOPIC)
+    async def find_coordinators(
+        self, context: RequestContext, names: Sequence[str], *, of_transactions: bool
+    ) -> Sequence[tuple[int, str, int] | None]:
+        """Id, host and port of the coordinators of groups or transactional ids, on the listener that the request came by."""
+        return await self.coordinators.find(context, names, TRANSACTIONS_TOPIC if of_transactions else OFFSETS_TOPIC)
 
     def high_watermarks_writer(self) -> Callable[[], None]:
         """What writes the high watermarks down as they are now; it blocks."""
