@@ -43,6 +43,7 @@ from barnabas.server.cluster import joining
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout
 from barnabas.server.cluster.pulse import Pulse
+from barnabas.server.cluster.quorum import Quorum
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
@@ -92,7 +93,7 @@ def encode_cluster_id(random_id: UUID) -> str:
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
-async def _close(part: AuditLog | HttpEndpoint | Forwarder | None) -> None:
+async def _close(part: AuditLog | HttpEndpoint | Forwarder | Quorum | None) -> None:
     """A part that not every broker has."""
     if part is not None:
         await part.close()
@@ -140,6 +141,7 @@ class Broker:
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
+        self.quorum: Quorum | None = None  # of a cluster
         self.lookout: Lookout | None = None  # after the others of the cluster
         self.pulse: Pulse | None = None  # for those of the others
         self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
@@ -329,6 +331,7 @@ class Broker:
         if Opened.COORDINATORS in self._opened:
             await self.coordinators.close()
         await _close(self.forwarder)
+        await _close(self.quorum)
         if Opened.CONTROLLER in self._opened:
             await self.controller.close()
         for partition in self.partitions:

@@ -71,6 +71,9 @@ class Administration(Commands):
             self._commit_now(self._core.bump_leader_epochs())
         self._commit_now(self._core.register(registration))
 
+    async def position(self) -> int:
+        return self._store.position()
+
     @property
     def deleted_topics(self) -> set[UUID]:
         """Topics that were deleted just before a crash: logs of theirs are to go."""

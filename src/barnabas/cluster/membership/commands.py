@@ -94,6 +94,19 @@ class Commands:
         """This broker's configuration as given at start."""
         return self._core.static
 
+    @property
+    def controller_epoch(self) -> int:
+        """How often somebody has become controller; 0 while nobody is, or it is not known."""
+        return self._core.controller_epoch
+
+    async def position(self) -> int:
+        """The number of the last commit of the store that this broker's metadata has, when all that was told is read.
+
+        Raises:
+            StoreUnavailable: it is not known.
+        """
+        raise NotImplementedError
+
     def warn_of_minimum(self) -> None:
         """The one of all brokers counts, whatever a file says; who changes the file has to be told."""
         given, counts = self.static.given.get(MIN_IN_SYNC), self.layers.of_all_brokers.get(MIN_IN_SYNC)

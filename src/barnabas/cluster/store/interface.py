@@ -173,6 +173,10 @@ class MetadataStore(Protocol):
         """Of the last commit that this session knows of."""
         ...
 
+    def position(self) -> int:
+        """The revision that the server has reached; watchers were told of all commits up to it. Raises StoreUnavailable."""
+        ...
+
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` of all changes from now on."""
         ...

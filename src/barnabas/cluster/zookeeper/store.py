@@ -190,6 +190,10 @@ class ZooKeeperStore:
     def revision(self) -> int:
         return self._revision
 
+    def position(self) -> int:
+        self._check_open()
+        return self._client.ask(Exists(self._root or "/", None)).zxid
+
     def get(self, path: str) -> Entry | None:
         self._check_open()
         self._catch_up()

@@ -22,6 +22,7 @@ from barnabas.protocol.values import NO_LEADER
 from barnabas.server.carrying_out import carry_out
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout
+from barnabas.server.cluster.quorum import Quorum
 from barnabas.storage.checkpoints import encode_uuid
 from barnabas.storage.directory import LogDirectory
 
@@ -52,6 +53,7 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
     broker.member = member
     broker.take_controller(member)
     broker.forwarder = Forwarder(broker, member)
+    broker.quorum = Quorum(broker)
     await member.open(cluster_id, timeout_ms=config.initial_broker_registration_timeout_ms)
     return member
 
