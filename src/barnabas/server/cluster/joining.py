@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.timers import Timers
 
+GIVEN_BACK_EVERY_MS = 1_000
 LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
     await member.join(registration, partial(carry_out, broker), settled, timeout_ms=config.initial_broker_registration_timeout_ms)
     broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:
+        timers.every(GIVEN_BACK_EVERY_MS, member.give_back, "leaders-given-back")
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
 
