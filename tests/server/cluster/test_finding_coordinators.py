@@ -18,7 +18,7 @@ from tests.server.in_process import Client
 from tests.waiting import asked_until
 
 NAMES = [f"name-{number}" for number in range(12)]  # enough for each of three partitions
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "offsets_topic_replication_factor": "1",
     "transaction_state_log_num_partitions": "3",
     "transaction_state_log_replication_factor": "1",
