@@ -23,7 +23,7 @@ class Broker:
     def __init__(self) -> None:
         self.book = Returning()
         self.epoch = 0
-        self.now_ms = 0
+        self.now_ms = 10 * FORGIVEN_MS  # of a clock that began long ago
         self.image = MetadataImage("")
         self.went_back: list[int] = []
 
@@ -44,6 +44,7 @@ class Broker:
                 self.book.settle(1)
 
     def flap(self, up_ms: int, down_ms: int, until_ms: int) -> None:
+        until_ms += self.now_ms
         while self.now_ms < until_ms:
             self.be(BrokerState.ACTIVE, up_ms)
             self.be(None, down_ms)

@@ -30,6 +30,7 @@ class _Seen(Struct):
     epoch: int
     losses: int = 0  # one soon after the other
     lost_at_ms: int = 0
+    is_gone: bool = False
     active_since_ms: int | None = None
     is_settled: bool = False  # it has what it is to lead, or did when it was looked at
 
@@ -53,14 +54,16 @@ class Returning:
         """Take note of who came and went since the last time; the brokers that are due by rule 1, if they are in sync."""
         for broker_id, seen in list(self._seen.items()):
             if broker_id not in image.brokers:
-                seen.active_since_ms = None
-                if now_ms - seen.lost_at_ms > FORGIVEN_MS and seen.is_settled:
+                if not seen.is_gone:
+                    _lose(seen, now_ms)
+                    seen.is_gone = True
+                elif now_ms - seen.lost_at_ms > FORGIVEN_MS:
                     del self._seen[broker_id]
         for broker_id, registered in image.brokers.items():
             seen = self._seen.setdefault(broker_id, _Seen(registered.epoch))
-            if seen.epoch != registered.epoch:
+            if seen.epoch != registered.epoch and not seen.is_gone:
                 _lose(seen, now_ms)
-                seen.epoch = registered.epoch
+            seen.epoch, seen.is_gone = registered.epoch, False
             if not registered.is_active:
                 seen.active_since_ms = None
             elif seen.active_since_ms is None:
