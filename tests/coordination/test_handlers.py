@@ -176,19 +176,25 @@ async def test_older_clients_get_an_empty_protocol_for_none(broker: Broker, vers
     assert (refused.error_code, refused.protocol_name, refused.member_id) == (ErrorCode.INVALID_GROUP_ID, name, "m")
 
 
-async def test_the_oldest_clients_have_one_timeout_for_all(broker: Broker) -> None:
+@pytest.mark.parametrize(("version", "timeout_ms"), [(0, -1), (3, 0), (3, -1), (3, -(2**31))])
+async def test_a_member_without_a_rebalance_timeout_has_its_session_s(broker: Broker, version: int, timeout_ms: int) -> None:
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=7_000,
+        rebalance_timeout_ms=timeout_ms,
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
-    await ask(broker, JOIN, 0, request)
+    joined = await ask(broker, JOIN, version, request)
     shard = broker.groups.shards[broker.groups.partition_of("g")]
     group = shard.groups["g"]
     assert isinstance(group, ClassicGroup)
     (member,) = group.members.values()
     assert (member.rebalance_timeout_ms, member.client_host) == (7_000, "/127.0.0.1")
+    sync = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+    assert (await ask(broker, SYNC, 3, sync)).error_code == ErrorCode.NONE
+    beat = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+    assert (await ask(broker, HEARTBEAT, 3, beat)).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(("version", "code"), [(4, ErrorCode.UNKNOWN_MEMBER_ID), (5, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)])

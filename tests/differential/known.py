@@ -14,8 +14,8 @@ NO_SUCH_API = (
     "ApiVersions announces what works here and nothing else: share and streams groups, telemetry of clients and "
     "what only KRaft uses are not served yet."
 )
-FINALIZED_BY_KAFKA = ("metadata.version", "share.version", "streams.version")
-SUPPORTED_BY_KAFKA = (*FINALIZED_BY_KAFKA, "eligible.leader.replicas.version", "kraft.version")
+FINALIZED_BY_KAFKA = ("eligible.leader.replicas.version", "metadata.version", "share.version", "streams.version")
+SUPPORTED_BY_KAFKA = (*FINALIZED_BY_KAFKA, "kraft.version")
 NO_FEATURES = (
     "Finalized features tell clients which protocols of groups to speak, and a KRaft cluster its metadata format. "
     "Here there are `group.version` and `transaction.version`: the others are of KRaft, and of groups that are not served."

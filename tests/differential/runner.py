@@ -29,9 +29,6 @@ CONFIG = {
 
 AS_KAFKA_4 = {"api.versions.oldest": "kafka-4"}  # for ours where it is compared with Kafka 4
 
-# Eligible leader replicas would turn the default of min.insync.replicas into a setting of the whole cluster in every answer
-FEATURES = {"eligible.leader.replicas.version": 0}
-
 
 def scenarios(package: ModuleType = script) -> dict[str, dict[str, Scenario]]:
     """Module -> scenario's name -> function: every public function of a script module that takes a talk."""

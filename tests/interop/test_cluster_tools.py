@@ -178,11 +178,19 @@ def test_settings_of_all_brokers_of_one_and_of_topics(tool: Tool, refused: Tool)
     )
 
 
-def test_the_cluster_itself(tool: Tool, refused: Tool, request: pytest.FixtureRequest) -> None:
+def test_the_cluster_itself(tool: Tool, refused: Tool) -> None:
     assert re.search(r"Cluster ID: [\w-]{22}\b", tool("kafka-cluster", "cluster-id"))
     listed = [line.split() for line in tool("kafka-cluster", "list-endpoints").splitlines()]
     assert [line[0] for line in listed[1:]] == ["1", "2", "3"]
     assert {line[4] for line in listed[1:]} == {"unfenced"}
     assert "BrokerIdNotRegisteredException" in refused("kafka-cluster", "unregister", "--id", "9")
-    if request.config.getoption("--server", default="barnabas") == "barnabas":
-        assert "does not support DESCRIBE_QUORUM" in refused("kafka-metadata-quorum", "describe", "--status")
+    status = dict(
+        line.split(":", 1) for line in tool("kafka-metadata-quorum", "describe", "--status").splitlines() if ":" in line
+    )
+    assert status["LeaderId"].strip() in {"1", "2", "3"}
+    assert [voter["id"] for voter in json.loads(status["CurrentVoters"])] == [1, 2, 3]
+    rows = [line.split() for line in tool("kafka-metadata-quorum", "describe", "--replication").splitlines()[1:]]
+    assert {row[0]: row[-1] for row in rows} == {
+        each: "Leader" if each == status["LeaderId"].strip() else "Follower" for each in "123"
+    }
+    assert all(int(row[2]) > 0 for row in rows)

@@ -40,6 +40,13 @@ def create(admin: KafkaAdminClient, name: str, partitions: int = 1) -> str:
     return name
 
 
+def test_what_coordinates_the_cluster(admin: KafkaAdminClient) -> None:
+    (topic,) = admin.describe_metadata_quorum()["topics"]
+    (partition,) = topic["partitions"]
+    ends = {voter["replica_id"]: voter["log_end_offset"] for voter in partition["current_voters"]}
+    assert 0 < partition["high_watermark"] <= ends[partition["leader_id"]]
+
+
 def produce(server: Server, topic: str, sent: list[Sent], **config: object) -> None:
     with closing(KafkaProducer(bootstrap_servers=server.bootstrap, acks="all", **config)) as producer:
         futures = [

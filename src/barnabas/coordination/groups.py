@@ -39,6 +39,7 @@ class GroupCoordinator:
     Args:
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
         topics: what consumer groups see of the metadata.
+        is_coming: as of `Shards`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class GroupCoordinator:
         clock: Clock,
         topics: Topics,
         prepare: Callable[[], Awaitable[None]] | None = None,
+        is_coming: Callable[[int], bool] | None = None,
     ) -> None:
         self._shards: Shards[GroupShard] = Shards(
             "group",
@@ -57,6 +59,7 @@ class GroupCoordinator:
             config.offsets_commit_timeout_ms,
             prepare,
             loaded=self._make_up,
+            is_coming=is_coming,
         )
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:

@@ -64,6 +64,7 @@ class Shards(Generic[S]):
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
         changed: told of a shard after each outcome that was carried out.
         loaded: told of a shard that has been read, before it serves.
+        is_coming: whether a partition that is not here is about to be loaded.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Shards(Generic[S]):
         prepare: Callable[[], Awaitable[None]] | None = None,
         changed: Callable[[Led[S]], None] | None = None,
         loaded: Callable[[Led[S]], None] | None = None,
+        is_coming: Callable[[int], bool] | None = None,
     ) -> None:
         self._kind = kind
         self._log = log_
@@ -85,6 +87,7 @@ class Shards(Generic[S]):
         self._prepare = prepare
         self._changed = changed
         self._loaded = loaded
+        self._is_coming = is_coming
         self._preparing: asyncio.Task[None] | None = None
         self._led: dict[int, Led[S]] = {}
         self._reading = asyncio.Lock()
@@ -181,9 +184,13 @@ class Shards(Generic[S]):
         """
         if self._closed:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        led = self._led.get(self.partition_of(name))
+        return self._led_in(self.partition_of(name))
+
+    def _led_in(self, partition: int) -> Led[S]:
+        led = self._led.get(partition)
         if led is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            is_coming = self._is_coming is not None and self._is_coming(partition)
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_coming else ErrorCode.NOT_COORDINATOR)
         if led.phase is Phase.LOADING:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return led
@@ -265,11 +272,7 @@ class Shards(Generic[S]):
         Raises:
             KafkaError: NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as `led_for`, and what the log refuses the marker with.
         """
-        led = self._led.get(partition)
-        if led is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if led.phase is Phase.LOADING:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        led = self._led_in(partition)
         commit = self._log.append_marker(partition, marker, self._clock.now_ms())
         if commit is not None:
             led.uncommitted.append(commit)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Flag, auto
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,13 @@ from uuid import UUID
 from barnabas.cluster.membership.administration import Administration
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.metadata.declared import Kind
-from barnabas.cluster.metadata.image import COORDINATED_TOPICS, TRANSACTIONS_TOPIC, BrokerRegistration, MetadataImage
+from barnabas.cluster.metadata.image import (
+    COORDINATED_TOPICS,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerRegistration,
+    MetadataImage,
+)
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
@@ -38,6 +44,7 @@ from barnabas.server.cluster import joining
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout
 from barnabas.server.cluster.pulse import Pulse
+from barnabas.server.cluster.quorum import Quorum
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
@@ -88,7 +95,7 @@ def encode_cluster_id(random_id: UUID) -> str:
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
-async def _close(part: AuditLog | HttpEndpoint | Forwarder | None) -> None:
+async def _close(part: AuditLog | HttpEndpoint | Forwarder | Quorum | None) -> None:
     """A part that not every broker has."""
     if part is not None:
         await part.close()
@@ -139,6 +146,7 @@ class Broker:
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
+        self.quorum: Quorum | None = None  # of a cluster
         self.lookout: Lookout | None = None  # after the others of the cluster
         self.pulse: Pulse | None = None  # for those of the others
         self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
@@ -276,6 +284,7 @@ class Broker:
         self.controller = controller
         controller.policies = self.plugins.policies
         self._opened |= Opened.CONTROLLER
+        controller.warn_of_minimum()
 
     def _follow_acls(self) -> None:
         if self.authorizer is not None:
@@ -328,6 +337,7 @@ class Broker:
         if Opened.COORDINATORS in self._opened:
             await self.coordinators.close()
         await _close(self.forwarder)
+        await _close(self.quorum)
         if Opened.CONTROLLER in self._opened:
             await self.controller.close()
         for partition in self.partitions:
@@ -416,13 +426,11 @@ class Broker:
             logger.error("event=connection-limits-not-taken note='the old ones stay' reason=%r", str(error))
         self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
 
-    def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
-        """Id, host and port of a group's coordinator on the listener that the request came by."""
-        return self.coordinators.find(context, group_id)
-
-    def transaction_coordinator(self, context: RequestContext, transactional_id: str) -> tuple[int, str, int] | None:
-        """Id, host and port of a transactional id's coordinator on the listener that the request came by."""
-        return self.coordinators.find(context, transactional_id, TRANSACTIONS_TOPIC)
+    async def find_coordinators(
+        self, context: RequestContext, names: Sequence[str], *, of_transactions: bool
+    ) -> Sequence[tuple[int, str, int] | None]:
+        """Id, host and port of the coordinators of groups or transactional ids, on the listener that the request came by."""
+        return await self.coordinators.find(context, names, TRANSACTIONS_TOPIC if of_transactions else OFFSETS_TOPIC)
 
     def high_watermarks_writer(self) -> Callable[[], None]:
         """What writes the high watermarks down as they are now; it blocks."""

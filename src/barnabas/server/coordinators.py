@@ -7,7 +7,9 @@ Rules
   1. A partition is read only when everything in its log is committed: what the last leader had acknowledged is in the log, but how far
      that goes a new leader learns from its followers. Until then what is in it is COORDINATOR_LOAD_IN_PROGRESS.
   2. Each term of leadership loads anew: what was in memory in an earlier one may have been overtaken by another broker.
-  3. A broker that stands alone serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for what it has not read yet: producers
+  3. A client is sent to a leader that is known to lead (`cluster/taking_up.py`). Where the metadata says that this broker leads and its
+     replica does not know yet, it says COORDINATOR_LOAD_IN_PROGRESS too, so that no client is sent away from where it belongs.
+  4. A broker that stands alone serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for what it has not read yet: producers
      and consumers without groups do not wait for it. It waits for `LOADED_FIRST_S`, in which most brokers have read all.
 """
 
@@ -23,6 +25,7 @@ from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, Del
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.server.cluster.taking_up import TakingUp
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.group_topics import BrokerTopics
 from barnabas.server.leaders import current_leader
@@ -47,10 +50,19 @@ class Coordinators:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
+        self._begun: dict[TopicPartition, int] = {}  # those whose loading has begun, whatever became of it
+        self._taking_up = TakingUp(broker)
         self._loading: asyncio.Task[None] | None = None
         config, clock = broker.config, broker.clock
         offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
-        self.groups = GroupCoordinator(offsets, config, clock, BrokerTopics(broker), lambda: self._prepare(OFFSETS_TOPIC))
+        self.groups = GroupCoordinator(
+            offsets,
+            config,
+            clock,
+            BrokerTopics(broker),
+            lambda: self._prepare(OFFSETS_TOPIC),
+            lambda index: self._is_coming(OFFSETS_TOPIC, index),
+        )
         self.markers = MarkerSender(broker)
         self.transactions = TransactionCoordinator(
             PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
@@ -60,6 +72,7 @@ class Coordinators:
             self.markers,
             self._epoch_of,
             lambda: self._prepare(TRANSACTIONS_TOPIC),
+            lambda index: self._is_coming(TRANSACTIONS_TOPIC, index),
         )
         self._by_topic: dict[str, GroupCoordinator | TransactionCoordinator] = {
             OFFSETS_TOPIC: self.groups,
@@ -74,10 +87,20 @@ class Coordinators:
         self.groups.close()
         self.transactions.close()
         await self.markers.close()
+        await self._taking_up.close()
 
-    def find(self, context: RequestContext, name: str, topic: str = OFFSETS_TOPIC) -> tuple[int, str, int] | None:
-        """Id, host and port of a coordinator on the listener that the request came by; None while there is none."""
+    async def find(
+        self, context: RequestContext, names: Sequence[str], topic: str = OFFSETS_TOPIC
+    ) -> list[tuple[int, str, int] | None]:
+        """Id, host and port of each name's coordinator on the listener that the request came by; None while there is none that leads."""
+        if self._broker.member is not None:
+            await self._taking_up.wait(topic, map(self._by_topic[topic].partition_of, names))
+        return [self._found(context, name, topic) for name in names]
+
+    def _found(self, context: RequestContext, name: str, topic: str) -> tuple[int, str, int] | None:
         leader_id = self._leader_of(topic, name)
+        if self._broker.member is not None and not self._taking_up.leads(topic, self._by_topic[topic].partition_of(name)):
+            return None
         leader = None if leader_id is None else self._broker.metadata.brokers.get(leader_id)
         endpoint = None if leader is None else leader.endpoint(context.listener)
         return None if endpoint is None or leader_id is None else (leader_id, endpoint.host, endpoint.port)
@@ -96,6 +119,12 @@ class Coordinators:
             return broker.config.broker_id
         leader = current_leader(broker, topic, self._by_topic[topic].partition_of(name))
         return None if leader is None else leader[0]
+
+    def _is_coming(self, topic: str, index: int) -> bool:
+        """Whether this broker is to coordinate what is in a partition as soon as its replica knows that it leads."""
+        broker = self._broker
+        state = None if broker.member is None or broker.member.is_down else broker.metadata.partition(topic, index)
+        return state is not None and self._leads(state) and self._begun.get((topic, index)) != state.leader_epoch
 
     def _epoch_of(self, index: int) -> int:
         state = self._broker.metadata.partition(TRANSACTIONS_TOPIC, index)
@@ -168,12 +197,14 @@ class Coordinators:
         for instruction in instructions:
             match instruction:
                 case StandDown():
+                    self._begun.clear()
                     for topic, index in list(self._terms):
                         self.unload(topic, index)
                 case ChangeReplica(topic, index, _, state) if topic in self._by_topic:
                     if not self._leads(state) or self._terms.get((topic, index)) != state.leader_epoch:
                         self.unload(topic, index)
                 case DeleteLog(topic, index) if topic in self._by_topic:
+                    self._begun.pop((topic, index), None)
                     self.unload(topic, index)
                 case _:
                     pass
@@ -208,6 +239,8 @@ class Coordinators:
 
     async def _load(self, topic: str, index: int, term: int | None = None) -> None:
         """What fails ends this term, in a cluster, and not one that has begun meanwhile."""
+        if term is not None:
+            self._begun[topic, index] = term
         try:
             await self._by_topic[topic].load(index, lambda: self._all_committed(topic, index))
         except OSError as error:

@@ -81,6 +81,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.UPDATE_FEATURES: Effect.CHANGES,
     ApiKey.ENVELOPE: Effect.RELAYS,
     ApiKey.DESCRIBE_CLUSTER: Effect.READS,
+    ApiKey.DESCRIBE_QUORUM: Effect.READS,
     ApiKey.DESCRIBE_PRODUCERS: Effect.READS,
     ApiKey.UNREGISTER_BROKER: Effect.CHANGES,
     ApiKey.DESCRIBE_TRANSACTIONS: Effect.READS,

@@ -190,6 +190,12 @@ class StoreConformance:
                 assert store.revision == seen[-1]
             assert seen == sorted(set(seen))
 
+    def test_the_position_is_that_of_what_watchers_were_told(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            before = store.position()
+            revision = store.commit([Put("/a", b"")])
+            assert before < revision <= store.position()
+
     def test_data_and_revision_survive_the_session(self, open_store: OpenStore) -> None:
         with open_store() as store:
             store.commit([Put("/a", b"one"), Put("/b", b"")])

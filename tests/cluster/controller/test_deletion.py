@@ -47,6 +47,23 @@ def test_a_deletion_waits_for_brokers_that_are_down(cluster: Cluster) -> None:
     cluster.check()
 
 
+@pytest.mark.parametrize("away", [None, 1, 2, 3])
+def test_brokers_that_live_do_not_write_the_same_deletion_at_once(cluster: Cluster, away: int | None) -> None:
+    cluster.create(*(NewTopic(f"t-{number}", 3, 2 + number % 2) for number in range(20)))
+    if away is not None:
+        cluster.kill(away)
+    core = cluster.controller.core
+    cluster.controller.commit(core.delete_topics([(name, ZERO_UUID) for name in core.image.topics])[1])
+    for _ in cluster.nodes:
+        for node in cluster.nodes.values():
+            node.reload()
+        for node, plan in [(node, node.core.forget_deleted_topics()) for node in cluster.nodes.values()]:
+            node.commit(plan)  # a plan that another one has overtaken would be refused
+    core.load(cluster.controller.store.list("/"))
+    assert {broker for left in core.image.deletions.values() for broker in left} == ({away} if away else set())
+    cluster.check()
+
+
 def test_a_broker_that_is_gone_for_good_is_waited_for_no_more(cluster: Cluster) -> None:
     cluster.create(NewTopic("t", 1, 3))
     core = cluster.controller.core

@@ -173,3 +173,14 @@ async def test_placement_needs_enough_brokers() -> None:
         with pytest.raises(KafkaError) as caught:
             Ring(broker.metadata.brokers).place(partitions=1, replication_factor=3, start=0)
         assert caught.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+async def test_the_minimum_in_sync_is_that_of_the_first_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka, with eligible leader replicas: it is one of all brokers from then on, and who changes the file is told."""
+    for in_file, warns in (("2", False), ("2", False), ("1", True)):
+        caplog.clear()
+        async with FakeBroker({"min.insync.replicas": in_file}, store=EmbeddedStore(tmp_path)) as broker:
+            broker.controller.warn_of_minimum()
+            assert broker.metadata.config(ResourceType.BROKER, "") == {"min.insync.replicas": "2"}
+            assert broker.controller.config.min_insync_replicas == 2
+            assert ("event=setting-without-effect key=min.insync.replicas in_file='1' counts='2'" in caplog.text) is warns

@@ -101,6 +101,7 @@ def _describing(place: Place) -> Asked:
     identified = [{"topic_id": each, "name": None} for each in (*place.ids.values(), NOBODY_ID)]
     yield "by id", 12, make("Metadata", topics=identified, **asks)
     yield "", 1, make("DescribeCluster", include_cluster_authorized_operations=True, endpoint_type=1)
+    yield "", 2, make("DescribeQuorum", topics=[{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 1}]}])
     yield "of topics", 0, make("DescribeTopicPartitions", topics=named, response_partition_limit=100, cursor=None)
     yield "of all", 0, make("DescribeTopicPartitions", topics=[], response_partition_limit=1000, cursor=None)
     for word in ("mine", "missing", "other"):

@@ -11,7 +11,7 @@ from tools.kafka import KafkaNode, free_ports
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.differential.rights.walk import GOLDEN, SECURED, as_text, ask, flat, load, walk
-from tests.differential.runner import CONFIG, FEATURES
+from tests.differential.runner import CONFIG
 from tests.differential.talk import Address
 from tests.differential.wire import Line
 
@@ -51,7 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; fail where Kafka differs from the golden file")
     options = parser.parse_args()
-    node = SecuredKafka(config=CONFIG, features=FEATURES)
+    node = SecuredKafka(config=CONFIG)
     with node:
         address = Address.of(node.bootstrap)
         began = time.monotonic()

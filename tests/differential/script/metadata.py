@@ -6,6 +6,7 @@ import threading
 from uuid import UUID
 
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, RequestCursor, TopicRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.differential.talk import Talk
@@ -111,6 +112,36 @@ def describe_cluster(talk: Talk) -> None:
                 talk.ask(f"endpoint type {endpoint_type}", DescribeClusterRequest(endpoint_type=endpoint_type), version)
         if version >= 2:
             talk.ask("with fenced brokers", DescribeClusterRequest(include_fenced_brokers=True), version)
+
+
+def describe_quorum(talk: Talk) -> None:
+    for version in talk.versions_of("DescribeQuorum"):
+        answer = talk.do(_quorum(("__cluster_metadata", 0)), version)
+        (topic,) = answer.topics
+        (partition,) = topic.partitions
+        (voter,) = partition.current_voters
+        told = {
+            "error": answer.error_code or partition.error_code,
+            "topic": topic.topic_name,
+            "leader": partition.leader_id == talk.node_id,
+            "voter": voter.replica_id == talk.node_id,
+            "observers": len(partition.observers),
+            "an epoch": partition.leader_epoch > 0,
+            "an end": voter.log_end_offset >= partition.high_watermark > 0,
+            "times": voter.last_caught_up_timestamp > 0 and voter.last_fetch_timestamp > 0,
+            "nodes": [node.node_id == talk.node_id for node in answer.nodes],
+        }
+        talk.note(f"DescribeQuorum v{version}", told)
+        talk.ask("another partition", _quorum(("__cluster_metadata", 1)), version)
+        talk.ask("another topic", _quorum((talk.name("t"), 0)), version)
+        talk.ask("two topics", _quorum(("__cluster_metadata", 0), (talk.name("t"), 0)), version)
+        talk.ask("nothing", _quorum(), version)
+
+
+def _quorum(*asked: tuple[str, int]) -> DescribeQuorumRequest:
+    return DescribeQuorumRequest(
+        topics=[RequestTopicData(topic_name=name, partitions=[RequestPartitionData(partition_index=p)]) for name, p in asked]
+    )
 
 
 def describe_topic_partitions(talk: Talk) -> None:

@@ -108,13 +108,29 @@ class Controller(EveryBroker):
         planner.finish()
         return plan.build()
 
-    def balance_leaders(self, limit: int) -> tuple[int, Plan]:
-        """Give up to `limit` partitions back to their preferred leaders; how many, which may be fewer than there are to give back."""
+    def balance_leaders(self, limit: int, but: frozenset[int] = frozenset()) -> tuple[int, Plan]:
+        """Give up to `limit` partitions back to their preferred leaders; how many, which may be fewer than there are to give back.
+
+        Args:
+            but: brokers that are given nothing.
+        """
         plan = self._new_plan()
         planner = self._partitions(plan)
-        moved = planner.balance(limit)
+        moved = planner.balance(limit, lambda leader: leader not in but)
         planner.finish()
         return moved, plan.build()
+
+    def give_back(self, brokers: frozenset[int], limit: int) -> tuple[tuple[int, frozenset[int]], Plan]:
+        """Give up to `limit` partitions back to these brokers, as far as they are in sync in all that they are to lead.
+
+        Returns: how many, and the brokers that are not in sync everywhere.
+        """
+        plan = self._new_plan()
+        planner = self._partitions(plan)
+        lagging = planner.lagging(brokers)
+        moved = planner.balance(limit, lambda leader: leader in brokers and leader not in lagging)
+        planner.finish()
+        return (moved, lagging), plan.build()
 
     def alter_partitions(
         self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]

@@ -130,10 +130,19 @@ class EveryBroker(ControllerState):
     # Logs of topics that are gone
 
     def forget_deleted_topics(self) -> Plan:
-        """No log of them is left on this broker; each broker says so for itself, controller or not. Of many it is some in each plan."""
+        """No log of them is left on this broker; each broker says so for itself, controller or not. Of many it is some in each plan.
+
+        Brokers that live take turns, the least id first: they are done at about the same time, and of several that write the same entry at
+        once the store refuses all but one.
+        """
         plan = PlanBuilder(self.versions)
-        self._forget(plan, self.broker_id, sorted(self.deleted_topics)[:FORGOTTEN_AT_ONCE])
+        self._forget(plan, self.broker_id, sorted(filter(self._has_turn, self.deleted_topics))[:FORGOTTEN_AT_ONCE])
         return plan.build()
+
+    def _has_turn(self, topic_id: UUID) -> bool:
+        """A broker that is away, or that cannot say it because a log directory failed, is not waited for."""
+        found = (self.image.brokers.get(other) for other in self.image.deletions[topic_id] if other < self.broker_id)
+        return not any(other is not None and other.is_active and not other.offline for other in found)
 
     def _forget(self, plan: PlanBuilder, broker_id: int, topic_ids: Iterable[UUID]) -> None:
         """A broker has no log of these topics any more."""

@@ -127,6 +127,12 @@ class ControllerState:
         return any(state.leader == NO_LEADER for state in topic.partitions) and self._policy(topic.name).unclean
 
     @property
+    def controller_epoch(self) -> int:
+        """Of who is controller, as far as is known."""
+        office = self.election.office if self.election.is_leading else self._office
+        return 0 if office is None else office.epoch
+
+    @property
     def deleted_topics(self) -> set[UUID]:
         """Topics whose deletion is written down and may not be carried out on this broker."""
         mine = {self.broker_id, records.ANY_BROKER}

@@ -52,6 +52,7 @@ class Administration(Commands):
         self._store = store
         super().__init__(Controller(static, store.list("/"), new_id=new_id))
         self._commit_now(self._core.set_cluster_id(cluster_id))
+        self._commit_now(self._core.set_minimum())
         self._apply: Apply = _ignore
         self._turn = asyncio.Lock()
         self._thread = thread or ThreadPoolExecutor(1, "barnabas-metadata")
@@ -69,6 +70,9 @@ class Administration(Commands):
         if bump_leader_epochs:
             self._commit_now(self._core.bump_leader_epochs())
         self._commit_now(self._core.register(registration))
+
+    async def position(self) -> int:
+        return self._store.position()
 
     @property
     def deleted_topics(self) -> set[UUID]:

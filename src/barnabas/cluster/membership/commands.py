@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
@@ -16,7 +17,7 @@ from uuid import UUID
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.membership.policies import Policies
 from barnabas.cluster.metadata.image import MetadataImage
-from barnabas.cluster.planning.configs import ResourceChange
+from barnabas.cluster.planning.configs import MIN_IN_SYNC, ResourceChange
 from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome
@@ -27,6 +28,7 @@ from barnabas.config.describe import Layers
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 
+logger = logging.getLogger(__name__)
 R = TypeVar("R")
 Q = TypeVar("Q")
 Said = TypeVar("Said")
@@ -93,6 +95,26 @@ class Commands:
     def static(self) -> BrokerConfig:
         """This broker's configuration as given at start."""
         return self._core.static
+
+    @property
+    def controller_epoch(self) -> int:
+        """How often somebody has become controller; 0 while nobody is, or it is not known."""
+        return self._core.controller_epoch
+
+    async def position(self) -> int:
+        """The number of the last commit of the store that this broker's metadata has, when all that was told is read.
+
+        Raises:
+            StoreUnavailable: it is not known.
+        """
+        raise NotImplementedError
+
+    def warn_of_minimum(self) -> None:
+        """The one of all brokers counts, whatever a file says; who changes the file has to be told."""
+        given, counts = self.static.given.get(MIN_IN_SYNC), self.layers.of_all_brokers.get(MIN_IN_SYNC)
+        if given is not None and counts is not None and given != counts:
+            note = "barnabas config alter broker default --set changes it"
+            logger.warning("event=setting-without-effect key=%s in_file=%r counts=%r note=%r", MIN_IN_SYNC, given, counts, note)
 
     @property
     def layers(self) -> Layers:

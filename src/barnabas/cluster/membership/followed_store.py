@@ -87,6 +87,12 @@ class FollowedStore(Commands):
         while not condition(self.image):
             await self._changed.wait()
 
+    async def position(self) -> int:
+        position = await self._in_thread(self._store.position)
+        async with self._turn:
+            await self._follow()
+        return position
+
     def _stand_down(self, reason: str) -> None:
         if not self.is_down:
             self.is_down = True

@@ -319,7 +319,8 @@ class Member(Turns):
     def _forget_deletions(self) -> Plan | None:
         """The logs of deleted topics are out of use here, once all that was handed on is done."""
         may_forget = self._handing_on.is_idle and self._registration is not None and not self.offline.has_failed
-        return self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
+        plan = self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
+        return plan if plan is not None and plan.operations else None  # it may be the turn of another broker
 
     def _do_for_others(self) -> Plan | None:
         """Bury who was found dead; as controller, settle what came of brokers that came and went."""

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from functools import partial
 
 from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.controller.returning import MOVED_AT_ONCE, Returning
 from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Command, NotController, R
 from barnabas.cluster.membership.creation import Creations
 from barnabas.cluster.membership.followed_store import FollowedStore
@@ -37,6 +38,7 @@ class Turns(FollowedStore):
         self._running: set[asyncio.Task[object]] = set()
         self._creations = Creations(self._make_missing)
         self._closed = False
+        self._returning = Returning()
 
     async def _run(self, command: Command[R]) -> R:
         return await self._do(command, as_controller=True)
@@ -68,10 +70,10 @@ class Turns(FollowedStore):
 
     async def balance(self) -> None:
         """Give partitions back to their preferred leaders, where this broker is controller."""
-        left = BALANCED_AT_ONCE
+        left, but = BALANCED_AT_ONCE, self._returning.on_probation(_now_ms())
         while left > 0 and self.is_controller:
             try:
-                moved = await self._do(partial(self._core.balance_leaders, left), as_controller=True)
+                moved = await self._do(partial(self._core.balance_leaders, left, but), as_controller=True)
             except NotController:
                 return
             except KafkaError as error:  # the next time will do
@@ -101,6 +103,25 @@ class Turns(FollowedStore):
             await self._follow()
             handed = self._handing_on.done()
         await handed
+
+    async def give_back(self) -> None:
+        """Give partitions back to brokers that have come back, see `controller/returning.py`; to be called every second."""
+        now_ms = _now_ms()
+        due = self._returning.look(self.image, now_ms)
+        if not due or not self.is_controller:
+            return
+        try:
+            moved, lagging = await self._do(partial(self._core.give_back, due, MOVED_AT_ONCE), as_controller=True)
+        except KafkaError as error:  # it is asked for again in a second
+            logger.info("event=leaders-not-given-back error=%r", str(error))
+            return
+        for broker_id in lagging:
+            self._returning.put_off(broker_id, now_ms)
+        if moved:
+            logger.info("event=leaders-given-back partitions=%d brokers=%r", moved, sorted(due - lagging))
+            return
+        for broker_id in due - lagging:
+            self._returning.settle(broker_id)
 
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
         """Carry out a command to the end, even when who asked for it went away."""
@@ -151,3 +172,7 @@ def _taken(task: asyncio.Task[R]) -> None:
     """Whoever asked may be gone (`shield` does not look then): what the command failed with is no news."""
     if not task.cancelled():
         task.exception()
+
+
+def _now_ms() -> int:
+    return int(asyncio.get_running_loop().time() * 1000)

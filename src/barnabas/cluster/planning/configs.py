@@ -150,7 +150,7 @@ class ConfigPlanner:
         """A leader must not acknowledge with fewer in sync than the controller knows of, for the eligible replicas (KIP-966) are sound
         only then: so the brokers of a cluster have no minimum of their own, and there always is one of all."""
         kind, name = resource
-        if self._alone or kind is not ResourceType.BROKER or before.get(MIN_IN_SYNC) == after.get(MIN_IN_SYNC):
+        if kind is not ResourceType.BROKER or before.get(MIN_IN_SYNC) == after.get(MIN_IN_SYNC):
             return
         if name != ALL_BROKERS and MIN_IN_SYNC in after:
             reason = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."

@@ -133,12 +133,21 @@ class PartitionPlanner:
             changed |= self._put(topic.name, number, after)
         return changed
 
-    def balance(self, limit: int) -> int:
-        """Give partitions back to their preferred leaders, at most `limit` of them and what one plan takes; how many."""
+    def lagging(self, brokers: frozenset[int]) -> frozenset[int]:
+        """Those of them that are not in sync in some partition of which they are the preferred leader."""
+        return frozenset(
+            state.replicas[0]
+            for topic in self.image.topics.values()
+            for state in topic.partitions
+            if state.replicas[0] in brokers and state.replicas[0] not in state.isr
+        )
+
+    def balance(self, limit: int, may_lead: Callable[[int], bool]) -> int:
+        """Give partitions back to those preferred leaders that may lead, at most `limit` of them and what one plan takes; how many."""
         chunks = rewritten = moved = 0
         for topic in self.image.topics.values():
             for start in range(0, len(topic.partitions), CHUNK):
-                found = self._balance_chunk(topic, start, limit - moved)
+                found = self._balance_chunk(topic, start, limit - moved, may_lead)
                 if found:
                     moved += found
                     chunks += 1
@@ -147,12 +156,13 @@ class PartitionPlanner:
                     return moved
         return moved
 
-    def _balance_chunk(self, topic: Topic, start: int, limit: int) -> int:
+    def _balance_chunk(self, topic: Topic, start: int, limit: int, may_lead: Callable[[int], bool]) -> int:
         moved = 0
         for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
             if moved == limit:
                 break
-            if state.leader in {state.replicas[0], NO_LEADER} or state.is_moving:
+            preferred = state.replicas[0]
+            if state.leader in {preferred, NO_LEADER} or state.is_moving or not may_lead(preferred):
                 continue
             electorate = self.electorate.of_partition(topic.topic_id, number)
             after = elect_preferred(state, electorate, self._policy_of(topic.name))

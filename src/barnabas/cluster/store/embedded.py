@@ -116,6 +116,9 @@ class EmbeddedStore:
     def revision(self) -> int:
         return int(self._revision)
 
+    def position(self) -> int:
+        return self.revision
+
     @property
     def session_timeout_ms(self) -> int:
         return 0

@@ -177,6 +177,10 @@ class MetadataStore(Protocol):
         """Return when watchers were told of every commit, of whichever session, that had returned before; raises StoreUnavailable."""
         ...
 
+    def position(self) -> int:
+        """The revision that the server has reached; watchers were told of all commits up to it. Raises StoreUnavailable."""
+        ...
+
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` of all changes from now on."""
         ...

@@ -102,6 +102,7 @@ class MemoryStore:
         self._events: list[tuple[str, ...] | SessionEvent] = []  # not yet told
         self._telling = False
         self._late = False
+        self._held_at: int | None = None  # the revision from which on nothing is told
         self._next_reply_lost: bool | None = None
         self.tree.clients.append(self)
 
@@ -120,6 +121,12 @@ class MemoryStore:
     def catch_up(self) -> None:
         self._check_connected()
         self._tell_waiting()
+        if self._held_at is not None:
+            self._held_at = self.tree.revision
+
+    def position(self) -> int:
+        self._check_connected()
+        return self.tree.revision if self._held_at is None else self._held_at
 
     def get(self, path: str) -> Entry | None:
         self._check_connected()
@@ -193,9 +200,11 @@ class MemoryStore:
     def hold_watches(self) -> None:
         """What happens from now on is told late, by `release_watches`."""
         self._late = True
+        self._held_at = self.tree.revision
 
     def release_watches(self) -> None:
         self._late = False
+        self._held_at = None
         self._tell()
 
     def hear(self, paths: tuple[str, ...]) -> None:

@@ -196,6 +196,10 @@ class ZooKeeperStore:
         self._unsure = True
         self._catch_up()
 
+    def position(self) -> int:
+        self._check_open()
+        return self._client.ask(Exists(self._root or "/", None)).zxid
+
     def get(self, path: str) -> Entry | None:
         self._check_open()
         self._catch_up()

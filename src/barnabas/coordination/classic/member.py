@@ -62,7 +62,7 @@ class ClassicMember(Struct):
     @classmethod
     def from_record(cls, record: MemberMetadata, protocol_type: str, protocol: str) -> ClassicMember:
         """A member as it is known after loading: only the protocol that was chosen survives."""
-        known = record.rebalance_timeout_ms != -1  # value version 0 had none
+        known = record.rebalance_timeout_ms > 0  # value version 0 had none, and Kafka writes down a 0 that a client gave
         return cls(
             member_id=record.member_id,
             instance_id=record.group_instance_id,

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupRe
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # Kafka's; a new member cannot send heartbeats while its first join waits
-LEAST_WAIT_MS = 1_000  # for static members of whom none is here; a member may ask for a rebalance timeout of nothing, or less
+LEAST_WAIT_MS = 1_000  # for static members of whom none is here; a member may ask for a rebalance timeout of a millisecond
 
 
 class TimerKind(IntEnum):

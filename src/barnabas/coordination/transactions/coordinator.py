@@ -84,6 +84,7 @@ class TransactionCoordinator:
     Args:
         epoch_of: the leader epoch of a partition of `__transaction_state`.
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
+        is_coming: as of `Shards`.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class TransactionCoordinator:
         sender: MarkerSender,
         epoch_of: Callable[[int], int],
         prepare: Callable[[], Awaitable[None]] | None = None,
+        is_coming: Callable[[int], bool] | None = None,
     ) -> None:
         self._config = config
         self._ids = ids
@@ -104,7 +106,7 @@ class TransactionCoordinator:
         self._following: deque[Callable[[], None]] = deque()
         self.counts = EndCounts()
         self.shards: Shards[TransactionShard] = Shards(
-            "transaction", log_, clock, self._make, config.request_timeout_ms, prepare, self._changed
+            "transaction", log_, clock, self._make, config.request_timeout_ms, prepare, self._changed, is_coming=is_coming
         )
 
     def _make(self, partition: int, now: Now) -> TransactionShard:
@@ -138,6 +140,7 @@ class TransactionCoordinator:
     async def init(self, request: InitRequest) -> Initialised:
         """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
         await self.prepare()
+        self.shards.led_for(request.transactional_id)  # who is in the wrong place is told so before ids are asked for
         await self._ids.fill()
         found: Initialised | None = await self.shards.write(request.transactional_id, lambda shard, now: shard.init(request, now))
         if found is None:

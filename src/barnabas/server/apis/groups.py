@@ -67,6 +67,9 @@ class Context(Protocol):
     def client_host(self) -> str: ...
 
 
+Node = tuple[int, str, int]  # its id, host and port
+
+
 class GroupBroker(Protocol):
     """What is asked of the broker."""
 
@@ -77,18 +80,13 @@ class GroupBroker(Protocol):
     @property
     def metadata(self) -> GroupTopics: ...
     def new_id(self) -> UUID: ...
-    def transaction_coordinator(self, context: Any, transactional_id: str) -> tuple[int, str, int] | None:
-        """As `coordinator`, of a transactional id."""
-        ...
-
-    def coordinator(self, context: Any, group_id: str) -> tuple[int, str, int] | None:
-        """Node id, host and port by which the client of `context` reaches the group's coordinator; None while there is none."""
+    async def find_coordinators(self, context: Any, names: Sequence[str], *, of_transactions: bool) -> Sequence[Node | None]:
+        """How the client of `context` reaches the coordinators of groups or transactional ids; None while there is none that leads."""
         ...
 
 
 Handler = Callable[[Any, Any, Any], Message | Awaitable[Message]]
 GROUPS_PER_TURN = 100  # of a request, for 10 us each, and more where they have many members
-Find = Callable[[Any, str], tuple[int, str, int] | None]
 
 
 async def in_turns(group_ids: Iterable[str]) -> AsyncIterator[str]:
@@ -108,41 +106,41 @@ def error_of(error: KafkaError | InvariantViolated) -> ErrorCode:
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 BATCHED_FROM_VERSION = 4
-NO_NODE = (-1, "", -1)
+NO_NODE: Node = (-1, "", -1)
 UNAVAILABLE_MESSAGE = "The coordinator is not available."
 NOT_SERVED_MESSAGE = "This broker has no coordinator of that kind."
 
 
 async def find_coordinator(broker: GroupBroker, context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     error, message = ErrorCode.NONE, "NONE"
-    find: Find = broker.coordinator
+    batched = context.api_version >= BATCHED_FROM_VERSION
+    keys = request.coordinator_keys if batched else [request.key]
+    of_transactions = request.key_type == TRANSACTION_KEY
+    found: Sequence[Node | None] = [None] * len(keys)
     if request.key_type not in (GROUP_KEY, TRANSACTION_KEY):
         error, message = ErrorCode.INVALID_REQUEST, NOT_SERVED_MESSAGE
     else:
         try:
-            if request.key_type == TRANSACTION_KEY:
-                find = broker.transaction_coordinator
+            if of_transactions:
                 await broker.transactions.prepare()
             else:
                 await broker.groups.prepare()
+            found = await broker.find_coordinators(context, keys, of_transactions=of_transactions)
         except KafkaError:
             error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
-    if context.api_version >= BATCHED_FROM_VERSION:
-        return FindCoordinatorResponse(coordinators=[_coordinator(find, context, key, error) for key in request.coordinator_keys])
-    node_id, host, port = NO_NODE
-    if not error:
-        found = find(context, request.key)
-        if found is None:
-            error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
-        else:
-            node_id, host, port = found
+    if batched:
+        return FindCoordinatorResponse(
+            coordinators=[_coordinator(key, node, error) for key, node in zip(keys, found, strict=True)]
+        )
+    if not error and found[0] is None:
+        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
+    node_id, host, port = found[0] or NO_NODE
     return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
 
 
-def _coordinator(find: Find, context: Context, key: str, error: ErrorCode) -> Coordinator:
-    found = None if error else find(context, key)
-    node_id, host, port = found or NO_NODE
-    if found is None and not error:
+def _coordinator(key: str, node: Node | None, error: ErrorCode) -> Coordinator:
+    node_id, host, port = node or NO_NODE
+    if node is None and not error:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     message = NOT_SERVED_MESSAGE if error is ErrorCode.INVALID_REQUEST else ""
     return Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=message)
@@ -150,14 +148,13 @@ def _coordinator(find: Find, context: Context, key: str, error: ErrorCode) -> Co
 
 # -- membership -----------------------------------------------------------------------------------------------------------
 
-REBALANCE_TIMEOUT_FROM_VERSION = 1
 NULLABLE_PROTOCOL_FROM_VERSION = 7
 PROTOCOL_REQUIRED_FROM_VERSION = 5
 BATCHED_LEAVE_FROM_VERSION = 3
 
 
 async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
-    if context.api_version < REBALANCE_TIMEOUT_FROM_VERSION:
+    if request.rebalance_timeout_ms <= 0:  # version 0 cannot say it, and some clients give 0: no time to do anything in
         request.rebalance_timeout_ms = request.session_timeout_ms
     caller = Caller(context.api_version, context.client_id or "", java_address(context.client_host), str(broker.new_id()))
     try:

@@ -30,6 +30,7 @@ from barnabas.protocol.messages.create_delegation_token import CreateDelegationT
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
 from barnabas.protocol.messages.describe_acls import DescribeAclsResponse
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasResponse
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
 from barnabas.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
@@ -172,6 +173,10 @@ def _no_feature(_request: Any, code: ErrorCode) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_code=code, error_message=MESSAGE)
 
 
+def _no_quorum(_request: Any, code: ErrorCode) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=code, error_message=MESSAGE)
+
+
 def _no_envelope(_request: Any, code: ErrorCode) -> EnvelopeResponse:
     return EnvelopeResponse(error_code=code)
 
@@ -197,6 +202,7 @@ GUARDS: dict[int, Guard] = {
     ApiKey.ALTER_CLIENT_QUOTAS: on_cluster(Operation.ALTER_CONFIGS, _no_quota_altered),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(Operation.DESCRIBE, _no_users),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: on_cluster(Operation.ALTER, _no_user_altered),
+    ApiKey.DESCRIBE_QUORUM: on_cluster(Operation.DESCRIBE, _no_quorum),
     ApiKey.ALTER_PARTITION: on_cluster(Operation.CLUSTER_ACTION, _no_partition),
     ApiKey.UPDATE_FEATURES: on_cluster(Operation.ALTER, _no_feature),
     ApiKey.ENVELOPE: on_cluster(Operation.CLUSTER_ACTION, _no_envelope),

@@ -130,6 +130,8 @@ class Forwarder:
         """A request that another broker passed on; `serve` is the dispatcher's way to a handler."""
         frame = memoryview(bytes(request.request_data))
         header = read_request_header(frame)
+        if header.api_key == ApiKey.DESCRIBE_QUORUM and self._broker.quorum is not None:
+            return EnvelopeResponse(response_data=_encode(await self._broker.quorum.answer_for_itself(), header))
         if header.api_key not in FORWARDED:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         if not self._member.is_controller:

@@ -22,6 +22,7 @@ from barnabas.protocol.values import NO_LEADER
 from barnabas.server.carrying_out import carry_out
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout
+from barnabas.server.cluster.quorum import Quorum
 from barnabas.storage.checkpoints import encode_uuid
 from barnabas.storage.directory import LogDirectory
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.timers import Timers
 
+GIVEN_BACK_EVERY_MS = 1_000
 LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
     broker.member = member
     broker.take_controller(member)
     broker.forwarder = Forwarder(broker, member)
+    broker.quorum = Quorum(broker)
     await member.open(cluster_id, timeout_ms=config.initial_broker_registration_timeout_ms)
     return member
 
@@ -82,6 +85,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
     await member.join(registration, partial(carry_out, broker), settled, timeout_ms=config.initial_broker_registration_timeout_ms)
     broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:
+        timers.every(GIVEN_BACK_EVERY_MS, member.give_back, "leaders-given-back")
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
 

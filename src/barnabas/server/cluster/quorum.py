@@ -1,0 +1,114 @@
+"""How far the brokers of the cluster know its metadata, for DescribeQuorum: each of them is asked.
+
+There is no log of the metadata here that brokers replicate among themselves: its commits are in the store, which numbers them, and each
+broker reads what the store tells. So the end of a broker's log is the number of the last commit that is in its metadata, and only that
+broker knows it.
+
+Rules
+  1. A broker is asked by a DescribeQuorum in an Envelope, to which it answers for itself alone. Who gives no answer in `WAIT_S` is unknown.
+  2. The controller is asked last, so that nobody seems to be ahead of it.
+  3. Clients that ask meanwhile get the same answers: the brokers are asked once at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.cluster.store.interface import StoreUnavailable
+from barnabas.errors import BarnabasError
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.message import Buffer
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.server.cluster.peers import peers_of
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+WAIT_S = 1.0
+VERSION = 1  # of the question among brokers
+METADATA_TOPIC = "__cluster_metadata"
+UNKNOWN = -1
+
+
+class Known(NamedTuple):
+    """How far a broker's metadata went, and when it said so; `UNKNOWN` for both where it said nothing."""
+
+    position: int = UNKNOWN
+    at_ms: int = UNKNOWN
+
+
+class Quorum:
+    """Asks for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._peers = peers_of(lambda: broker.metadata, broker, "quorum", request_timeout_ms=int(WAIT_S * 1000))
+        self._asking: asyncio.Task[dict[int, Known]] | None = None
+
+    async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+        await self._peers.close()
+
+    async def known(self) -> dict[int, Known]:
+        """Of every registered broker."""
+        if self._asking is None or self._asking.done():
+            self._asking = self._broker.loop.create_task(self._ask_all())
+        return await asyncio.shield(self._asking)
+
+    async def _ask_all(self) -> dict[int, Known]:
+        image = self._broker.metadata
+        last = [broker_id for broker_id in image.brokers if broker_id == image.controller_id]
+        return {**await self._ask(set(image.brokers).difference(last)), **await self._ask(last)}
+
+    async def _ask(self, brokers: Iterable[int]) -> dict[int, Known]:
+        asked = list(brokers)
+        return dict(zip(asked, await asyncio.gather(*map(self._ask_one, asked)), strict=True))
+
+    async def _ask_one(self, broker_id: int) -> Known:
+        broker = self._broker
+        try:
+            async with asyncio.timeout(WAIT_S):
+                if broker_id == broker.config.broker_id:
+                    position = await broker.controller.position()
+                else:
+                    answer = await self._peers.send(broker_id, _question())
+                    position = _read(answer.response_data)
+        except (BarnabasError, TimeoutError):
+            return Known()
+        return Known(position, broker.clock.now_ms())
+
+    async def answer_for_itself(self) -> DescribeQuorumResponse:
+        """What this broker tells another one."""
+        try:
+            position = await self._broker.controller.position()
+        except StoreUnavailable:
+            position = UNKNOWN
+        mine = ReplicaState(replica_id=self._broker.config.broker_id, log_end_offset=position)
+        return DescribeQuorumResponse(
+            topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[ResponsePartitionData(current_voters=[mine])])]
+        )
+
+
+def _question() -> EnvelopeRequest:
+    header = ApiKey.DESCRIBE_QUORUM.to_bytes(2, "big") + VERSION.to_bytes(2, "big") + bytes(4) + b"\xff\xff\0"
+    return EnvelopeRequest(
+        request_data=header + encode(DescribeQuorumRequest(), VERSION), request_principal=b"[]", client_host_address=b""
+    )
+
+
+def _read(data: Buffer | None) -> int:
+    answer = decode(DescribeQuorumResponse, VERSION, memoryview(bytes(data or b"")), 5)  # behind the header of a flexible version
+    ends = [each.log_end_offset for topic in answer.topics for partition in topic.partitions for each in partition.current_voters]
+    return ends[0] if len(ends) == 1 else UNKNOWN

@@ -1,0 +1,48 @@
+"""What differs on purpose, with the reason; `docs/compatibility.md` shows this table (a test compares them)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+OURS = "Settings of barnabas, or of a plug-in that is part of Kafka's distribution and no setting of the broker there."
+AT_START = "Listeners are opened at the start and then stay: they cannot be changed while the broker runs, and are shown so."
+NEEDS_NO_FILE = (
+    "Kafka does not start without these in its file, which the recorded node has therefore. Here they may be left out, and stand for "
+    "what is shown with no value given."
+)
+KNOWN: dict[tuple[str, str], str] = {
+    **dict.fromkeys((("broker", "listeners"), ("broker", "listener.security.protocol.map")), AT_START),
+    **{
+        ("broker", key): NEEDS_NO_FILE
+        for key in ("advertised.listeners", "controller.listener.names", "controller.quorum.voters", "process.roles")
+    },
+    **{
+        ("broker", key): OURS
+        for key in (
+            "allow.everyone.if.no.acl.found",
+            "audit.log.data.sample.rate",
+            "audit.log.file",
+            "audit.log.topic.enable",
+            "ssl.principal.groups.attribute",
+            "super.users",
+        )
+    },
+}
+
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+BEGIN, END = "<!-- settings begin -->\n", "<!-- settings end -->\n"
+
+
+def table() -> str:
+    """The differences as a Markdown table, one row for each reason."""
+    rows: dict[str, list[str]] = {}
+    for (resource, key), reason in KNOWN.items():
+        rows.setdefault(reason, []).append(f"{resource}: `{key}`")
+    return "| which key | why |\n|---|---|\n" + "".join(f"| {', '.join(keys)} | {reason} |\n" for reason, keys in rows.items())
+
+
+def page_with(text: str) -> str:
+    """`text`, a page, with the table as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + table() + END + after
