@@ -23,6 +23,7 @@ for it, the text of a `KafkaError`, never that of another exception.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from barnabas.error_codes import ErrorCode
 
@@ -50,7 +51,15 @@ TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a client that expects TLS,
 
 
 class BarnabasError(Exception):
-    """Everything that barnabas raises on purpose."""
+    """Everything that barnabas raises on purpose. Can be pickled, with its fields, whatever its constructor takes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_it_was, (type(self), self.args), self.__dict__.copy()
+
+
+def _as_it_was(kind: type[BarnabasError], arguments: tuple[Any, ...]) -> BarnabasError:
+    """An exception without its fields, which pickle sets."""
+    return kind.__new__(kind, *arguments)
 
 
 class KafkaError(BarnabasError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
@@ -198,15 +197,3 @@ def test_another_controller_is_looked_for_when_the_one_that_was_known_is_gone() 
     shell = FakeShell(answer)
     shell.run(administration.create_topics(CONFIG, Cluster(), [NewTopic("t")]))
     assert [node for node, request in shell.sent if isinstance(request, CreateTopicsRequest)] == [1, 2]
-
-
-def test_errors_survive_pickling() -> None:
-    for error in (
-        UnknownTopic("t", 1),
-        PartitionError(ErrorCode.OFFSET_OUT_OF_RANGE, "t", 0, "why"),
-        ResourceError(ErrorCode.INVALID_CONFIG, "topic t"),
-        TimedOut("offsets", 5),
-        ConnectionFailed("a:1", "refused"),
-    ):
-        again = pickle.loads(pickle.dumps(error))
-        assert (type(again), str(again)) == (type(error), str(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -30,6 +30,7 @@ class FakeClient:
         self.committed: list[tuple[str, Offsets]] = []
         self.refuse_commits = False
         self.ids: dict[str, UUID] = {}
+        self.written: dict[tuple[str, int], int] = {}  # next offsets with those of open transactions, where there are any
         self.bytes_at: Callable[[int], int] = lambda offset: 100
         self.going: set[str] = set()  # topics that are deleted when offsets are looked up next
         self.looked_up: Callable[[], None] = lambda: None  # told when offsets were looked up
@@ -42,13 +43,24 @@ class FakeClient:
     def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
         return {name: topic for name, topic in self.topics().items() if name in names}
 
-    def list_offsets(self, timestamps: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], ListedOffset]:
+    def agreed_topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        return self.topics_by_name(list(names))
+
+    def list_offsets(
+        self, timestamps: Mapping[tuple[str, int], int], *, read_committed: bool = True
+    ) -> dict[tuple[str, int], ListedOffset]:
         self.logs = {tp: log for tp, log in self.logs.items() if tp[0] not in self.going}
         self.going = set()
         for tp in timestamps:
             if tp not in self.logs:
                 raise UnknownTopic(*tp)
         listed = {tp: ListedOffset(self._lookup(tp, timestamp)) for tp, timestamp in timestamps.items()}
+        if not read_committed:
+            listed |= {
+                tp: ListedOffset(self.written[tp])
+                for tp, timestamp in timestamps.items()
+                if timestamp == LATEST and tp in self.written
+            }
         self.looked_up()
         return listed
 
@@ -100,6 +112,44 @@ def test_a_batch_query() -> None:
         planner(client, streaming=False, subscribe="u", startingOffsets='{"u":{"0":9}}').batch_ranges()
     with pytest.raises(OptionError, match="Specified: u-1 Assigned: u-0"):
         planner(client, streaming=False, subscribe="u", startingOffsets='{"u":{"1":0}}').batch_ranges()
+
+
+def test_what_an_open_transaction_holds_back_is_waited_for() -> None:
+    client = FakeClient({("t", 0): (0, 5), ("t", 1): (0, 5)})
+    client.written = {("t", 0): 10}
+    given: dict[str, Any] = {"startingOffsets": '{"t":{"0":7,"1":2}}'}
+    assert planner(client, streaming=False, **given).batch_ranges() == [OffsetRange("t", 1, 2, 5)]
+    at_its_end = planner(client, streaming=False, startingOffsets='{"t":{"0":10,"1":5}}')
+    assert at_its_end.batch_ranges() == []
+    with pytest.raises(OptionError, match="The resolved start offset 11 is greater than the resolved end offset 5"):
+        planner(client, streaming=False, startingOffsets='{"t":{"0":11,"1":2}}').batch_ranges()
+    with pytest.raises(OptionError, match="The resolved start offset 7 is greater than the resolved end offset 5"):
+        planner(client, streaming=False, **given, kafka__isolation__level="read_uncommitted").batch_ranges()
+    with pytest.raises(OptionError, match="start offset 7 is greater than the end offset 6"):
+        planner(client, streaming=False, **given, endingOffsets='{"t":{"0":6,"1":-1}}').batch_ranges()
+    for available_now in (False, True):
+        it = planner(client, **given)
+        if available_now:
+            it.prepare_available_now()
+        start = it.initial()
+        end = latest(it, start)
+        assert (start, end) == ({("t", 0): 7, ("t", 1): 2}, {("t", 0): 7, ("t", 1): 5})
+        assert it.stream_ranges(start, end) == [OffsetRange("t", 1, 2, 5)]
+    it = planner(client, **given)
+    start = latest(it, it.initial())
+    client.logs[("t", 0)], client.written = (0, 12), {}
+    assert it.stream_ranges(start, end := latest(it, start)) == [OffsetRange("t", 0, 7, 12)]
+    assert end == {("t", 0): 12, ("t", 1): 5}
+
+
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_stream_that_starts_behind_the_end_says_so(available_now: bool) -> None:
+    it = planner(FakeClient({("t", 0): (0, 5)}), startingOffsets='{"t":{"0":7}}')
+    if available_now:
+        it.prepare_available_now()
+    start = it.initial()
+    with pytest.raises(DataLoss, match="Partition t-0 offset was changed from 7 to 5"):
+        it.stream_ranges(start, latest(it, start))
 
 
 def test_a_word_for_all_partitions_of_a_topic() -> None:

@@ -6,13 +6,17 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.transactions import Owner
 from barnabas.pipelines.exactly_once.protocol import BatchIsPast, Handout, Wrote
-from barnabas.pipelines.exactly_once.state import SinkState
-from barnabas.pipelines.sink import BatchWriter, StreamWriter, Written
+from barnabas.pipelines.exactly_once.recorded import PARTITIONS
+from barnabas.pipelines.exactly_once.state import TOPIC, SinkState
+from barnabas.pipelines.sink import BatchWriter, NotPrepared, StreamWriter, Written
 from barnabas.testing import Broker
+from tests.waiting import wait_until
 
 SCHEMA = StructType([StructField("value", BinaryType())])
 
@@ -40,11 +44,32 @@ def test_a_sink_without_two_phase_commit_says_at_its_start_what_that_means(caplo
         assert len(said(caplog)) == 1
 
 
+def test_a_sinks_own_topic_that_went_away_is_made_again(caplog: pytest.LogCaptureFixture) -> None:
+    with Broker({"transaction.two.phase.commit.enable": True}) as broker, BlockingClient.to(broker.bootstrap_servers) as client:
+        hand_out(broker, "t")
+        client.delete_topics([TOPIC])
+        wait_until(lambda: not client.topics_by_name([TOPIC]))
+        hand_out(broker, "t")
+        assert client.describe_topic_config(TOPIC)["cleanup.policy"] == "compact"
+        assert len(client.topics_by_name([TOPIC])[TOPIC].partitions) == PARTITIONS
+    (told,) = said(caplog)
+    assert told.startswith("event=sinks-topic-gone topic=_barnabas_sinks sink='delays' ")
+
+
 def test_a_sink_with_two_phase_commit_has_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:
     with Broker({"transaction.two.phase.commit.enable": True}) as broker:
         hand_out(broker, "t")
         hand_out(broker, "t")
     assert not said(caplog)
+
+
+def test_a_sink_that_cannot_be_prepared_says_why() -> None:
+    """Spark pickles the writer, and hides what goes wrong meanwhile behind `Could not serialize object`."""
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "sinkName": "delays", "kafka.default.api.timeout.ms": "0"}
+    with pytest.raises(
+        NotPrepared, match=r"^the sink 'delays' could not be prepared: no .* within 0 ms; last error: no connection"
+    ):
+        CloudPickleSerializer().dumps(StreamWriter(given, SCHEMA))
 
 
 OPTIONS = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "sinkName": "delays"}

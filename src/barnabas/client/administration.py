@@ -11,7 +11,7 @@ from typing import Any
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, PartitionError, ResourceError
-from barnabas.client.operations import known_topics, leading, refresh
+from barnabas.client.operations import known, leading, refresh
 from barnabas.client.plans import ANY_BROKER, Call, Plan, call, retrying
 from barnabas.client.results import CommittedOffset, CreatedTopic, NewTopic, TopicPartition
 from barnabas.error_codes import ErrorCode
@@ -123,7 +123,7 @@ def delete_records(config: ClientConfig, cluster: Cluster, before: Mapping[Topic
     """Delete the records below an offset of each partition (-1: all there are)."""
 
     def attempt() -> Plan[None]:
-        yield from known_topics(config, cluster, {topic for topic, _ in before})
+        yield from known(config, cluster, before)
         calls = []
         for (topic, partition), offset in before.items():
             item = DeleteRecordsPartition(partition_index=partition, offset=offset)

@@ -344,7 +344,7 @@ class AsyncClient:
         return await self.run(operations.all_topics(self.config, self.cluster))
 
     async def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
-        """The topics of these names that exist; raises PartitionError where the broker refuses one for another reason."""
+        """The topics of these names that exist, all brokers agree on the others; raises PartitionError where one is refused otherwise."""
         return await self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:

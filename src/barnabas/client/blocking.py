@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from barnabas.client import administration, operations
+from barnabas.client import administration, agreement, operations
 from barnabas.client.batches import next_offset
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
@@ -138,12 +138,23 @@ class BlockingClient:
         return self.run(operations.all_topics(self.config, self.cluster))
 
     def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
-        """Those of `names` that exist."""
+        """Those of `names` that exist; that others do not, all brokers agree on."""
         return self.run(operations.topics_by_name(self.config, self.cluster, names))
 
-    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
-        """The offset for each partition's timestamp: milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP."""
-        return self.run(operations.list_offsets(self.config, self.cluster, timestamps))
+    def agreed_topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """Those of `names` that exist, as every broker says. Asks all of them: for what one alone cannot show."""
+        return self.run(agreement.agreed_topics(self.config, self.cluster, names))
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool | None = None
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The offset for each partition's timestamp: milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP.
+
+        Args:
+            read_committed: other than the configuration says; False for what is written, though it may be of open transactions.
+        """
+        config = self.config if read_committed is None else replace(self.config, read_committed=read_committed)
+        return self.run(operations.list_offsets(config, self.cluster, timestamps))
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
         """Raw batches from the one that holds `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
@@ -224,6 +235,11 @@ class PartitionReader:
         if self.offset < self.end:
             self._send()
         return answer
+
+    def go_on_from(self, offset: int) -> None:
+        """Read from another offset next."""
+        self.close()
+        self.offset = offset
 
     def close(self) -> None:
         """Leave nothing in flight."""

@@ -20,15 +20,21 @@ from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER
 
 
 class UnknownTopic(PartitionError):
-    """The metadata of the cluster does not have this topic or partition; asking again at once does not help."""
+    """Every broker of the cluster says that this topic or partition is not there; asking again at once does not help."""
 
     final = True
 
     def __init__(self, topic: str, partition: int | None = None) -> None:
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.topic, self.partition)
+
+class TopicReplaced(PartitionError):
+    """Every broker of the cluster says that the topic of this name is another than the one that was meant."""
+
+    final = True
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_ID, topic, None, "the topic was deleted and made again meanwhile")
 
 
 class Broker(Struct, frozen=True):
@@ -105,16 +111,20 @@ class Cluster(Struct):
         """Whether `topic` is known, and was read no longer ago than that."""
         return topic in self.topics and now_ms - self.read_at_ms[topic] < max_age_ms
 
+    def has(self, topic: str, partition: int | None) -> bool:
+        """Whether a partition is remembered (None: the topic)."""
+        found = self.topics.get(topic)
+        return found is not None and (partition is None or partition in found.partitions)
+
     def leader_of(self, topic: str, partition: int) -> tuple[Topic, Partition]:
-        """The topic and the partition with a leader.
+        """The topic and the partition with a leader, as they are remembered.
 
         Raises:
-            UnknownTopic: no such topic or partition.
-            PartitionError: LEADER_NOT_AVAILABLE while nobody leads it.
+            PartitionError: UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE, both of which newer metadata may mend.
         """
         found = self.topics.get(topic)
         if found is None or partition not in found.partitions:
-            raise UnknownTopic(topic, partition)
+            raise PartitionError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
         it = found.partitions[partition]
         if it.leader == NO_LEADER or it.leader not in self.brokers:
             raise PartitionError(ErrorCode.LEADER_NOT_AVAILABLE, topic, partition)

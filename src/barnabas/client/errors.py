@@ -8,10 +8,13 @@ BarnabasError
     ├── ConnectionFailed    no connection, or it went away
     ├── LoginFailed         a broker that did not let us in, which no other try mends
     ├── TimedOut            nothing came in time; says what was waited for and what failed last
+    ├── BrokersDisagree     not all brokers say the same of a topic, which passes
     └── UnsupportedRequest  the broker speaks no version of this request that we do
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
@@ -25,9 +28,6 @@ class PartitionError(KafkaError):
         self.topic = topic
         self.partition = partition
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.code, self.topic, self.partition, self.message)
-
     def __str__(self) -> str:
         where = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
         return f"{where}: {super().__str__()}"
@@ -39,9 +39,6 @@ class ResourceError(KafkaError):
     def __init__(self, code: ErrorCode, resource: str, message: str | None = None) -> None:
         super().__init__(code, message)
         self.resource = resource
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.code, self.resource, self.message)
 
     def __str__(self) -> str:
         return f"{self.resource}: {super().__str__()}"
@@ -87,6 +84,17 @@ class TimedOut(ClientError):
     def __str__(self) -> str:
         text = f"no {self.waiting_for} within {self.timeout_ms} ms"
         return f"{text}; last error: {self.last}" if self.last else text
+
+
+class BrokersDisagree(ClientError):
+    """Brokers say different things of some of `topics`: a change is on its way to them."""
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        super().__init__(tuple(topics))
+        self.topics = tuple(topics)
+
+    def __str__(self) -> str:
+        return f"the brokers say different things of {', '.join(self.topics)}"
 
 
 class UnsupportedRequest(ClientError):

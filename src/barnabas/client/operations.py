@@ -3,15 +3,18 @@
 Rules
   1. Requests go to the leader that the metadata names; an answer that speaks of a moved leader drops that topic's metadata, so
      that the retry reads it again.
-  2. A topic that the metadata does not have fails at once (`UnknownTopic`); retries are for what passes by itself.
+  2. A topic or partition that is not in the metadata is absent when all brokers agree on it (`agreement`): then an operation fails at once
+     (`UnknownTopic`). Retries are for what passes by itself.
   3. Nothing is done per record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
 
-from barnabas.client.cluster import Cluster, Partition, Topic, UnknownTopic
+from barnabas.client.agreement import agreed_topics
+from barnabas.client.cluster import Cluster, Partition, Topic, TopicReplaced, UnknownTopic
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, PartitionError
 from barnabas.client.plans import Call, Now, Plan, call, retrying
@@ -26,14 +29,15 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 
 LAST_VERSION_WITH_NAMES = 12  # of Fetch and of Produce: later ones name topics by id only (KIP-516)
 FETCH_RESPONSE_BYTES = 64 << 20
+Place = tuple[str, int | None]  # a partition, or a topic with any
 
 
 def refresh(config: ClientConfig, cluster: Cluster, topics: Sequence[str] | None) -> Plan[dict[str, ErrorCode]]:
     """Read the metadata of `topics` (None: of all); returns those that were refused. Never creates a topic."""
 
     def attempt() -> Plan[dict[str, ErrorCode]]:
-        names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        response = yield from call(MetadataRequest(topics=names, allow_auto_topic_creation=False))
+        everything = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response = yield from call(everything if topics is None else _metadata_of(topics))
         now_ms = yield Now()
         if topics is None:
             cluster.topics.clear()
@@ -42,23 +46,59 @@ def refresh(config: ClientConfig, cluster: Cluster, topics: Sequence[str] | None
     return (yield from retrying(config, "metadata", attempt))
 
 
-def known_topics(config: ClientConfig, cluster: Cluster, topics: Iterable[str]) -> Plan[None]:
-    """See to it that the metadata of `topics` is there and fresh; raises PartitionError for one that is refused."""
+def known(config: ClientConfig, cluster: Cluster, places: Iterable[Place]) -> Plan[None]:
+    """See to it that the metadata of `places` is there and not old.
+
+    Raises:
+        UnknownTopic: every broker says that a place is not there.
+        PartitionError: a topic is refused for another reason.
+    """
     now_ms = yield Now()
-    missing = sorted({t for t in topics if not cluster.is_fresh(t, now_ms, config.metadata_max_age_ms)})
+    wanted = sorted(set(places), key=lambda place: (place[0], -1 if place[1] is None else place[1]))
+    age_ms = config.metadata_max_age_ms
+    missing = sorted({t for t, p in wanted if not (cluster.is_fresh(t, now_ms, age_ms) and cluster.has(t, p))})
     if not missing:
         return
     refused = yield from refresh(config, cluster, missing)
     for topic, code in refused.items():
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise UnknownTopic(topic)
-        raise PartitionError(code, topic, None)
+        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise PartitionError(code, topic, None)
+    absent = {topic for topic, partition in wanted if not cluster.has(topic, partition)}
+    if absent:
+        yield from agreed_topics(config, cluster, absent)
+    for topic, partition in wanted:
+        if not cluster.has(topic, partition):
+            raise UnknownTopic(topic, partition if topic in cluster.topics else None)
 
 
-def topics_to_write(config: ClientConfig, cluster: Cluster, topics: Iterable[str]) -> Plan[None]:
-    """As `known_topics`, but a topic that is not there is made by the broker, where that is switched on, and waited for."""
+def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id: UUID | None) -> Plan[None]:
+    """See to it that `topic` is the one with this id, where there is one.
+
+    Raises:
+        TopicReplaced: every broker says that it is another.
+        UnknownTopic: every broker says that there is none.
+    """
+    found = cluster.topics.get(topic)
+    if topic_id in (None, ZERO_UUID) or found is None or found.topic_id == topic_id:
+        return
+    now = (yield from agreed_topics(config, cluster, [topic])).get(topic)
+    if now is None:
+        raise UnknownTopic(topic)
+    if now.topic_id != topic_id:
+        raise TopicReplaced(topic)
+
+
+def topics_to_write(
+    config: ClientConfig, cluster: Cluster, topics: Iterable[str], *, max_age_ms: float | None = None
+) -> Plan[None]:
+    """See to it that `topics` are known; one that is not there is made by the broker, where that is switched on, and waited for.
+
+    Args:
+        max_age_ms: older metadata is read anew; 0 for all of it.
+    """
     now_ms = yield Now()
-    missing = sorted({t for t in topics if not cluster.is_fresh(t, now_ms, config.metadata_max_age_ms)})
+    age_ms = config.metadata_max_age_ms if max_age_ms is None else max_age_ms
+    missing = sorted({t for t in topics if not cluster.is_fresh(t, now_ms, age_ms)})
     if not missing:
         return
     names = [MetadataRequestTopic(name=name) for name in missing]
@@ -79,65 +119,93 @@ def all_topics(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, Topic]]
 
 
 def topics_by_name(config: ClientConfig, cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
-    """The topics of these names that exist, read anew; raises PartitionError where the broker refuses one for another reason."""
+    """The topics of these names that exist, read anew: those that are left out are not there, as all brokers agree.
+
+    Raises:
+        PartitionError: a topic is refused for another reason.
+    """
     refused = yield from refresh(config, cluster, names)
     for name, code in refused.items():
         if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise PartitionError(code, name, None)
+    if refused:
+        yield from agreed_topics(config, cluster, refused)
     return {name: cluster.topics[name] for name in names if name in cluster.topics}
 
 
 def list_offsets(
     config: ClientConfig, cluster: Cluster, timestamps: Mapping[TopicPartition, int]
 ) -> Plan[dict[TopicPartition, ListedOffset]]:
-    """The offset for each partition's timestamp (milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP), one request per leader."""
+    """The offset for each partition's timestamp (milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP), one request per leader.
+
+    The request names no topic ids. So each leader is first asked by which id it knows the topics: it may still have one that was deleted.
+    """
     found: dict[TopicPartition, ListedOffset] = {}
 
     def attempt() -> Plan[None]:
         open_ones = [tp for tp in timestamps if tp not in found]
-        yield from known_topics(config, cluster, {topic for topic, _ in open_ones})
+        yield from known(config, cluster, open_ones)
         calls = _list_offsets_calls(config, cluster, {tp: timestamps[tp] for tp in open_ones})
-        answers = yield calls
-        error: Exception | None = None
-        for answer in answers:
-            if isinstance(answer, ClientError):
-                error = answer
+        came = yield [each for pair in calls for each in pair]
+        errors: list[Exception] = []
+        for views, answer in zip(came[::2], came[1::2], strict=True):
+            if isinstance(views, ClientError) or isinstance(answer, ClientError):
+                errors.append(views if isinstance(views, ClientError) else answer)
                 for topic, _ in open_ones:
                     cluster.forget(topic)
                 continue
+            known_as = {topic.name: topic.topic_id for topic in views.topics}
             for topic in answer.topics:
                 for item in topic.partitions:
-                    if item.error_code:
+                    tp = topic.name, item.partition_index
+                    code = item.error_code or _code_of_view(cluster, topic.name, known_as.get(topic.name))
+                    if code:
                         cluster.forget(topic.name)
-                        error = PartitionError(ErrorCode(item.error_code), topic.name, item.partition_index)
+                        errors.append(PartitionError(ErrorCode(code), *tp))
                     else:
-                        tp = topic.name, item.partition_index
                         found[tp] = ListedOffset(item.offset, item.timestamp, item.leader_epoch)
-        if error is not None:
-            raise error
+        if errors:
+            raise errors[-1]
 
     yield from retrying(config, "offsets", attempt)
     return found
 
 
-def _list_offsets_calls(config: ClientConfig, cluster: Cluster, timestamps: Mapping[TopicPartition, int]) -> list[Call]:
+def _code_of_view(cluster: Cluster, topic: str, known_as: UUID | None) -> int:
+    """What is wrong with the answer of a broker that knows `topic` by this id."""
+    ours = cluster.topics.get(topic)
+    same = ours is not None and (ours.topic_id == ZERO_UUID or known_as == ours.topic_id)
+    return ErrorCode.NONE if same else ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def _list_offsets_calls(
+    config: ClientConfig, cluster: Cluster, timestamps: Mapping[TopicPartition, int]
+) -> list[tuple[Call, Call]]:
+    """For each leader a request for its topics' ids, and one for the offsets."""
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (topic, partition), timestamp in timestamps.items():
         _, leader = leading(cluster, topic, partition)
         item = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader.leader_epoch, timestamp=timestamp)
         by_leader.setdefault(leader.leader, {}).setdefault(topic, []).append(item)
     return [
-        Call(
-            ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=int(config.read_committed),
-                topics=[ListOffsetsTopic(name=name, partitions=items) for name, items in topics.items()],
-                timeout_ms=config.request_timeout_ms,
+        (
+            Call(_metadata_of(topics), node_id),
+            Call(
+                ListOffsetsRequest(
+                    replica_id=-1,
+                    isolation_level=int(config.read_committed),
+                    topics=[ListOffsetsTopic(name=name, partitions=items) for name, items in topics.items()],
+                    timeout_ms=config.request_timeout_ms,
+                ),
+                node_id,
             ),
-            node_id,
         )
         for node_id, topics in by_leader.items()
     ]
+
+
+def _metadata_of(topics: Iterable[str]) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False)
 
 
 def leading(cluster: Cluster, topic: str, partition: int) -> tuple[Topic, Partition]:
@@ -206,7 +274,7 @@ def fetch(
     """Raw batches from `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
 
     def attempt() -> Plan[Fetched]:
-        yield from known_topics(config, cluster, [topic])
+        yield from known(config, cluster, [(topic, partition)])
         (answer,) = yield [fetch_call(config, cluster, topic, partition, offset, max_bytes)]
         if isinstance(answer, ClientError):
             cluster.forget(topic)
@@ -247,17 +315,20 @@ def produce(
     acks: int = -1,
     transactional_id: str | None = None,
     at_most: int | None = None,
+    topic_id: UUID | None = None,
 ) -> Plan[Produced]:
     """Append a finished batch. A repetition after a lost answer may append it twice unless the batch carries a producer id.
 
     Args:
         at_most: the last version of Produce to use.
+        topic_id: of the topic that is meant, if it must not be another of the same name.
     """
     if acks not in (-1, 1):
         raise ValueError("acks must be -1 or 1: without an answer there is nothing to wait for")
 
     def attempt() -> Plan[Produced]:
-        yield from known_topics(config, cluster, [topic])
+        yield from known(config, cluster, [(topic, partition)])
+        yield from still_the_same(config, cluster, topic, topic_id)
         _, leader = leading(cluster, topic, partition)
         asked = produce_call(config, cluster, leader.leader, {(topic, partition): batch}, acks, transactional_id, at_most)
         try:

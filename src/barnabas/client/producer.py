@@ -9,7 +9,9 @@ Rules
      five batches of a producer, so that it knows each of them again.
   3. After the first answer that speaks of trouble that passes, nothing new is sent before every batch without an answer is sent again, one
      at a time and in order, with the retries of `operations.produce`.
-  4. After an error nothing more can be sent: which of the batches arrived is not known.
+  4. Batches go to the topic that had the name with the first of them, unless any will do. Mostly they were placed by its number of
+     partitions, and one that took its place may have fewer.
+  5. After an error nothing more can be sent: which of the batches arrived is not known.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -28,6 +31,7 @@ from barnabas.client.plans import Plan
 from barnabas.client.results import TopicPartition
 from barnabas.client.transactions import Owner
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import MAX_SEQUENCE
 from barnabas.protocol.records.seal import Stamp, seal_batch
@@ -50,6 +54,7 @@ class BatchProducer:
         transactional_id: every batch is part of its open transaction; needs `owner`.
         second_version: whether partitions join the transaction by being written to (KIP-890).
         now_ms: the wall clock, for the time of the records.
+        any_topic: batches may also go to a topic that takes the place of the first; False where its number of partitions placed them.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class BatchProducer:
         second_version: bool = True,
         acks: int = -1,
         codec: Compression = Compression.NONE,
+        any_topic: bool = False,
     ) -> None:
         self._client = client
         self._now_ms = now_ms
@@ -71,7 +77,9 @@ class BatchProducer:
         self._at_most = None if self._joins_by_itself else transactions.LAST_FIRST_VERSION_PRODUCE
         self._acks = acks
         self._codec = codec
+        self._any_topic = any_topic
         self._sequences: dict[TopicPartition, int] = {}
+        self._ids: dict[str, UUID] = {}  # of the topics that are written to
         self._joined: set[TopicPartition] = set()
         self._queue: list[_Batch] = []
         self._queued_bytes = 0
@@ -84,6 +92,8 @@ class BatchProducer:
             PartitionError: a batch, this or an earlier one, was refused.
             ClientError: no answer in time.
         """
+        if place[0] in self._client.cluster.topics:
+            self._id_of(place[0])
         stamp = Stamp()
         if self._owner is not None:
             sequence = self._sequences.get(place, 0)
@@ -113,7 +123,10 @@ class BatchProducer:
     def _dispatch(self) -> None:
         client = self._client
         while self._queue:
-            self._run(operations.topics_to_write(client.config, client.cluster, {b.place[0] for b in self._queue}))
+            topics = {b.place[0] for b in self._queue}
+            self._run(operations.topics_to_write(client.config, client.cluster, topics))
+            for topic in topics:
+                self._run(operations.still_the_same(client.config, client.cluster, topic, self._id_of(topic)))
             self._join()
             try:
                 leader = operations.leading(client.cluster, *self._queue[0].place)[1].leader
@@ -122,6 +135,12 @@ class BatchProducer:
                 self._repair(error)
                 if self._queue:
                     self._produce_again(self._take_first())
+
+    def _id_of(self, topic: str) -> UUID:
+        """The topic that is meant by a name; ZERO_UUID where it may be any."""
+        if self._any_topic:
+            return ZERO_UUID
+        return self._ids.setdefault(topic, self._client.cluster.topics[topic].topic_id)
 
     def _take_first(self) -> _Batch:
         first = self._queue.pop(0)
@@ -211,6 +230,7 @@ class BatchProducer:
             acks=self._acks,
             transactional_id=self._transactional_id,
             at_most=self._at_most,
+            topic_id=self._ids.get(batch.place[0]),
         )
         try:
             self._run(plan)

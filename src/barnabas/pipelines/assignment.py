@@ -6,6 +6,8 @@ Rules
   2. The ids of topics are noted where the query's partitions are listed: a topic with another id than before was deleted and made again.
      One that is not seen has no id meanwhile, so that offsets of before never get the id of what came between. For the same reason no
      later look notes any: the ends were looked up before it.
+  3. What was known of a topic (its id, partitions) and is not in the metadata is gone when all brokers agree on it, since the one that was
+     asked may learn of things later than another. So is what a leader does not have: only the leader that all name is believed.
 """
 
 from __future__ import annotations
@@ -39,12 +41,16 @@ class Assignment:
         self._options = options
         self._client = client
         self.topic_ids: dict[str, str] = {}  # as the metadata said last
+        self._seen: set[str] = set()  # topics that were there once
 
-    def partitions(self, known: Offsets | None = None, *, may_be_gone: bool = False) -> list[TopicPartition]:
+    def partitions(
+        self, known: Iterable[TopicPartition] = (), ids: Mapping[str, str] | None = None, *, may_be_gone: bool = False
+    ) -> list[TopicPartition]:
         """The partitions of the query as they are now.
 
         Args:
-            known: those of a running query; with failOnDataLoss=false a topic of theirs may be gone.
+            known: those of a running query; with failOnDataLoss=false a topic of theirs, or one that was seen before, may be gone.
+            ids: of their topics, as they were.
             may_be_gone: with failOnDataLoss=false any topic may.
 
         Raises:
@@ -52,13 +58,17 @@ class Assignment:
         """
         options = self._options
         self.topic_ids = {}
+        known = tuple(known)
         if options.pattern is not None:
             pattern = re.compile(options.pattern)
             topics = self._client.topics().items()
             found = {name: topic for name, topic in topics if not topic.is_internal and name != SINKS_TOPIC}
-            return self._note({name: topic for name, topic in found.items() if pattern.fullmatch(name)})
+            matching = {name: topic for name, topic in found.items() if pattern.fullmatch(name)}
+            return self._note(self._agreed(matching, known, ids or {}))
         wanted = options.subscribe or tuple(dict.fromkeys(topic for topic, _ in options.assign or ()))
-        found = self._find(wanted, None if may_be_gone else {topic for topic, _ in known or ()})
+        found = self._find(wanted, None if may_be_gone else {topic for topic, _ in known} | self._seen)
+        named = [tp for tp in options.assign or () if tp[0] in found]
+        found = self._agreed(found, [*known, *named], ids or {})
         there = self._note(found)
         if options.assign is None:
             return there
@@ -66,6 +76,21 @@ class Assignment:
             if topic in found and partition not in found[topic].partitions:
                 raise UnknownTopic(topic, partition)
         return [tp for tp in options.assign if tp in there]
+
+    def _agreed(self, found: Mapping[str, Topic], expected: Iterable[TopicPartition], ids: Mapping[str, str]) -> dict[str, Topic]:
+        """What was found; as all brokers say it, where it is not what was expected."""
+        doubted = {topic for topic, partition in expected if topic not in found or partition not in found[topic].partitions}
+        doubted |= {
+            name for name, topic in found.items() if (now := id_text(topic.topic_id)) and ids.get(name, now) not in ("", now)
+        }
+        if not doubted:
+            return dict(found)
+        sure = {name: topic for name, topic in found.items() if name not in doubted}
+        return {**sure, **self._client.agreed_topics(doubted)}
+
+    def agree(self, topics: Iterable[str]) -> None:
+        """Have all brokers say who leads these topics: what is looked up next is asked of no one who has led before."""
+        self._client.agreed_topics(topics)
 
     def looked_up(
         self, partitions: Callable[[], list[TopicPartition]], offsets: Callable[[list[TopicPartition]], Offsets]
@@ -90,9 +115,11 @@ class Assignment:
 
     def _existing(self, wanted: list[TopicPartition]) -> list[TopicPartition]:
         found = self._client.topics_by_name(sorted({topic for topic, _ in wanted})) if wanted else {}
+        found = self._agreed(found, [tp for tp in wanted if tp[0] in found], {})
         return [(topic, partition) for topic, partition in wanted if topic in found and partition in found[topic].partitions]
 
     def _note(self, topics: Mapping[str, Topic]) -> list[TopicPartition]:
+        self._seen.update(topics)
         self.topic_ids.update({name: id_text(topic.topic_id) for name, topic in topics.items()})
         return [(name, partition) for name, topic in sorted(topics.items()) for partition in topic.partitions]
 
@@ -143,6 +170,9 @@ class Assignment:
         if not timestamps:
             return {}
         listed = self._client.list_offsets(timestamps)
+        if none := {tp: timestamps[tp] for tp in timestamps if listed[tp].offset == LATEST}:
+            self.agree(topic for topic, _ in none)
+            listed |= self._client.list_offsets(none)
         return {tp: listed[tp].offset for tp in timestamps}
 
     def lookup(self, partitions: Iterable[TopicPartition], word: int) -> Offsets:
@@ -150,6 +180,12 @@ class Assignment:
         wanted = dict.fromkeys(partitions, word)
         listed = self._client.list_offsets(wanted) if wanted else {}
         return {tp: listed[tp].offset for tp in sorted(wanted)}
+
+    def written(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The ends of `partitions`, what open transactions have written included."""
+        wanted = dict.fromkeys(partitions, LATEST)
+        listed = self._client.list_offsets(wanted, read_committed=False) if wanted else {}
+        return {tp: listed[tp].offset for tp in wanted}
 
     def bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
         """What an offset takes in the log about here, by a sample of some batches; None where there is nothing to read."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
 TOPIC_IDS = "#topicIds"
+LEAST_LONG, MOST_LONG = -(2**63), 2**63 - 1
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*")
 
 
 def id_text(topic_id: UUID) -> str:
@@ -73,23 +76,44 @@ class OffsetRange:
         return self.end - self.start
 
 
+def whole_number(text: str) -> int:
+    """A number as Java reads a long, with spaces around it; raises ValueError for all else that Python would take, such as 1_000."""
+    if WHOLE_NUMBER.fullmatch(text) is None or not LEAST_LONG <= (number := int(text)) <= MOST_LONG:
+        raise ValueError(text)
+    return number
+
+
 def partitions_from_json(text: str) -> list[TopicPartition]:
     """`{"topicA":[0,1]}` as pairs."""
     try:
-        return [(_name(topic), _number(p)) for topic, items in json.loads(text).items() for p in _list(items)]
+        found = [(_name(topic), _number(p)) for topic, items in json.loads(text).items() for p in _list(items)]
     except (ValueError, TypeError, AttributeError):
         raise OptionError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}') from None
+    for topic, partition in found:
+        if partition < 0:
+            raise OptionError(f"Partition {partition} of topic {topic} cannot be: partitions are numbered from 0")
+    return found
 
 
 def position_from_json(text: str) -> Position:
-    """`{"topicA":{"0":23},"topicB":"earliest"}`: offsets by partition, or one word for a topic's."""
+    """`{"topicA":{"0":23},"topicB":"earliest"}`: offsets by partition, or one word for a topic's.
+
+    Raises:
+        OptionError: it is something else, or an offset is none and no word for one either.
+    """
     try:
         items = json.loads(text).items()
         topics = {topic: WORDS[value.lower()] for topic, value in items if isinstance(value, str)}
-        return Position(offsets=from_json({topic: value for topic, value in items if topic not in topics}), topics=topics)
+        offsets = from_json({topic: value for topic, value in items if topic not in topics})
     except (ValueError, KeyError, TypeError, AttributeError):
         examples = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}} or {"topicA":"earliest","topicB":"latest"}'
         raise OptionError(f"Expected e.g. {examples}, got {text}") from None
+    for tp, offset in offsets.items():
+        if offset < EARLIEST:
+            raise OptionError(
+                f"Offset {offset} of {names([tp])} cannot be: Use -1 for latest, -2 for earliest, or an offset from 0 on"
+            )
+    return Position(offsets=offsets, topics=topics)
 
 
 def timestamps_from_json(text: str) -> Offsets:
@@ -138,7 +162,7 @@ def _name(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or not LEAST_LONG <= value <= MOST_LONG:
         raise TypeError
     return value
 

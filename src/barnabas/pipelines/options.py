@@ -29,6 +29,7 @@ from barnabas.pipelines.offsets import (
     partitions_from_json,
     position_from_json,
     timestamps_from_json,
+    whole_number,
 )
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 STRATEGIES = ("subscribe", "subscribepattern", "assign")
 DEFAULT_POLL_TIMEOUT_MS = 120_000  # Spark's default is spark.network.timeout, which is this unless set
 DEFAULT_MAX_TRIGGER_DELAY = "15m"
+DEFAULT_RETRY_INTERVAL_MS = 10
 NOT_FOR_READING = {
     "auto.offset.reset": "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start. "
     "Structured Streaming manages which offsets are consumed internally, rather than relying on the kafkaConsumer to do it. This will "
@@ -109,7 +111,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         max_trigger_delay_ms=_duration_ms(given.get("maxtriggerdelay", DEFAULT_MAX_TRIGGER_DELAY)),
         poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         fetch_offset_retries=_positive(given, "fetchOffset.numRetries") or 3,
-        fetch_offset_retry_interval_ms=_positive(given, "fetchOffset.retryIntervalMs") or 10,
+        fetch_offset_retry_interval_ms=_retry_interval_ms(given),
         group_id=_group_id(given, kafka) if streaming and _boolean(given, "commitOffsets", True) else None,
         max_batch_bytes=_positive(given, "maxBatchBytes") or MAX_DECOMPRESSED_BATCH_BYTES,
         resolve_in_tasks=not streaming and _resolves_in_tasks(given, starting, ending),
@@ -172,14 +174,14 @@ def _position(given: Mapping[str, str], edge: str, default: int) -> Position:
     lenient = strategy == "latest" or edge == "ending"
     if (text := given.get(f"{edge}timestamp")) is not None:
         try:
-            return Position(timestamp_ms=int(text.strip()), latest_on_no_match=lenient)
+            return Position(timestamp_ms=whole_number(text), latest_on_no_match=lenient)
         except ValueError:
             raise OptionError(f"Expected a single long value, got {text.strip()}") from None
     if (text := given.get(f"{edge}offsetsbytimestamp")) is not None:
         return Position(timestamps_ms=timestamps_from_json(text.strip()), latest_on_no_match=lenient)
-    text = given.get(f"{edge}offsets", "").strip()
-    if not text:
+    if (text := given.get(f"{edge}offsets")) is None:
         return Position(word=default)
+    text = text.strip()
     if text.lower() in WORDS:
         return Position(word=WORDS[text.lower()])
     return position_from_json(text)
@@ -276,17 +278,26 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
     return value.strip().lower() == "true"
 
 
-def _positive(given: Mapping[str, str], name: str) -> int | None:
+def _integer(given: Mapping[str, str], name: str) -> int | None:
     value = given.get(name.lower())
-    if value is None:
-        return None
     try:
-        number = int(value)
+        return None if value is None else whole_number(value)
     except ValueError:
         raise OptionError(f"{name} must be an integer, got {value}") from None
-    if number <= 0:
+
+
+def _positive(given: Mapping[str, str], name: str) -> int | None:
+    number = _integer(given, name)
+    if number is not None and number <= 0:
         raise OptionError(f"{name} must be positive")
     return number
+
+
+def _retry_interval_ms(given: Mapping[str, str]) -> int:
+    number = _integer(given, name := "fetchOffset.retryIntervalMs")
+    if number is not None and number < 0:
+        raise OptionError(f"{name} must not be negative")
+    return DEFAULT_RETRY_INTERVAL_MS if number is None else number
 
 
 def _duration_ms(text: str) -> int:

@@ -21,6 +21,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import UnknownTopic
@@ -63,6 +64,7 @@ class Planner:
         self._client = client or BlockingClient(options.client)
         self._assignment = Assignment(options, self._client)
         self._target: Offsets | None = None  # where Trigger.AvailableNow ends
+        self._target_fits = False  # to what the query had before, as far as that is there
         self._initial: Offsets | None = None  # what `initial` answered in this process
         self._first_batch_done = False  # of a query that starts at a moving position: see Ugly
         self._latest: Offsets = {}  # what the cluster answered last
@@ -85,6 +87,7 @@ class Planner:
             return [OffsetRange(*tp, EARLIEST, LATEST) for tp in sorted(partitions)]
         start = self._assignment.resolve(self._options.starting, partitions, starting=True)
         end = self._assignment.resolve(self._options.ending, partitions, starting=False)
+        end |= self._waiting(start, {tp for tp in end if self._ends_where_it_is_now(tp)}, end)
         for (topic, partition), offset in start.items():
             if offset > end[topic, partition] and self._options.starting.word is None:
                 raise OptionError(
@@ -92,6 +95,19 @@ class Planner:
                     f"for topic {topic} partition {partition}."
                 )
         return self._split(self._within(bounds, [OffsetRange(*tp, start[tp], end[tp]) for tp in sorted(start)]))
+
+    def _ends_where_it_is_now(self, tp: TopicPartition) -> bool:
+        ending = self._options.ending
+        return (ending.word or ending.topics.get(tp[0]) or (ending.offsets or {}).get(tp)) == LATEST
+
+    def _waiting(self, start: Offsets, partitions: Iterable[TopicPartition], end: Offsets) -> Offsets:
+        """Those of `partitions` that start behind what can be read, but not behind what is written: an open transaction holds readers back.
+
+        There is nothing to read in them yet, so that they end where they start.
+        """
+        beyond = [tp for tp in partitions if start.get(tp, 0) > end[tp]]
+        written = self._assignment.written(beyond) if self._options.client.read_committed else {}
+        return {tp: start[tp] for tp in beyond if start[tp] <= written.get(tp, -1)}
 
     def _within(self, bounds: Bounds, ranges: list[OffsetRange]) -> list[OffsetRange]:
         kept = [r for r in ranges if bounds.has(r.topic, r.partition)]
@@ -132,7 +148,7 @@ class Planner:
             self._first_batch_done = True
             self._latest = start
             return start
-        end = self._available(start) or start
+        end = self._available(start, start_ids or {}) or start
         self._latest = end
         if everything:
             return end
@@ -227,20 +243,38 @@ class Planner:
         """Whether the batch from `start` is the empty one that only writes down where the query begins."""
         return self._options.starting.moves and not self._first_batch_done and start == self._initial
 
-    def _available(self, start: Offsets) -> Offsets:
+    def _available(self, start: Offsets, ids: Mapping[str, str]) -> Offsets:
         """The end of every partition now, or as it was when Trigger.AvailableNow began; a query that began at the end meanwhile is past
         that."""
         if self._target is not None:
-            begun = {tp: offset for tp, offset in start.items() if (self._initial or {}).get(tp) == offset}
-            return {**self._target, **{tp: max(offset, self._target.get(tp, offset)) for tp, offset in begun.items()}}
+            target = self._target = self._fitting(self._target, start, ids)
+            initial = self._initial if self._options.starting.moves and self._initial else {}
+            begun = {tp: max(offset, target.get(tp, offset)) for tp, offset in start.items() if initial.get(tp) == offset}
+            end = {**target, **begun}
+            return {**end, **self._waiting(start, end, end)}
         for attempt in range(self._options.fetch_offset_retries):
-            end = self._ends(lambda: self._assignment.partitions(known=start))
-            behind = [tp for tp in end if tp in start and end[tp] < start[tp]]
+            end = self._ends(lambda: self._assignment.partitions(start, ids))
+            behind = [tp for tp in end if tp in start and end[tp] < start[tp] and not self._is_replaced(tp[0], ids)]
             if not behind:
                 return end
             logger.warning("event=end-before-what-was-read partitions=%r attempt=%d", names(behind), attempt + 1)
+            self._assignment.agree(topic for topic, _ in behind)
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+        with suppress(UnknownTopic):  # it went away since, of which the next batch will tell
+            end |= self._assignment.lookup(behind, LATEST)
+            end |= self._waiting(start, behind, end)
         return end
+
+    def _fitting(self, target: Offsets, start: Offsets, ids: Mapping[str, str]) -> Offsets:
+        """The target, looked up again where the broker that told it did not know what the query had read before."""
+        if not self._target_fits:
+            self._target_fits = True
+            if any(tp not in target or target[tp] < offset or self._is_replaced(tp[0], ids) for tp, offset in start.items()):
+                return self._ends(lambda: self._assignment.partitions(start, ids, may_be_gone=True))
+        return target
+
+    def _is_replaced(self, topic: str, ids: Mapping[str, str]) -> bool:
+        return bool(self.replaced({topic: ids.get(topic, "")}))
 
     def _ends(self, partitions: Callable[[], list[TopicPartition]]) -> Offsets:
         return self._assignment.looked_up(partitions, lambda there: self._assignment.lookup(there, LATEST))

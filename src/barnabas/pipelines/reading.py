@@ -6,6 +6,8 @@ Rules
   1. Every record with start <= offset < end is given once, in order, or `DataLoss` is raised (failOnDataLoss) or logged.
   2. Offsets that the log does not have (compacted away, markers of transactions) are no loss; those below its start are, and so is an
      end that the log does not reach within the poll timeout.
+  3. The clients of a worker remember metadata of long ago, and a broker that led may not know yet that it does no more. So nothing is taken
+     for gone before all brokers agree on the topic, its id and the leader, and that leader was asked.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pyarrow as pa
 
@@ -28,19 +31,23 @@ from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
 from barnabas.pipelines.read_task import ReadTask
 
 MAX_ROWS = 1 << 17  # of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
-GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
 
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The records of the task's range."""
     with borrowed_client(task.client) as client:
-        if task.range.end == LATEST:
-            task = _resolved(task, client)
-        reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
-        try:
-            yield from _read(task, client, reader)
-        finally:
-            reader.close()
+        yield from read_with(client, task)
+
+
+def read_with(client: BlockingClient, task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """As `read_range`, over a client that nobody else uses meanwhile."""
+    if task.range.end == LATEST:
+        task = _resolved(task, client)
+    reading = _Reading(task, client)
+    try:
+        yield from reading.batches()
+    finally:
+        reading.close()
 
 
 def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
@@ -50,76 +57,94 @@ def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
     return replace(task, range=OffsetRange(*tp, start, end))
 
 
-def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> Iterator[pa.RecordBatch]:
-    wanted = task.range
-    decoder = RecordDecoder(
-        wanted.topic, wanted.partition, include_headers=task.include_headers, max_batch_bytes=task.max_batch_bytes
-    )
-    deadline = time.monotonic() + task.poll_timeout_ms / 1000
-    while reader.offset < wanted.end:
-        position = reader.offset
-        try:
-            answer = reader.read()
-        except PartitionError as error:
-            if not _resume_after(error, task, client, reader):
+class _Reading:
+    """One task's way through its range."""
+
+    def __init__(self, task: ReadTask, client: BlockingClient) -> None:
+        self._task, self._client = task, client
+        wanted = self._wanted = task.range
+        self._reader = PartitionReader(client, wanted.topic, wanted.partition, wanted.start, wanted.end)
+        self._sure_of: int | None = None  # the offset for which the brokers have agreed on the topic and its leader
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        task, wanted, reader = self._task, self._wanted, self._reader
+        decoder = RecordDecoder(
+            wanted.topic, wanted.partition, include_headers=task.include_headers, max_batch_bytes=task.max_batch_bytes
+        )
+        deadline = time.monotonic() + task.poll_timeout_ms / 1000
+        while reader.offset < wanted.end:
+            position = reader.offset
+            answer = self._next(position)
+            if answer is False:
                 return
-            continue
-        if _is_of_another(task, client):
-            report_data_loss(
-                f"Could not read records in offset [{position}, {wanted.end}): topic {wanted.topic} was deleted and made again.",
-                fail=task.fail_on_data_loss,
+            if answer is True:
+                continue
+            for batch in decoder.decode(answer.records, position, wanted.end, answer.aborted):
+                for first in range(0, batch.num_rows, MAX_ROWS):
+                    yield batch.slice(first, MAX_ROWS)
+            if reader.offset > position:
+                deadline = time.monotonic() + task.poll_timeout_ms / 1000
+            elif time.monotonic() > deadline and not self._goes_on_waiting(position, answer):
+                return
+
+    def _next(self, position: int) -> Fetched | bool:
+        """The next answer; True where to ask again, False where there is nothing more to read."""
+        try:
+            answer = self._reader.read()
+        except UnknownTopic as error:
+            return self._lost(position, f"{error}")
+        except PartitionError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            return self._resume_after_loss(position) if self._sure_of == position else self._is_there(position)
+        return self._is_there(position) if self._may_be_of_another() else answer
+
+    def _may_be_of_another(self) -> bool:
+        """Whether what was read is of a topic with another id; the client's metadata changes before such an answer only."""
+        found = self._client.cluster.topics.get(self._wanted.topic)
+        return bool(self._task.topic_id) and found is not None and id_text(found.topic_id) not in ("", self._task.topic_id)
+
+    def _is_there(self, position: int) -> bool:
+        """Whether the task's partition is there, as all brokers say. Then it is read again from `position`; else its records are lost."""
+        wanted = self._wanted
+        self._reader.go_on_from(position)
+        found = self._client.agreed_topics([wanted.topic]).get(wanted.topic)
+        if found is None or wanted.partition not in found.partitions:
+            return self._lost(position, f"{UnknownTopic(wanted.topic, wanted.partition)}")
+        if self._may_be_of_another():
+            return self._lost(position, f"topic {wanted.topic} was deleted and made again")
+        self._sure_of = position
+        return True
+
+    def _goes_on_waiting(self, position: int, answer: Fetched) -> bool:
+        """Whether to look once more, after the poll timeout, for records that must be there."""
+        if self._sure_of != position:
+            return self._is_there(position)
+        place = f"{self._wanted.topic}-{self._wanted.partition}"
+        if position < answer.high_watermark:
+            raise TimeoutError(
+                f"Cannot fetch record for offset {position} of {place} in {self._task.poll_timeout_ms} milliseconds"
             )
-            return
-        for batch in decoder.decode(answer.records, position, wanted.end, answer.aborted):
-            for first in range(0, batch.num_rows, MAX_ROWS):
-                yield batch.slice(first, MAX_ROWS)
-        if reader.offset > position:
-            deadline = time.monotonic() + task.poll_timeout_ms / 1000
-        elif time.monotonic() > deadline:
-            _report_short(task, position, answer)
-            return
+        return self._lost(position, f"the log ends at offset {answer.high_watermark}", f" for topic partition {place}")
 
+    def _resume_after_loss(self, position: int) -> bool:
+        """Whether to go on, from the earliest offset there is, after records turned out to be gone."""
+        tp = self._wanted.topic, self._wanted.partition
+        try:
+            earliest = self._client.list_offsets({tp: EARLIEST})[tp].offset
+        except UnknownTopic:
+            earliest = self._wanted.end
+        self._lost(position, f"the log begins at offset {earliest}", f" for topic partition {tp[0]}-{tp[1]}")
+        if not position < earliest < self._wanted.end:
+            return False
+        self._reader.go_on_from(earliest)
+        return True
 
-def _is_of_another(task: ReadTask, client: BlockingClient) -> bool:
-    """Whether what was read is of a topic that took the place of the task's; the client's metadata changes before such an answer only."""
-    found = client.cluster.topics.get(task.range.topic)
-    return bool(task.topic_id) and found is not None and id_text(found.topic_id) not in ("", task.topic_id)
-
-
-def _resume_after(error: PartitionError, task: ReadTask, client: BlockingClient, reader: PartitionReader) -> bool:
-    """Whether to go on, from the earliest offset there is, after records turned out to be gone."""
-    wanted = task.range
-    if error.code in GONE:
-        report_data_loss(
-            f"Could not read records in offset [{reader.offset}, {wanted.end}): {error}.", fail=task.fail_on_data_loss
-        )
+    def _lost(self, position: int, why: str, where: str = "") -> Literal[False]:
+        """Raise DataLoss, or log it: there is nothing more to read."""
+        what = f"Could not read records in offset [{position}, {self._wanted.end}){where}: {why}."
+        report_data_loss(what, fail=self._task.fail_on_data_loss)
         return False
-    if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-        raise error
-    tp = wanted.topic, wanted.partition
-    try:
-        earliest = client.list_offsets({tp: EARLIEST})[tp].offset
-    except UnknownTopic:
-        earliest = wanted.end
-    report_data_loss(
-        f"Could not read records in offset [{reader.offset}, {wanted.end}) for topic partition {tp[0]}-{tp[1]}: "
-        f"the log begins at offset {earliest}.",
-        fail=task.fail_on_data_loss,
-    )
-    if not reader.offset < earliest < wanted.end:
-        return False
-    reader.offset = earliest
-    return True
-
-
-def _report_short(task: ReadTask, position: int, answer: Fetched) -> None:
-    wanted = task.range
-    if position < answer.high_watermark:
-        raise TimeoutError(
-            f"Cannot fetch record for offset {position} of {wanted.topic}-{wanted.partition} in {task.poll_timeout_ms} milliseconds"
-        )
-    report_data_loss(
-        f"Could not read records in offset [{position}, {wanted.end}) for topic partition {wanted.topic}-{wanted.partition}: "
-        f"the log ends at offset {answer.high_watermark}.",
-        fail=task.fail_on_data_loss,
-    )

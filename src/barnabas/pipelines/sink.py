@@ -12,6 +12,7 @@ is pickled, so that is where the sink is prepared; the constructor has nothing t
 from __future__ import annotations
 
 import logging
+import pickle
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.taskcontext import TaskContext
 
+from barnabas.errors import BarnabasError
 from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.exactly_once import protocol
 from barnabas.pipelines.exactly_once.protocol import Handout, Wrote
@@ -57,6 +59,17 @@ class Written(WriterCommitMessage):
     wrote: Wrote | None = None
 
 
+class NotPrepared(BarnabasError, pickle.PickleError):
+    """The sink cannot be written to now. Spark meets it while it pickles, and hides every error then but a PickleError."""
+
+    def __init__(self, sink: str, reason: str) -> None:
+        super().__init__(sink, reason)
+        self.sink, self.reason = sink, reason
+
+    def __str__(self) -> str:
+        return f"the sink '{self.sink}' could not be prepared: {self.reason}"
+
+
 class _Writer:
     """What both writers do."""
 
@@ -66,8 +79,11 @@ class _Writer:
 
     def __getstate__(self) -> dict[str, Any]:
         if self._options.name is not None and self._handout is None:
-            self._handout = self._run(protocol.prepare(self._options.name))
-            self._warn_of_timeouts(self._options.name)
+            try:
+                self._handout = self._run(protocol.prepare(self._options.name))
+                self._warn_of_timeouts(self._options.name)
+            except BarnabasError as error:
+                raise NotPrepared(self._options.name, str(error)) from error
         return self.__dict__.copy()
 
     def _warn_of_timeouts(self, name: str) -> None:

@@ -14,6 +14,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +31,7 @@ from barnabas.pipelines.encode import LARGEST_BATCH, RecordEncoder, TopicShape
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.sink_options import WriteTask
 
-SHAPE_AGE_S = 300.0  # how long a topic's shape is believed, as with metadata
+SHAPE_AGE_S = 300.0  # how long the size of a topic's batches is believed, as with metadata
 
 
 class WriteFailed(BarnabasError):
@@ -125,18 +126,34 @@ def _check(task: WriteTask, batch: pa.RecordBatch) -> None:
     names = batch.schema.names
     if task.topic is None and batch.column("topic").null_count:
         raise OptionError("null topic present in the data. Use the topic option for setting a default topic.")
+    if "headers" in names:
+        _check_headers(batch.column("headers"))
     if "partition" in names:
         lowest = pc.min(batch.column("partition")).as_py()
         if lowest is not None and lowest < 0:
             raise OptionError(f"Invalid partition: {lowest}. Partition number should always be non-negative or null.")
 
 
+def _check_headers(lists: Any) -> None:
+    """A header is a key and a value or null: what is null beside has no form in a record."""
+    headers = lists.flatten()
+    if headers.null_count:
+        raise OptionError(
+            "null header present in the data. Headers are pairs of a key and a value, of which the value may be null."
+        )
+    if headers.field("key").null_count:
+        raise OptionError("null header key present in the data. Header keys should always be non-null.")
+
+
 _shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # by cluster and topic, with the time they were asked for
 
 
 def _shape(client: BlockingClient, topic: str) -> TopicShape:
-    """Asked for once in a while and not by each task: a small micro-batch has few requests beside."""
-    client.run(operations.topics_to_write(client.config, client.cluster, [topic]))
+    """Asked for by each task, since rows are placed by the number of partitions, and the topic may have been made again with fewer.
+
+    The bytes of a batch are asked for once in a while: what they are is told by an error, too.
+    """
+    client.run(operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=0))
     partitions = len(client.cluster.topics[topic].partitions)
     now_s = time.monotonic()
     known = _shapes.get((client.cluster.cluster_id, topic))

@@ -124,6 +124,7 @@ class Carrier:
             transactional_id=name,
             second_version=client.has_second_transactions,
             codec=Compression.ZSTD if len(batch) >= COMPRESSED_FROM else Compression.NONE,
+            any_topic=True,  # the place is the same in each
         )
         try:
             producer.send(place_of(client, self._sink), batch, 1)

@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,11 @@ MOST_REPLICAS = 3
 TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
 MOST_REMEMBERED = 1_000  # sinks of which a process knows how far it has read
 ABORT_MARKER = 0
+GONE = (
+    "it is made again; what it said of batches is lost: one that is repeated is written again, and one that was being committed is aborted "
+    "as far as it was not"
+)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ def place_of(client: BlockingClient, sink: str) -> TopicPartition:
         UnreadableState: the topic has fewer, so that somebody else made it.
     """
     try:
-        client.run(operations.known_topics(client.config, client.cluster, [TOPIC]))
+        client.run(operations.known(client.config, client.cluster, [(TOPIC, None)]))
     except UnknownTopic:
         _make_topic(client)
     count = len(client.cluster.topics[TOPIC].partitions)
@@ -86,12 +92,20 @@ def _make_topic(client: BlockingClient) -> None:
 
 
 def read_state(client: BlockingClient, sink: str) -> SinkState:
-    """The last record of a sink.
+    """The last record of a sink; none where the topic of the records went away, which is made again.
 
     Raises:
         UnreadableState: it, or what lies before it, is not what a sink has written.
         TimedOut: another sink's transaction stays open.
     """
+    try:
+        return _read_state(client, sink)
+    except UnknownTopic:
+        logger.warning("event=sinks-topic-gone topic=%s sink=%r note=%r", TOPIC, sink, GONE)
+        return _read_state(client, sink)
+
+
+def _read_state(client: BlockingClient, sink: str) -> SinkState:
     place = place_of(client, sink)
     name = client.cluster.cluster_id, sink
     before = _read.get(name)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError
-from barnabas.client.operations import LAST_VERSION_WITH_NAMES, known_topics, leading, refresh
+from barnabas.client.operations import LAST_VERSION_WITH_NAMES, known, leading, refresh
 from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.message import Message
@@ -278,7 +278,7 @@ class TransactionalProducer:
             transactional_id=self.transactional_id, acks=-1, timeout_ms=client.config.request_timeout_ms, topic_data=[data]
         )
         try:
-            await client.run(known_topics(client.config, client.cluster, [topic]))
+            await client.run(known(client.config, client.cluster, [place]))
             leader = leading(client.cluster, topic, index)[1].leader
             response = await self._send(request, leader, self._flow.produce)
             (item,) = response.responses[0].partition_responses

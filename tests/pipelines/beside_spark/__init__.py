@@ -1,0 +1,1 @@
+"""What Spark's own `kafka` connector takes and refuses, recorded, and ours beside it."""
