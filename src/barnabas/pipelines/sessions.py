@@ -6,8 +6,8 @@ What it sets beyond Spark's defaults, and why, is in `docs/spark.md`. `local_set
 their session in another way.
 
 Rules
-  1. What the caller gives counts most, then what the command line of `spark-submit`, `pyspark` or `barnabas pipeline run` gives, then
-     what is set here.
+  1. What the caller gives counts most, then what the command line of `spark-submit`, `pyspark` or `barnabas pipeline run` gives and what
+     spark-defaults.conf says, then what is set here.
   2. Spark starts Python processes of its own, by the command in PYSPARK_PYTHON, else `python3` of the PATH, which need not have
      barnabas. A command that the environment names is left as it is, since on a cluster it names a Python of the workers.
   3. What only suits one machine (loopback addresses, the checkpoint's file manager, few shuffle partitions) is set where the master is
@@ -21,6 +21,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipelines import interpreter
@@ -113,7 +114,7 @@ def _submitted() -> dict[str, str]:
         from pyspark import SparkConf
 
         return dict(SparkConf().getAll())
-    found: dict[str, str] = {}
+    found = _of_file()
     words = iter(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
     for word in words:
         option, is_joined, value = word.partition("=")
@@ -123,6 +124,18 @@ def _submitted() -> dict[str, str]:
         elif option in ("--master", "--name"):
             found["spark.master" if option == "--master" else "spark.app.name"] = value if is_joined else next(words, "")
     return found
+
+
+def _of_file() -> dict[str, str]:
+    """What spark-defaults.conf says, where this environment has one."""
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else None)
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text() if folder else ""
+    except OSError:
+        return {}
+    lines = (re.split(r"[\s=:]+", line.strip(), maxsplit=1) for line in text.splitlines())
+    return {line[0]: line[1] for line in lines if len(line) == 2 and line[0].startswith("spark.")}
 
 
 def _text(value: Any) -> str:

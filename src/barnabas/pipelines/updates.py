@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 FORMAT = "barnabas"
 MESSAGE = "message"
+CHECKPOINT = "checkpointlocation"
 MOST_REASON = 2_000  # characters of an error that are handed to Spark
 CANCELLED = ("SPARK_JOB_CANCELLED", "InterruptedException")
 STOPPED = (
@@ -95,10 +96,27 @@ class TopicStreamWriter(DataStreamWriter):
         if format is not None:
             self.format(format)
         self.options(**options)
-        batches = MicroBatches(self._options, self._frame.schema)
+        batches = MicroBatches(_with_whole_path(self._frame, self._options), self._frame.schema)
         batches.check()
         self.foreachBatch(batches)
         return super().start(path, None, outputMode, partitionBy, queryName)
+
+
+def _with_whole_path(frame: DataFrame, options: Mapping[str, str]) -> dict[str, str]:
+    """`options` with the checkpoint's whole path where it is relative and on this machine.
+
+    Relative is it to the folder in which Spark was started. This process may have left that, or leave it while the query runs.
+    """
+    found = dict(options)
+    name = next((each for each in found if each.lower() == CHECKPOINT), None)
+    if name is not None and found[name].strip() and not found[name].strip().startswith("/"):
+        context = frame.sparkSession.sparkContext
+        assert context._jvm is not None
+        path = context._jvm.org.apache.hadoop.fs.Path(found[name].strip())
+        whole = path.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(path).toString()
+        if whole.startswith("file:"):
+            found[name] = whole
+    return found
 
 
 class MicroBatches:
