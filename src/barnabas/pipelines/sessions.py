@@ -57,28 +57,29 @@ def session(
         ui: whether Spark's web pages are served, on port 4040.
         conf: settings of Spark by their names, which go before those made here.
     """
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     given = {setting: _text(value) for setting, value in (conf or {}).items()}
     if master is not None:
         given["spark.master"] = master
     use_this_python()
-    submitted = _submitted()
-    where = given.get("spark.master") or submitted.get("spark.master") or "local[*]"
+    there = submitted()
+    where = given.get("spark.master") or there.get("spark.master") or "local[*]"
     wanted = {"spark.app.name": name, "spark.master": where, "spark.ui.enabled": _text(ui), **SETTINGS}
     if is_local(where):
         os.environ.setdefault(ADDRESS, "127.0.0.1")
         wanted |= local_settings(where)
-    settings = {setting: value for setting, value in wanted.items() if setting not in submitted} | given
+    settings = {setting: value for setting, value in wanted.items() if setting not in there} | given
     builder = SparkSession.builder
     for setting, value in settings.items():
         builder = builder.config(setting, value)
-    spark = builder.getOrCreate()
-    if spark.conf.get(STATIC, None) != settings.get(STATIC, submitted.get(STATIC)):
+    existing = SparkContext._active_spark_context
+    if existing is not None and existing.getConf().get(STATIC) != settings.get(STATIC, there.get(STATIC)):
         logger.warning(
             "event=session-was-there note='it keeps its static settings: make the session here, before anything else does'"
         )
-    return spark
+    return builder.getOrCreate()
 
 
 def use_this_python() -> None:
@@ -108,7 +109,7 @@ def _cores(master: str) -> int:
     return os.cpu_count() or 1 if cores == "*" else int(cores)
 
 
-def _submitted() -> dict[str, str]:
+def submitted() -> dict[str, str]:
     """The settings that are there before a session is made: of the command line that started this process, or will start the JVM."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM, and this process
         from pyspark import SparkConf
