@@ -77,6 +77,5 @@ def test_settings_of_the_caller_go_before_all(spark: SparkSession, caplog: pytes
     assert spark.conf.get("spark.ui.enabled") == "false"
     assert {name: spark.conf.get(name) for name in sessions.SETTINGS} == sessions.SETTINGS
     again = session("again", master="local[2]", conf={"spark.sql.session.timeZone": "UTC", sessions.STATIC: "other.daemon"})
-    spark.conf.unset(sessions.STATIC)
     assert again.sparkContext is spark.sparkContext
     assert "event=session-was-there" in caplog.text

@@ -34,6 +34,7 @@ STATIC = "spark.python.daemon.module"  # cannot be set in a session that is ther
 SETTINGS = {
     STATIC: "barnabas.pipelines.daemon",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # else each micro-batch writes a snapshot
     "spark.ui.showConsoleProgress": "false",
 }
 CHECKPOINTS = {  # the other manager forks a process for each file's rights, where Hadoop's native library is not installed
@@ -98,6 +99,7 @@ def local_settings(master: str) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
+    """Whether driver and executors are one process of this machine."""
     return LOCAL.fullmatch(master) is not None
 
 
