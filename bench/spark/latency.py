@@ -113,6 +113,8 @@ def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: fl
         query.stop()
     ages = sorted(ages) or [float("nan")]
     later = progress[len(progress) // 2 :]
+    if not later:
+        raise SystemExit(f"{way}: no micro-batch within {seconds:g} s; give --seconds more")
     parts = {part: statistics.median(each["durationMs"].get(part, 0) for each in later) for part in PARTS}
     return {"p50": 1000 * ages[len(ages) // 2], "p99": 1000 * ages[int(len(ages) * 0.99)], "batches": len(later), **parts}
 
@@ -141,13 +143,16 @@ def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: s
 
 
 def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> list[float]:
-    """In seconds, of what was read in the second half."""
+    """In seconds, of what was read in the second half of so many seconds from the first micro-batch on."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "ages", "isolation.level": "read_committed", "fetch.wait.max.ms": 5}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    ages, began = [], time.time()
+    ages = list[float]()
     try:
+        while query.isActive and query.lastProgress is None:  # the first micro-batch starts the processes of the query
+            query.awaitTermination(1)
+        began = time.time()
         while (now := time.time()) < began + seconds:
             messages = [each for each in consumer.consume(2_000, 0.02) if each.error() is None]
             if now > began + seconds / 2:
