@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -18,10 +17,13 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from barnabas.pipelines import interpreter
+from barnabas.pipelines import session
+from barnabas.pipelines.sessions import ADDRESS, local_settings, use_this_python
 from demo.data import DemoError
 
-WORKER_DAEMON = "barnabas.pipelines.daemon"  # workers that have the decoder in memory before they are forked
+MASTER = "local[2]"
+STATE = "spark.sql.streaming.stateStore.providerClass"
+IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG_SETTINGS = """\
 rootLogger.level = warn
@@ -44,23 +46,18 @@ def open_session(work: Path) -> SparkSession:
     work.mkdir(parents=True, exist_ok=True)
     log_settings = work / "log4j2.properties"
     log_settings.write_text(LOG_SETTINGS.format(path=work / "spark.log"))
-    os.environ["PYSPARK_PYTHON"] = interpreter.command()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={log_settings.as_uri()}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
-        **({"spark.python.daemon.module": WORKER_DAEMON} if find_spec(WORKER_DAEMON) else {}),
+        STATE: IN_MEMORY,
     }
-    conf = SparkConf().setMaster("local[2]").setAppName("barnabas demo").setAll(list(settings.items()))
+    use_this_python()
+    os.environ.setdefault(ADDRESS, "127.0.0.1")
+    conf = SparkConf(loadDefaults=False).setMaster(MASTER).setAll([*local_settings(MASTER).items(), *settings.items()])
     _launch_java(conf, work / "spark.err")
-    return SparkSession.builder.config(conf=conf).getOrCreate()
+    return session("barnabas demo", master=MASTER, conf=settings)
 
 
 def _launch_java(conf: SparkConf, errors: Path) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from barnabas.pipelines.sessions import CHECKPOINTS
+
 SMALL_TRIGGERS, SMALL_ROWS = 20, 2_000
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
@@ -62,6 +64,8 @@ def session(arguments: argparse.Namespace) -> Any:
         .config("spark.driver.memory", "2g")
         .config("spark.log.level", "ERROR")
     )
+    for setting, value in CHECKPOINTS.items():  # for both connectors
+        builder = builder.config(setting, value)
     if arguments.jars:
         builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(Path(arguments.jars).glob("*.jar"))))
     else:

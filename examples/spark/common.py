@@ -1,4 +1,4 @@
-"""What the examples share: a session, a topic as a stream of rows, and their command line."""
+"""What the examples share: a topic as a stream of rows, rows to a topic, and their command line."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.pipelines import session, write_stream
 from barnabas.pipelines.functions import from_barnabas, to_barnabas
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-def session(name: str) -> SparkSession:
-    builder = SparkSession.builder.appName(name).config("spark.python.daemon.module", "barnabas.pipelines.daemon")
-    builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    return builder.config("spark.sql.shuffle.partitions", "4").getOrCreate()
 
 
 def stream(spark: SparkSession, servers: str, topic: str, schema: str, **options: str) -> DataFrame:
@@ -34,7 +27,7 @@ def write(
 ) -> StreamingQuery:
     """Rows as JSON to a topic, until all that was there at the start is done."""
     records = to_barnabas(rows, key=key)
-    writer = records.writeStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("topic", topic)
+    writer = write_stream(records).option("kafka.bootstrap.servers", servers).option("topic", topic)
     return writer.outputMode(mode).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
 

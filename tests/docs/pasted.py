@@ -10,7 +10,8 @@ Rules
      which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running, and the next
      begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a port that
      another one has ends that one first, as Ctrl-C would.
-  3. `python` blocks are programs; one with tests in it is run by pytest. The environment names the page's broker to the command line.
+  3. `python` blocks are programs, run as `venv/bin/python job.py` without activating the environment: the PATH does not have its folder.
+     One with tests in it is run by pytest. The environment names the page's broker to the command line.
   4. A `text` block behind another block is what that one prints: each of its lines stands in the output, in order; `…` stands for
      anything.
   5. A block behind `<!-- not run: WHY -->` is not run. Blocks of other languages, and of none, are to be read.
@@ -139,7 +140,7 @@ class Pasted:
         program = self.folder / (f"test_{name}.py" if is_test else f"{name}.py")
         program.write_text(text)
         pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        return self._complete([sys.executable, *(pytest if is_test else []), str(program)], name)
+        return self._complete([sys.executable, *(pytest if is_test else []), str(program)], name, is_activated=False)
 
     def _start(self, line: str) -> str:
         words = shlex.split(line, comments=True)
@@ -163,11 +164,11 @@ class Pasted:
         assert ready, f"{line}\n{log.read_text()}"
         return ready
 
-    def _complete(self, command: list[str], what: str, *, is_refused: bool = False) -> str:
+    def _complete(self, command: list[str], what: str, *, is_refused: bool = False, is_activated: bool = True) -> str:
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env=self._environment(),
+            env=self._environment(is_activated=is_activated),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -178,11 +179,13 @@ class Pasted:
         assert (done.returncode != 0) == is_refused, f"{what}: exit code {done.returncode}\n{done.stdout}"
         return done.stdout
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, *, is_activated: bool = True) -> dict[str, str]:
+        own = str(Path(sys.executable).parent)
+        path = [place for place in os.environ["PATH"].split(os.pathsep) if place != own]
         places = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
         return {
             **{name: value for name, value in os.environ.items() if name not in STRICTNESS},
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join([own, *path] if is_activated else path),
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self.port(DEFAULT_PORT)}",
         }

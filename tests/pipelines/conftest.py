@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
-from barnabas.pipelines import interpreter
+from barnabas.pipelines import interpreter, session
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -81,28 +81,20 @@ def produce(kafka_server: str) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
     os.environ["PYSPARK_PYTHON"] = interpreter.write_command(tmp_path_factory.mktemp("python"))
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), inherited]))
+    conf = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.python.authenticate.socketTimeout": "60s",
+        "spark.log.level": "ERROR",
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.python.daemon.module", "barnabas.pipelines.daemon")
-            .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-            .config("spark.python.authenticate.socketTimeout", "60s")
-            .config("spark.log.level", "ERROR")
-            .getOrCreate()
-        )
-    yield session
-    session.stop()
+        spark = session("tests", master="local[2]", conf=conf)
+    yield spark
+    spark.stop()
     if inherited is None:
         del os.environ["PYTHONPATH"]
     else:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from examples.spark.common import ROCKSDB, write
+from examples.spark.common import write
 from examples.spark.deduplication import payments_once
 from examples.spark.late_windows import five_minutes
+from examples.spark.running_count import counts
 from examples.spark.sessions import alarms
 from examples.spark.stream_join import clicks_of_impressions
 from examples.spark.table_join import orders_with_addresses
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-
-
-@pytest.fixture(autouse=True)
-def _rocksdb(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield
-    spark.conf.unset(PROVIDER)
 
 
 class Example:
@@ -40,8 +33,8 @@ class Example:
     def put(self, topic: str, *values: Any, key: bytes | None = None) -> None:
         self._produce(topic, [(0, key, None if value is None else json.dumps(value).encode()) for value in values])
 
-    def run(self, rows: DataFrame, key: str | None = None) -> None:
-        write(rows, self.servers, self._out, str(self._folder / "checkpoint"), key=key).awaitTermination()
+    def run(self, rows: DataFrame, key: str | None = None, mode: str = "append") -> None:
+        write(rows, self.servers, self._out, str(self._folder / "checkpoint"), key=key, mode=mode).awaitTermination()
 
     def out(self, spark: SparkSession) -> list[Any]:
         reader = spark.read.format("barnabas").option("kafka.bootstrap.servers", self.servers).option("subscribe", self._out)
@@ -55,6 +48,14 @@ def example(kafka_server: str, tmp_path: Path, topic: Callable[..., str], produc
 
 def at(minute: int) -> str:
     return f"2024-05-01T{12 + minute // 60:02}:{minute % 60:02}:00.000Z"
+
+
+def test_a_count_is_kept_up_to_date(spark: SparkSession, example: Example) -> None:
+    orders = example.make()
+    for amounts in ((1.0, 2.0), (4.0,)):
+        example.put(orders, *({"customer": "k", "amount": amount} for amount in amounts))
+        example.run(counts(spark, example.servers, orders), "customer", "update")
+    assert example.out(spark) == [{"customer": "k", "orders": 2, "amount": 3.0}, {"customer": "k", "orders": 3, "amount": 7.0}]
 
 
 def test_streams_are_joined_within_their_time(spark: SparkSession, example: Example) -> None:

@@ -1,4 +1,4 @@
-"""`barnabas doctor`: is this machine fit for a broker, is a data folder whole, does a broker answer.
+"""`barnabas doctor`: is this machine fit for a broker, do Spark's processes find barnabas, is a data folder whole, does a broker answer.
 
 Every check gives one line: ok, warning (works, but look at it) or failed. It writes nothing anywhere.
 """
@@ -62,13 +62,13 @@ class Finding(Struct, frozen=True):
 @output_option
 @click.pass_context
 def doctor(context: click.Context, connection: Connection, output: Output, data_dir: Path | None, no_broker: bool) -> int:
-    """Check this machine, a data folder and a broker.
+    """Check this machine, Spark's Python where PySpark is installed, a data folder and a broker.
 
     Exit code 1 means that a check failed; warnings do not count.
     """
     if context.invoked_subcommand is not None:
         return 0
-    findings = list(check_machine())
+    findings = [*check_machine(), *spark_findings()]
     if data_dir is not None:
         if not data_dir.is_dir():
             raise BadInput(f"there is no folder {data_dir}")
@@ -93,6 +93,13 @@ def check_machine() -> Iterator[Finding]:
     advice = "" if status == OK else f"; a broker with many partitions wants {OPEN_FILES_WANTED} (ulimit -Hn)"
     yield Finding("open files", status, f"{'any number' if most == resource.RLIM_INFINITY else most} allowed{advice}")
     yield Finding("processors", OK, f"{os.cpu_count()}; one broker uses one of them")
+
+
+def spark_findings() -> Iterator[Finding]:
+    from barnabas.cli.doctor_spark import check_spark
+
+    for check, is_good, detail in check_spark():
+        yield Finding(check, OK if is_good else WARNING, detail)
 
 
 def _version(package: str) -> str:

@@ -1,5 +1,36 @@
 """Stream and batch processing of topics: the decoder from record batches to Arrow, and the Spark data source over it.
 
+`session` makes a Spark session that is set up for it, `write_stream` writes a stream to topics in every output mode.
+
 Importing this package imports none of numpy, pyarrow, numba or pyspark. `decode` (with `codecs` and `protocol.records.kernels`)
 knows neither Spark nor sockets; `options`, `offsets`, `planner` know no Spark; `source`, `sink` are the thin face that Spark sees.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.pipelines.sessions import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from barnabas.pipelines.updates import TopicStreamWriter
+
+__all__ = ["session", "write_stream"]
+
+
+def write_stream(frame: DataFrame) -> TopicStreamWriter:
+    """`frame.writeStream.format("barnabas")` for every output mode: `append`, `update` and `complete`, each exactly once.
+
+        write_stream(counts).outputMode("update").option("topic", "counts")….start()
+
+    Args:
+        frame: a stream with the columns that are written: `value`, and `key`, `topic`, `partition`, `headers` where wanted.
+
+    Raises:
+        OptionError: it is no stream, or one of Spark Connect.
+    """
+    from barnabas.pipelines.updates import TopicStreamWriter
+
+    return TopicStreamWriter(frame)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.taskcontext import TaskContext
 
+from barnabas.client import operations
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.exactly_once import protocol
@@ -96,6 +97,13 @@ class _Writer:
             logger.warning("event=no-two-phase-commit sink=%r transaction_timeout_ms=%d note=%r", name, timeout_ms, NO_TWO_PHASE)
         _asked.add(sink)
 
+    def check_topic(self) -> None:
+        """Raises PartitionError where the topic of the options is not there and brokers do not make it."""
+        topic = self._options.task.topic
+        if topic is not None:
+            with borrowed_client(self._options.task.client) as client:
+                client.run(operations.topics_to_write(client.config, client.cluster, [topic]))
+
     def _run(self, steps: protocol.Steps[R]) -> R:
         """A part of the driver's."""
         with borrowed_client(self._options.task.client) as client:
@@ -142,6 +150,11 @@ class _Writer:
         if self._options.name is not None:
             wrote = [each.wrote for each in messages if isinstance(each, Written) and each.wrote]
             self._run(protocol.recover(self._options.name, wrote[0].handout.token if wrote else None))
+
+    def undo(self) -> None:
+        """After a failure, in the process that pickled this: abort what tasks have left, unless another driver owns the sink by now."""
+        if self._handout is not None:
+            self._run(protocol.recover(self._handout.sink, self._handout.token))
 
 
 def _columns(schema: StructType) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.testing.children import Child
+from tests.torture.spark.plan import Sink
 
 ROOT = Path(__file__).parents[3]
 WAIT_S = 900.0  # for anything that must happen; Spark's start takes half a minute of CPU, and the machine may be busy
@@ -27,8 +28,8 @@ class NothingHappens(AssertionError):
 class Driver:
     """Runs `tests.torture.spark.driver`; a thread reads what it says."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        self._bootstrap, self._folder = bootstrap, folder
+    def __init__(self, bootstrap: str, folder: Path, sink: Sink) -> None:
+        self._bootstrap, self._folder, self._sink = bootstrap, folder, sink
         self._process: Child[str] | None = None
         self._java: int | None = None
         self._news = threading.Condition()
@@ -37,7 +38,7 @@ class Driver:
 
     def start(self) -> None:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-m", "tests.torture.spark.driver", self._bootstrap, str(self._folder)]
+        command = [sys.executable, "-m", "tests.torture.spark.driver", self._bootstrap, str(self._folder), self._sink.value]
         with (self._folder / "driver.log").open("ab") as log:
             self._process = Child(
                 command,

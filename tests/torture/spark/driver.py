@@ -1,4 +1,4 @@
-"""The pipeline as a process: `python -m tests.torture.spark.driver HOST:PORT FOLDER`.
+"""The pipeline as a process: `python -m tests.torture.spark.driver HOST:PORT FOLDER SINK`.
 
 A query that fails is started again from its checkpoint, as a supervisor would. Lines of JSON on standard output: the JVM's process id,
 each finished micro-batch, each failure. It ends when its standard input does.
@@ -14,8 +14,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.pipelines import interpreter
+from barnabas.pipelines import interpreter, write_stream
 from tests.torture.spark import plan
+from tests.torture.spark.plan import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,29 +27,21 @@ warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, wh
 
 def session(folder: Path) -> SparkSession:
     """Tasks are tried four times, so that a killed worker makes another attempt and not always a failed query."""
-    from pyspark.sql import SparkSession
+    from barnabas.pipelines import session
 
     os.environ["PYSPARK_PYTHON"] = interpreter.write_command(folder)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return (
-        SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.python.authenticate.socketTimeout", "120s")
-        .config("spark.python.daemon.module", "barnabas.pipelines.daemon")
-        .config("spark.local.dir", str(folder))  # what a killed driver leaves goes with the run
-        .config("spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.authenticate.socketTimeout": "120s",
+        "spark.local.dir": folder,  # what a killed driver leaves goes with the run
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}",
+        "spark.log.level": "ERROR",
+    }
+    return session("torture", master="local[2,4]", conf=conf)
 
 
-def start(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
+def start(spark: SparkSession, bootstrap: str, folder: Path, sink: Sink) -> StreamingQuery:
     from pyspark.sql import functions as F
 
     records = (
@@ -74,7 +67,8 @@ def start(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
         .drop("window")
     )
     out = windows.select(F.col("key").cast("string").alias("key"), F.to_json(F.struct("*")).alias("value"))
-    writer = out.writeStream.format("barnabas").outputMode("append").option("kafka.bootstrap.servers", bootstrap)
+    writer = out.writeStream.format("barnabas") if sink is Sink.STREAM else write_stream(out)
+    writer = writer.outputMode("append" if sink is Sink.STREAM else "update").option("kafka.bootstrap.servers", bootstrap)
     writer = writer.option("topic", plan.OUT).option("checkpointLocation", str(folder / "checkpoint"))
     return writer.trigger(processingTime="0 seconds").start()
 
@@ -88,7 +82,7 @@ def wait_for_end(ended: threading.Event) -> None:
     ended.set()
 
 
-def main(bootstrap: str, folder: Path) -> None:
+def main(bootstrap: str, folder: Path, sink: Sink) -> None:
     from pyspark import SparkContext
     from pyspark.errors import StreamingQueryException
 
@@ -99,7 +93,7 @@ def main(bootstrap: str, folder: Path) -> None:
     assert gateway is not None
     say(java=gateway.proc.pid)
     while not ended.is_set():
-        query = start(spark, bootstrap, folder)
+        query = start(spark, bootstrap, folder, sink)
         last = -1
         try:
             while not ended.is_set() and not query.awaitTermination(0.2):  # type: ignore[arg-type]  # parts of a second, too
@@ -115,4 +109,4 @@ def main(bootstrap: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), Sink(sys.argv[3]))

@@ -2,11 +2,16 @@
 
 Record number i has the key i % KEYS, the event time i * STEP_MS and i as its value; it lies in the partition i % PARTITIONS. Each window of
 each key is one record of the output: how many records, their sum, the least and the greatest.
+
+In update mode a window is written whenever a micro-batch has brought records of it, so that what comes out depends on the micro-batches. Of
+each window the counts grow from record to record of the output, and its last one is that of the plain calculation.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
+from enum import Enum
 
 IN, OUT = "torture-in", "torture-out"
 PARTITIONS = 3
@@ -15,6 +20,14 @@ STEP_MS = 20
 WINDOW_MS = 10_000
 WATERMARK_MS = 60_000  # partitions are never so far apart
 CLOSING_MS = 10 * WATERMARK_MS  # after the last record: closes every window, and lies in one that stays open
+
+
+class Sink(Enum):
+    """How the output is written."""
+
+    STREAM = "stream"  # format("barnabas"), append
+    UPDATES = "updates"  # write_stream, update
+
 
 Row = tuple[int, int, int, int, int, int]  # key, window start in ms, count, sum, least, greatest
 
@@ -39,3 +52,24 @@ def expected(count: int) -> list[Row]:
 def row_of(value: bytes) -> Row:
     read = json.loads(value)
     return read["key"], read["start"], read["count"], read["sum"], read["least"], read["greatest"]
+
+
+def wrong(wanted: Sequence[Row], found: Iterable[Row], sink: Sink) -> list[Row]:
+    """Rows of the output, in the order of each partition, that should not be there: rows that were repeated, or that nobody calculated."""
+    left = {row[:2]: row for row in wanted}
+    counts: dict[tuple[int, int], int] = {}
+    bad = []
+    for row in found:
+        key = row[:2]
+        last, before = left.get(key), counts.get(key, 0)
+        is_right = last is not None and (row[2] > before) and (row == last or (sink is Sink.UPDATES and row[2] < last[2]))
+        if key[0] >= 0 and not is_right:
+            bad.append(row)
+        counts[key] = row[2]
+    return bad
+
+
+def missing(wanted: Sequence[Row], found: Iterable[Row]) -> list[Row]:
+    """Rows of the plain calculation that the output does not have."""
+    there = set(found)
+    return [row for row in wanted if row not in there]

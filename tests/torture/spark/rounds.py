@@ -1,4 +1,5 @@
-"""The loop: records go in all the time, somebody is killed in each round, and in the end each window is in the output once."""
+"""The loop: records go in all the time, somebody is killed in each round, and in the end each window is in the output once
+(in update mode: each of its states once, and the last one)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import random
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from barnabas.client.results import NewTopic
 from barnabas.testing import Broker
 from tests.torture.spark import plan
 from tests.torture.spark.drive import WAIT_S, Driver, NothingHappens
+from tests.torture.spark.plan import Sink
 
 BROKER = {"transaction.two.phase.commit.enable": True, "transaction.state.log.num.partitions": 4}
 RECORDS_AT_ONCE = 200
@@ -91,7 +92,7 @@ class Load:
         self._thread.join()
 
 
-def torture(rounds: int, seed: int) -> Iterator[Round]:
+def torture(rounds: int, seed: int, sink: Sink = Sink.STREAM) -> Iterator[Round]:
     """Run it; one item after each kill.
 
     Raises:
@@ -104,7 +105,7 @@ def torture(rounds: int, seed: int) -> Iterator[Round]:
         with BlockingClient.to(broker.bootstrap_servers) as client:
             keep = {"retention.ms": "-1"}
             client.create_topics([NewTopic(name, plan.PARTITIONS, 1, keep) for name in (plan.IN, plan.OUT)])
-        driver = Driver(broker.bootstrap_servers, folder)
+        driver = Driver(broker.bootstrap_servers, folder, sink)
         stack.callback(driver.stop)
         load = stack.enter_context(Load(broker.bootstrap_servers))
         driver.start()
@@ -116,7 +117,7 @@ def torture(rounds: int, seed: int) -> Iterator[Round]:
             driver.wait_for_batches(2)
             yield Round(number, kind, before)
         load.close()
-        _demand(plan.expected(load.count), broker.bootstrap_servers, driver)
+        _demand(plan.expected(load.count), broker.bootstrap_servers, driver, sink)
         driver.stop()
         _demand_nothing_open(broker.bootstrap_servers)
 
@@ -146,23 +147,23 @@ def _kill(kind: Kind, driver: Driver, broker: Broker, rng: random.Random) -> Non
         driver.start()
 
 
-def _demand(wanted: list[plan.Row], bootstrap: str, driver: Driver) -> None:
-    """Every row once, as soon as all can be there; waits as long as the pipeline goes on."""
+def _demand(wanted: list[plan.Row], bootstrap: str, driver: Driver, sink: Sink) -> None:
+    """Every row, and none twice, as soon as all can be there; waits as long as the pipeline goes on."""
     reader = Reader(bootstrap)
     try:
         seen, deadline = (0, 0), time.monotonic() + WAIT_S
-        while len(reader.rows) < len(wanted) and time.monotonic() < deadline:
+        while plan.missing(wanted, reader.rows) and time.monotonic() < deadline:
             reader.read()
             if (len(reader.rows), driver.batches) != seen:
                 seen, deadline = (len(reader.rows), driver.batches), time.monotonic() + WAIT_S
         reader.read()
     finally:
         reader.close()
-    found, right = Counter(reader.rows), Counter(wanted)
-    missing, wrong = right - found, found - right
+    missing, wrong = plan.missing(wanted, reader.rows), plan.wrong(wanted, reader.rows, sink)
     if missing or wrong:
-        told = f"{list(missing)[:3]} {list(wrong)[:3]}"
-        raise AssertionError(f"{len(missing)} rows are missing, {len(wrong)} are there twice or are wrong: {told}")
+        raise AssertionError(
+            f"{len(missing)} rows are missing, {len(wrong)} are there twice or are wrong: {missing[:3]} {wrong[:3]}"
+        )
 
 
 class Reader:

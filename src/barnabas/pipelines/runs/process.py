@@ -28,8 +28,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipelines import interpreter
 from barnabas.pipelines.runs.folders import begin_update
+from barnabas.pipelines.sessions import CHECKPOINTS, SETTINGS, is_local, submitted, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.pipelines.cli import PipelineSpec
@@ -38,12 +38,8 @@ if TYPE_CHECKING:
 _ending = threading.Event()
 STOPPED = 128 + signal.SIGTERM
 GRACE_S = 30.0  # for queries and session to stop
-DEFAULTS = {
-    "spark.python.daemon.module": "barnabas.pipelines.daemon",
-    "spark.sql.connect.serverStacktrace.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "WARN",
-}
+DEFAULTS = {**SETTINGS, "spark.sql.connect.serverStacktrace.enabled": "false", "spark.log.level": "WARN"}
+ON_THIS_MACHINE = "local[*]"
 
 
 def main() -> None:
@@ -63,7 +59,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda _number, _frame: _end(given.grace))
     signal.signal(signal.SIGUSR1, _raise)
     threading.Thread(target=_watch, args=(given.parent_pipe,), daemon=True).start()
-    os.environ.setdefault("PYSPARK_PYTHON", interpreter.command())
+    use_this_python()
     conf = dict(pair.partition("=")[::2] for pair in given.conf)
     if given.target.suffix == ".py":
         run_script(given.target, given.arguments, conf)
@@ -123,7 +119,10 @@ def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> N
     import shlex
 
     given = [word for word in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if word != "pyspark-shell"]
-    words = [*_conf_words(DEFAULTS), *given, *_conf_words(conf)]  # of a setting that comes twice Spark takes the last
+    master = conf.get("spark.master") or submitted().get("spark.master") or ON_THIS_MACHINE
+    checkpoints = CHECKPOINTS if is_local(master) else {}
+    # Of a setting that comes twice Spark takes the last.
+    words = [*_conf_words(DEFAULTS | checkpoints), *given, *_conf_words(conf)]
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*words, "pyspark-shell"])
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.parent.resolve()))
@@ -162,7 +161,7 @@ class DeclaredRun:
         self._spec: PipelineSpec = load_pipeline_spec(given.target)
         named = {**self._spec.configuration, **conf}
         keeps = {} if _names_a_catalog(named) else catalog_settings(self._spec.storage, given.target.parent)
-        self._conf = {**DEFAULTS, **keeps, **named}
+        self._conf = {**DEFAULTS, **CHECKPOINTS, **keeps, **named}
 
     def run(self) -> None:
         spark = self._session()
@@ -182,7 +181,7 @@ class DeclaredRun:
 
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.config("spark.api.mode", "connect").config("spark.master", "local[*]")
+        builder = SparkSession.builder.config("spark.api.mode", "connect").config("spark.master", ON_THIS_MACHINE)
         for name, value in self._conf.items():
             builder = builder.config(name, value)
         with warnings.catch_warnings():

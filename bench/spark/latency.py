@@ -1,0 +1,168 @@
+"""What a small micro-batch takes, and how old a record is when a reader of committed records has it.
+
+    python -m bench.spark.latency                       # every way of writing, in turns
+    python -m bench.spark.latency --rounds 5 --seconds 40 --ways stream updates
+    python -m bench.spark.latency --conf spark.sql.streaming.checkpoint.fileChecksum.enabled=false
+
+A thousand records a second with their times go into a topic; one query after the other brings them to another topic, from where they are
+read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. Of each run the
+first half warms it up. Milliseconds, medians.
+
+Ways
+    stream          `writeStream.format("barnabas")`
+    updates         `write_stream`
+    frame           `foreachBatch` with a DataFrame's `write`, `sinkName` and `sinkBatchId`
+    none            Spark's `noop` sink: what is left is not the sink's
+    count-…         the same behind a running count by key, in update mode
+    …-forking       with the checkpoint's usual file manager
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import threading
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.results import NewTopic
+from barnabas.pipelines import session, write_stream
+from barnabas.pipelines.sessions import CHECKPOINTS
+from barnabas.testing import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+RECORDS_A_SECOND, KEYS, PARTITIONS = 1_000, 50, 2
+IN = "in"
+WAYS = ("stream", "stream-forking", "updates", "frame", "none", "count-updates", "count-frame", "count-none")
+COUNT, FORKING = "count-", "-forking"
+PARTS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
+MANAGER, WITHOUT_FORKS = next(iter(CHECKPOINTS.items()))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each run (default %(default)s)")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; repeatable")
+    given = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+    conf = {"spark.driver.memory": "1g", "spark.log.level": "ERROR", **dict(each.split("=", 1) for each in given.conf)}
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    with Broker({"transaction.two.phase.commit.enable": True}) as broker:
+        spark = session("latency", master="local[2]", conf=conf)
+        with BlockingClient.to(broker.bootstrap_servers) as client:
+            names = [IN, *(f"{way}-{number}" for number in range(given.rounds) for way in given.ways)]
+            client.create_topics([NewTopic(name, PARTITIONS if name == IN else 1, 1, {}) for name in names])
+        with records(broker.bootstrap_servers):
+            for number in range(given.rounds):
+                for way in given.ways:
+                    result = measure(spark, broker.bootstrap_servers, way, f"{way}-{number}", given.seconds)
+                    found[way].append(result)
+                    print(json.dumps({"way": way, **result}), flush=True)
+        spark.stop()
+    print(f"\n{'medians of the rounds':24}" + "".join(f"{part:>18}" for part in ("p50", "p99", *PARTS)))
+    for way, results in found.items():
+        columns = (statistics.median(result[part] for result in results) for part in ("p50", "p99", *PARTS))
+        print(f"{way:24}" + "".join(f"{column:18.0f}" for column in columns))
+
+
+@contextmanager
+def records(servers: str) -> Iterator[None]:
+    """Records go in for the length of the block."""
+    is_over = threading.Event()
+
+    def send() -> None:
+        producer, sent, began = Producer({"bootstrap.servers": servers, "linger.ms": 1}), 0, time.time()
+        while not is_over.wait(0.004):
+            for number in range(sent, int((time.time() - began) * RECORDS_A_SECOND)):
+                producer.produce(IN, str(time.time()).encode(), str(number % KEYS).encode(), number % PARTITIONS)
+                sent = number + 1
+            producer.poll(0)
+        producer.flush()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: float) -> dict[str, float]:
+    """One query for so many seconds."""
+    forking = WITHOUT_FORKS.replace("FileSystemBased", "FileContextBased")
+    spark.conf.set(MANAGER, forking if way.endswith(FORKING) else WITHOUT_FORKS)
+    with tempfile.TemporaryDirectory(prefix="spark-bench-") as checkpoint:
+        query = start(spark, servers, way, topic, checkpoint)
+        ages = ages_of(query, servers, topic, seconds)
+        progress = [each for each in query.recentProgress if each["numInputRows"] > 0]
+        query.stop()
+    ages = sorted(ages) or [float("nan")]
+    later = progress[len(progress) // 2 :]
+    if not later:
+        raise SystemExit(f"{way}: no micro-batch within {seconds:g} s; give --seconds more")
+    parts = {part: statistics.median(each["durationMs"].get(part, 0) for each in later) for part in PARTS}
+    return {"p50": 1000 * ages[len(ages) // 2], "p99": 1000 * ages[int(len(ages) * 0.99)], "batches": len(later), **parts}
+
+
+def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: str) -> StreamingQuery:
+    to = {"kafka.bootstrap.servers": servers, "topic": topic}
+    read = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", IN).load()
+    rows = read.select("key", "value")
+    if way.startswith(COUNT):  # the value stays a time, so that ages can be told: that of the key's newest record
+        rows = read.groupBy("key").agg({"value": "max", "*": "count"}).selectExpr("key", "`max(value)` as value")
+
+    def write(frame: DataFrame, batch: int) -> None:
+        named = {"sinkName": topic, "sinkBatchId": str(batch)}
+        frame.write.format("barnabas").mode("append").options(**to, **named).save()
+
+    kind = way.removeprefix(COUNT).removesuffix(FORKING)
+    writers: dict[str, Any] = {
+        "stream": lambda: rows.writeStream.format("barnabas"),
+        "updates": lambda: write_stream(rows),
+        "frame": lambda: rows.writeStream.foreachBatch(write),
+        "none": lambda: rows.writeStream.format("noop"),
+    }
+    writer = writers[kind]().options(**to).outputMode("update" if way.startswith(COUNT) else "append")
+    query: StreamingQuery = writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
+    return query
+
+
+def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> list[float]:
+    """In seconds, of what was read in the second half of so many seconds from the first micro-batch on."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "ages", "isolation.level": "read_committed", "fetch.wait.max.ms": 5}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    ages = list[float]()
+    try:
+        while query.isActive and query.lastProgress is None:  # the first micro-batch starts the processes of the query
+            query.awaitTermination(1)
+        began = time.time()
+        while (now := time.time()) < began + seconds:
+            messages = [each for each in consumer.consume(2_000, 0.02) if each.error() is None]
+            if now > began + seconds / 2:
+                ages += [time.time() - float(message.value() or b"") for message in messages]
+            if not query.isActive:
+                raise SystemExit(f"the query failed: {query.exception()}")
+    finally:
+        consumer.close()
+    return ages
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""`write_stream`: streams to topics in every output mode of Spark, `update` among them, exactly once.
+
+Spark offers sinks in Python no updates: `writeStream.format("barnabas").outputMode("update")` is refused before barnabas is asked. So each
+micro-batch is handed to a function in the driver here (`foreachBatch`), which has the tasks write it as those of the stream sink do.
+
+How it works
+    The function prepares the sink, has `StreamWriter.write` run over the partitions of the micro-batch, and decides what came of it: the
+    parts of the stream sink, by the same protocol, all in the driver's own process. Spark's way of writing a DataFrame would start a
+    process to plan each micro-batch.
+    What a task wrote comes back as a row of the job's result, of the attempt that Spark took.
+
+Rules
+  1. The name of the sink, the number of the batch and the id of the query are those that the stream sink would have: a query may change
+     from one to the other and go on from its checkpoint.
+  2. Options, columns and topic are checked before the query starts.
+  3. What fails is told in a few lines. Spark searches the text of an error for an interruption when a query is stopped, by a pattern that
+     overflows the stack of the query's thread where the text is long; a stop is told in the words that it finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from barnabas.errors import BarnabasError
+from barnabas.pipelines.offsets import OptionError
+from barnabas.pipelines.sink import StreamWriter
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+logger = logging.getLogger(__name__)
+FORMAT = "barnabas"
+MESSAGE = "message"
+CHECKPOINT = "checkpointlocation"
+MOST_REASON = 2_000  # characters of an error that are handed to Spark
+CANCELLED = ("SPARK_JOB_CANCELLED", "InterruptedException")
+STOPPED = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling the tasks of a micro-batch: java.lang.InterruptedException"
+)
+
+
+class TopicStreamWriter(DataStreamWriter):
+    """Spark's `DataStreamWriter` whose rows go to topics; takes the options of `format("barnabas")`."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        if not hasattr(frame, "_jdf"):
+            raise OptionError(
+                "write_stream needs a classic session: functions for micro-batches do not run here through Spark Connect"
+            )
+        if not frame.isStreaming:
+            raise OptionError("write_stream takes a streaming DataFrame; write others by frame.write.format('barnabas')")
+        super().__init__(frame)
+        self._frame = frame
+        self._options: dict[str, str] = {}
+
+    def format(self, source: str) -> TopicStreamWriter:
+        """For programs that name it; there is one format here."""
+        if source.lower() != FORMAT:
+            raise OptionError(f"write_stream writes topics, format '{source}' is written by frame.writeStream")
+        return self
+
+    def option(self, key: str, value: Any) -> TopicStreamWriter:
+        super().option(key, value)
+        if value is not None:
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: Any) -> TopicStreamWriter:
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002  # the name is Spark's
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> StreamingQuery:
+        """Check everything that can be checked, and start the query.
+
+        Raises:
+            OptionError: options or columns, in the words of the stream sink.
+            PartitionError: the topic is not there, and brokers do not make it.
+        """
+        if format is not None:
+            self.format(format)
+        self.options(**options)
+        batches = MicroBatches(_with_whole_path(self._frame, self._options), self._frame.schema)
+        batches.check()
+        self.foreachBatch(batches)
+        return super().start(path, None, outputMode, partitionBy, queryName)
+
+
+def _with_whole_path(frame: DataFrame, options: Mapping[str, str]) -> dict[str, str]:
+    """`options` with the checkpoint's whole path where it is relative and on this machine.
+
+    Relative is it to the folder in which Spark was started. This process may have left that, or leave it while the query runs.
+    """
+    found = dict(options)
+    name = next((each for each in found if each.lower() == CHECKPOINT), None)
+    if name is not None and found[name].strip() and not found[name].strip().startswith("/"):
+        context = frame.sparkSession.sparkContext
+        assert context._jvm is not None
+        path = context._jvm.org.apache.hadoop.fs.Path(found[name].strip())
+        whole = path.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(path).toString()
+        if whole.startswith("file:"):
+            found[name] = whole
+    return found
+
+
+class MicroBatches:
+    """Writes one micro-batch after the other."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options, self._schema = options, schema
+
+    def check(self) -> None:
+        self._writer().check_topic()
+
+    def _writer(self) -> StreamWriter:
+        return StreamWriter(self._options, self._schema)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Write it; that is what Spark calls.
+
+        Raises:
+            MicroBatchFailed: nothing was decided, or the decision will be carried out when the query is started again.
+        """
+        writer = self._writer()
+        try:
+            tasks = frame.mapInArrow(Task(writer), f"{MESSAGE} binary")  # pickles the writer, which prepares the sink
+            rows = tasks.collect()
+            writer.commit([pickle.loads(row[0]) for row in rows], batch)
+        except Exception as error:  # noqa: BLE001  # whatever it was, the batch is undone
+            self._undo(writer, batch)
+            raise MicroBatchFailed(str(error)) from None
+
+    def _undo(self, writer: StreamWriter, batch: int) -> None:
+        """What cannot be undone now is when the query is started again."""
+        try:
+            writer.undo()
+        except (BarnabasError, OSError) as error:
+            logger.warning(
+                "event=batch-not-undone batch=%d error=%r note='the next start of the query does it'", batch, str(error)
+            )
+
+
+class MicroBatchFailed(BarnabasError):
+    """A micro-batch was not written, for a reason in one of the tasks or in the driver."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        if any(word in self.reason for word in CANCELLED):
+            return STOPPED
+        return (
+            self.reason
+            if len(self.reason) <= MOST_REASON
+            else f"{self.reason[: MOST_REASON // 2]}\n…\n{self.reason[-MOST_REASON // 2 :]}"
+        )
+
+
+class Task:
+    """What runs over a partition of the micro-batch."""
+
+    def __init__(self, writer: StreamWriter) -> None:
+        self._writer = writer
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        import pyarrow as pa
+
+        yield pa.record_batch([pa.array([pickle.dumps(self._writer.write(batches))])], names=[MESSAGE])
