@@ -17,8 +17,8 @@ import click
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.streams import drop_standard_output
 from barnabas.signals import ending_signals
+from barnabas.streams import drop_standard_output
 
 if TYPE_CHECKING:
     from barnabas.pipelines.runs.folders import Events, Run, RunFolder

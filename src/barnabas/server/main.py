@@ -20,6 +20,7 @@ from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 from barnabas.server.scheduling import ask_for_short_turns
 from barnabas.signals import ending_signals
+from barnabas.streams import drop_standard_output
 
 logger = logging.getLogger(__name__)
 SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
@@ -110,7 +111,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         gc.collect()
         gc.freeze()
         gc.enable()
-        print(_ready_line(broker), flush=True)
+        _say_ready(broker)
         await stopping.wait()
         logger.info("event=broker-stopping broker=%d", config.broker_id)
         if broker.failure.done():
@@ -136,6 +137,15 @@ async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stoppi
             raise broker.failure.result() from None
         return False
     return True
+
+
+def _say_ready(broker: Broker) -> None:
+    """On standard output; a broker goes on where nobody takes it."""
+    try:
+        print(_ready_line(broker), flush=True)
+    except OSError as error:
+        drop_standard_output()
+        logger.warning("event=ready-line-not-written error=%r", error.strerror)
 
 
 def _ready_line(broker: Broker) -> str:
