@@ -43,8 +43,11 @@ class OutputFailed(OSError):
     """Standard output takes nothing more: its reader is gone (EPIPE), the disk is full, and so on."""
 
 
-class _Output(io.FileIO):
-    """A descriptor whose errors are told apart from those of other files."""
+class _Output(io.BufferedWriter):
+    """A buffer whose errors are told apart from those of other files.
+
+    Not the raw file below it: a signal's exception between its write and the buffer's notice of it would have the bytes written twice.
+    """
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -52,12 +55,18 @@ class _Output(io.FileIO):
         except OSError as error:
             raise OutputFailed(error.errno, error.strerror) from None
 
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            raise OutputFailed(error.errno, error.strerror) from None
+
 
 def prepare_output() -> None:
-    """Make standard output raise OutputFailed, and take what its encoding has no bytes for: bytes of paths as they are, the rest escaped."""
+    """Make standard output raise OutputFailed, and take every name: bytes of paths as they are, else what it cannot encode escaped."""
     encoding = sys.stdout.encoding
     errors = "surrogateescape" if encoding.lower() == "utf-8" else "backslashreplace"
-    buffer = io.BufferedWriter(_Output(sys.stdout.fileno(), "w", closefd=False))
+    buffer = _Output(io.FileIO(sys.stdout.fileno(), "w", closefd=False))
     sys.stdout = io.TextIOWrapper(buffer, encoding, errors, line_buffering=sys.stdout.isatty())
 
 

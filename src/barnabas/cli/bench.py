@@ -21,6 +21,7 @@ from barnabas.cli.connection import Connection, connection_options, fail, is_err
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.produce import acks_option, compression_option
+from barnabas.cli.types import COUNT, PARTITIONS
 from barnabas.error_codes import ErrorCode
 from barnabas.signals import interrupted_by_sigterm
 
@@ -54,11 +55,11 @@ class Result(Struct):
 
 
 @click.command()
-@click.option("-n", "--records", type=click.IntRange(min=1), default=500_000, show_default=True, help="How many records.")
+@click.option("-n", "--records", type=COUNT, default=500_000, show_default=True, help="How many records.")
 @click.option(
     "--record-bytes", type=click.IntRange(min=1, max=MOST_BYTES), default=100, show_default=True, help="The size of each value."
 )
-@click.option("-p", "--partitions", type=click.IntRange(min=1), default=1, show_default=True, help="Of the topic that is made.")
+@click.option("-p", "--partitions", type=PARTITIONS, default=1, show_default=True, help="Of the topic that is made.")
 @compression_option
 @acks_option
 @click.option("--topic", help="Use this topic and keep it.  [default: one that is made and deleted]")

@@ -21,6 +21,8 @@ from msgspec import Struct, field
 
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.cli.types import TIMEOUT, FilePath, Text, checked
+from barnabas.digits import is_number
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import ConfigError
 
@@ -70,7 +72,7 @@ class Connection(Struct):
         Raises:
             BadInput: something else than host:port,host:port.
         """
-        return [parse_address(text) for text in self.bootstrap.split(",") if text.strip()]
+        return parse_addresses(self.bootstrap)
 
     def require_broker(self) -> None:
         """Fail at once, and with the reason, when no bootstrap server accepts connections: librdkafka would keep trying.
@@ -123,6 +125,14 @@ class Connection(Struct):
         return Wire.open_first(self)
 
 
+def parse_addresses(text: str) -> list[tuple[str, int]]:
+    """Host and port of every one of host:port,host:port; raises BadInput."""
+    found = [parse_address(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise BadInput(f"{text!r} is not host:port,host:port")
+    return found
+
+
 def parse_address(text: str) -> tuple[str, int]:
     """`host:port`, `[v6]:port`, `host` and `NAME://host:port` as host and port; raises BadInput."""
     address = text.strip().rpartition("://")[2]
@@ -130,7 +140,7 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon or address.endswith("]"):
         host, port = address, str(DEFAULT_PORT)
     host = host.strip("[]")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not is_number(port, 65535):
         raise BadInput(f"{text.strip()!r} is not host:port")
     return host, int(port)
 
@@ -257,11 +267,12 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(connection=connection, **options)
 
     for option in (
-        click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
+        click.option("--timeout", type=TIMEOUT, default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
                      help="How long to wait for an answer."),
         click.option("-X", "settings", metavar="KEY=VALUE", multiple=True, help="A client setting of librdkafka; repeatable."),
-        click.option("--command-config", type=click.Path(), help="A file of client settings (key=value lines)."),
-        click.option("-b", "--bootstrap-server", envvar="BARNABAS_BOOTSTRAP_SERVERS", show_envvar=True, metavar="HOST:PORT,...",
+        click.option("--command-config", type=FilePath(), help="A file of client settings (key=value lines)."),
+        click.option("-b", "--bootstrap-server", type=Text(checked(parse_addresses)),
+                     envvar="BARNABAS_BOOTSTRAP_SERVERS", show_envvar=True, metavar="HOST:PORT,...",
                      help=f"Brokers to ask first.  [default: {DEFAULT_BOOTSTRAP}]"),
     ):  # fmt: skip
         command = option(command)

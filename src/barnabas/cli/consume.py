@@ -17,8 +17,9 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.errors import BadInput, Failure
-from barnabas.cli.offsets import Partition, Position, PositionKind, parse_position, resolve_positions
-from barnabas.cli.records import Printer, printer_for, unescape
+from barnabas.cli.offsets import POSITION, Partition, Position, PositionKind, resolve_positions
+from barnabas.cli.records import OUTPUT_FORMAT, Printer, printer_for, unescape
+from barnabas.cli.types import ANY_TEXT, COUNT, PARTITION
 from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:
@@ -148,38 +149,40 @@ class ByGroup:
 @click.option(
     "--from",
     "start",
+    type=POSITION,
     default="earliest",
     show_default=True,
     metavar="POSITION",
     help="Where to begin: earliest, latest, an offset, -10 (ten before the end), -5m (ago), @milliseconds, a date.",
 )
-@click.option("--to", "end", metavar="POSITION", help="Where to end.  [default: where the topic ends now]")
+@click.option("--to", "end", type=POSITION, metavar="POSITION", help="Where to end.  [default: where the topic ends now]")
 @click.option("-F", "--follow", is_flag=True, help="Wait for more records, without end; those of partitions that are "
               "added come within ten seconds, unless --partition or --group shares them out.")  # fmt: skip
-@click.option("-n", "--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
-@click.option(
-    "-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable."
-)
+@click.option("-n", "--max-messages", type=COUNT, metavar="N", help="End after N records.")
+@click.option("-p", "--partition", "partitions", type=PARTITION, multiple=True, help="Only this partition; repeatable.")
 @click.option("-g", "--group", metavar="GROUP", help="Read as a member of a consumer group and commit what was printed.")
 @click.option("--no-commit", is_flag=True, help="With --group: leave its offsets alone.")
 @click.option(
     "-f",
     "--format",
     "format_name",
+    type=OUTPUT_FORMAT,
     default="text",
     show_default=True,
     metavar="text|json|hex|TEMPLATE",
     help="How to print; a template has %k %v %h %t %p %o %T %K %S, for example '%p:%o %k=%v\\n'.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="Print key, TEXT, value.")
-@click.option("--null", "null_marker", metavar="TEXT", help="Print TEXT for a null key or value.  [default: nothing]")
+@click.option("-K", "--key-separator", type=ANY_TEXT, metavar="TEXT", help="Print key, TEXT, value.")
+@click.option(
+    "--null", "null_marker", type=ANY_TEXT, metavar="TEXT", help="Print TEXT for a null key or value.  [default: nothing]"
+)
 @connection_options
 def consume(
     connection: Connection,
     topics: tuple[str, ...],
-    start: str,
-    end: str | None,
+    start: Position,
+    end: Position | None,
     follow: bool,
     max_messages: int | None,
     partitions: tuple[int, ...],
@@ -202,18 +205,16 @@ def consume(
     separator = unescape(key_separator) if key_separator else None
     null = null_marker.encode() if null_marker is not None else None
     printer = printer_for("json" if as_json else format_name, key_separator=separator, null_marker=null)
-    now_ms = time.time_ns() // 1_000_000
-    begin, stop = parse_position(start, now_ms), parse_position(end, now_ms) if end else None
-    if follow and stop:
+    if follow and end:
         raise click.UsageError("--follow has no end; leave --to out")
     consumer: Consumer
     reader: ByPartition | ByGroup
     if group:
-        if partitions or stop:
+        if partitions or end:
             raise click.UsageError("a group shares out all partitions to their end; leave --partition and --to out")
-        consumer, reader = open_group(connection, topics, group, begin, follow=follow, commit=not no_commit)
+        consumer, reader = open_group(connection, topics, group, start, follow=follow, commit=not no_commit)
     else:
-        consumer, reader = open_partitions(connection, topics, partitions, begin, stop, follow=follow)
+        consumer, reader = open_partitions(connection, topics, partitions, start, end, follow=follow)
     try:
         with interrupted_by_sigterm():
             _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)

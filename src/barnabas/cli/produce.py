@@ -22,7 +22,8 @@ from barnabas.cli.connection import Connection, connection_options, reason_of
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pair
-from barnabas.cli.records import LAST_PARTITION, BadRecord, Record, parser_for, unescape
+from barnabas.cli.records import INPUT_FORMAT, BadRecord, Record, parser_for, unescape
+from barnabas.cli.types import ANY_TEXT, PARTITION, RATE, FilePath
 from barnabas.protocol.records.header import CODEC_NAMES
 from barnabas.signals import interrupted_by_sigterm
 
@@ -108,20 +109,25 @@ class Sender(Struct):
 
 @click.command()
 @click.argument("topic")
-@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
-@click.option("-k", "--key", help="The key of every record.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="Take the key from the input: everything before the first TEXT.")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable.")
+@click.argument("files", nargs=-1, type=FilePath(), metavar="[FILE]...")
+@click.option("-k", "--key", type=ANY_TEXT, help="The key of every record.")
+@click.option(
+    "-K", "--key-separator", type=ANY_TEXT, metavar="TEXT", help="Take the key from the input: everything before the first TEXT."
+)
+@click.option(
+    "-H", "--header", "headers", type=ANY_TEXT, multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable."
+)
 @click.option(
     "-p",
     "--partition",
-    type=click.IntRange(min=0, max=LAST_PARTITION),
+    type=PARTITION,
     help="Write to this partition.  [default: by the key's hash]",
 )
 @click.option(
     "-f",
     "--format",
     "format_name",
+    type=INPUT_FORMAT,
     default="text",
     show_default=True,
     metavar="text|json|hex|TEMPLATE",
@@ -130,7 +136,11 @@ class Sender(Struct):
 @click.option("-D", "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What stands between two records.")
 @click.option("--whole-files", is_flag=True, help="Make one record of each file, or of all of standard input.")
 @click.option(
-    "--null", "null_marker", metavar="TEXT", help="A key or value that is exactly TEXT is null (a null value deletes a key)."
+    "--null",
+    "null_marker",
+    type=ANY_TEXT,
+    metavar="TEXT",
+    help="A key or value that is exactly TEXT is null (a null value deletes a key).",
 )
 @click.option("--tombstone", is_flag=True, help="Send one record with the --key and a null value; reads no input.")
 @click.option("--keep-partitions", is_flag=True, help="Use the partition that JSON records name.")
@@ -139,7 +149,7 @@ class Sender(Struct):
 @click.option(
     "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Records a second at most.")
+@click.option("--rate", type=RATE, metavar="N", help="Records a second at most.")
 @connection_options
 @output_option
 def produce(

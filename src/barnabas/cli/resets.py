@@ -17,11 +17,10 @@ from barnabas.cli.offsets import (
     Position,
     PositionKind,
     list_offsets,
-    parse_datetime_ms,
-    parse_duration_ms,
     parse_scope,
     resolve_positions,
 )
+from barnabas.digits import INT64, is_number
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -49,12 +48,12 @@ class Spec(Struct, frozen=True):
     offsets: tuple[tuple[Partition, int], ...] = ()
 
 
-def parse_spec(options: dict[str, Any], now_ms: int) -> Spec:
+def parse_spec(options: dict[str, Any]) -> Spec:
     """The one place that the options ask for.
 
     Raises:
         UsageError: they ask for none or several.
-        BadInput: a time, duration or file that makes no sense.
+        BadInput: a file that makes no sense.
     """
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if len(given) != 1:
@@ -68,10 +67,8 @@ def parse_spec(options: dict[str, Any], now_ms: int) -> Spec:
             return Spec(SpecKind.POSITION, Position(PositionKind.LATEST))
         case "to_offset":
             return Spec(SpecKind.POSITION, Position(PositionKind.OFFSET, value))
-        case "to_datetime":
-            return Spec(SpecKind.POSITION, Position(PositionKind.TIMESTAMP, parse_datetime_ms(value)))
-        case "by_duration":
-            return Spec(SpecKind.POSITION, Position(PositionKind.TIMESTAMP, now_ms - parse_duration_ms(value)))
+        case "to_datetime" | "by_duration":
+            return Spec(SpecKind.POSITION, Position(PositionKind.TIMESTAMP, value))
         case "shift_by":
             return Spec(SpecKind.SHIFT, shift=value)
         case "to_current":
@@ -90,7 +87,7 @@ def read_offsets_file(path: str) -> dict[Partition, int]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             parts = [part.strip().strip('"') for part in line.split(",")]
-            if len(parts) != 3 or not parts[0] or not (parts[1].isdigit() and parts[2].isdigit()):
+            if len(parts) != 3 or not parts[0] or not (is_number(parts[1]) and is_number(parts[2], INT64)):
                 raise BadInput(f"{path}, line {number}: {line!r} is not topic,partition,offset")
             result[parts[0], int(parts[1])] = int(parts[2])
     return result

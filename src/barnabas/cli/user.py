@@ -19,6 +19,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, report_failures
+from barnabas.cli.types import DataFolder
 from barnabas.cli.zookeeper import address_of, open_store
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command --data-dir and --metadata: where no broker is asked."""
     for option in (
         click.option("--metadata", metavar="ADDRESS", help="Ask no broker, but this metadata: zookeeper://HOST:PORT,.../ROOT."),
-        click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False),
+        click.option("--data-dir", type=DataFolder(path_type=Path, file_okay=False),
                      help="Ask no broker, but the data folder of one that does not run; made when missing."),
     ):  # fmt: skip
         function = option(function)

@@ -15,6 +15,7 @@ from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.providers import fill_placeholders
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
@@ -91,7 +92,7 @@ def parse_address(text: str | None) -> tuple[str, int] | None:
     if text is None:
         return None
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not is_number(port, 65535):
         raise ConfigError("--metrics-listener", text, "host:port, for example 127.0.0.1:9404")
     return host.strip("[]"), int(port)
 
