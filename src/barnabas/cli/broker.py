@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs, read_properties_file
-from barnabas.cli.types import BROKER_ID, DataFolder, FilePath
+from barnabas.cli.types import BROKER_ID, READABLE, DataFolder
 from barnabas.cli.zookeeper import environment_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +27,7 @@ def broker_options(function: F) -> F:
     for option in reversed(
         [
             click.option("--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting by Kafka's name; repeatable."),
-            click.option("--config-file", type=FilePath(), help="A server.properties file."),
+            click.option("--config-file", type=READABLE, help="A server.properties file."),
             click.option("--broker-id", type=BROKER_ID, help="The number of this broker in its cluster (node.id)."),
             click.option("--metadata", metavar="ADDRESS", help="Join the cluster that keeps its metadata there: "
                          "zookeeper://HOST:PORT,.../ROOT. Without it the broker stands alone."),

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.properties import parse_pairs, read_properties_file
-from barnabas.cli.types import TIMEOUT, FilePath, Text, checked
+from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
 from barnabas.digits import is_number
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import ConfigError
@@ -140,6 +140,10 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon or address.endswith("]"):
         host, port = address, str(DEFAULT_PORT)
     host = host.strip("[]")
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        host = ""
     if not host or not is_number(port, 65535):
         raise BadInput(f"{text.strip()!r} is not host:port")
     return host, int(port)
@@ -270,7 +274,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--timeout", type=TIMEOUT, default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
                      help="How long to wait for an answer."),
         click.option("-X", "settings", metavar="KEY=VALUE", multiple=True, help="A client setting of librdkafka; repeatable."),
-        click.option("--command-config", type=FilePath(), help="A file of client settings (key=value lines)."),
+        click.option("--command-config", type=READABLE, help="A file of client settings (key=value lines)."),
         click.option("-b", "--bootstrap-server", type=Text(checked(parse_addresses)),
                      envvar="BARNABAS_BOOTSTRAP_SERVERS", show_envvar=True, metavar="HOST:PORT,...",
                      help=f"Brokers to ask first.  [default: {DEFAULT_BOOTSTRAP}]"),

@@ -11,7 +11,7 @@ from barnabas.cli.errors import Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.offsets import AGO, DATETIME, SCOPE, Partition, list_offsets, parse_scope
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
-from barnabas.cli.types import OFFSET, SHIFT, FilePath
+from barnabas.cli.types import OFFSET, READABLE, SHIFT
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _known_ends(admin: AdminClient, partitions: set[Partition], timeout_s: float
 )
 @click.option("--by-duration", type=AGO, metavar="DURATION", help="Back by 90s, 5m, 1h30m or PT1H30M from now.")
 @click.option("--shift-by", type=SHIFT, metavar="N", help="By N records onwards, or back if negative.")
-@click.option("--from-file", type=FilePath(), help="To the offsets of a file: lines topic,partition,offset.")
+@click.option("--from-file", type=READABLE, help="To the offsets of a file: lines topic,partition,offset.")
 @click.option("--export", is_flag=True, help="Print lines topic,partition,offset, as --from-file reads them.")
 @click.option("--execute", is_flag=True, help="Do it. Without this the new offsets are only shown.")
 @connection_options

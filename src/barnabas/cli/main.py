@@ -26,6 +26,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # what the scripts of `completion` set when they ask
 TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
+MOST_CHARACTERS = 1_000  # of an error
 
 COMMANDS = {
     "start": Entry("start", "start", "Run a broker with friendly defaults."),
@@ -135,9 +136,17 @@ def _one_line(error: click.ClickException) -> str:
     return text
 
 
+def _shown(message: str) -> str:
+    """On one line, of a length that can be read, and without what a terminal takes for orders."""
+    line = " ".join(message.split())
+    if len(line) > MOST_CHARACTERS:
+        line = f"{line[: MOST_CHARACTERS // 2]} … {line[-MOST_CHARACTERS // 2 :]}"
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
+
+
 def _fail(message: str, code: int) -> int:
     try:
-        click.echo(f"barnabas: {' '.join(message.split())}", err=True)
+        click.echo(f"barnabas: {_shown(message)}", err=True)
     except OSError:  # nobody is there to read it
         return code
     return code

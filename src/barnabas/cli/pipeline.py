@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.connection import parse_addresses
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.types import WAIT, FilePath
+from barnabas.cli.types import WAIT, FilePath, Text, checked
 from barnabas.signals import ending_signals
 from barnabas.streams import drop_standard_output
 
@@ -39,7 +40,14 @@ def pipeline() -> None:
 
 @pipeline.command("init")
 @click.argument("folder", metavar="NAME", type=FilePath(path_type=Path))
-@click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True, help="The cluster that the example reads.")
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    type=Text(checked(parse_addresses)),
+    default="127.0.0.1:9092",
+    show_default=True,
+    help="The cluster that the example reads.",
+)
 @output_option
 def init(output: Output, folder: Path, bootstrap_server: str) -> None:
     """Make a project: tables and topics declared in Python or SQL."""

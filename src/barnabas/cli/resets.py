@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +19,7 @@ from barnabas.cli.offsets import (
     parse_scope,
     resolve_positions,
 )
+from barnabas.cli.properties import read_text
 from barnabas.digits import INT64, is_number
 from barnabas.error_codes import ErrorCode
 
@@ -79,12 +79,8 @@ def parse_spec(options: dict[str, Any]) -> Spec:
 
 def read_offsets_file(path: str) -> dict[Partition, int]:
     """The lines topic,partition,offset of a file; raises BadInput."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     result = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.strip():
             parts = [part.strip().strip('"') for part in line.split(",")]
             if len(parts) != 3 or not parts[0] or not (is_number(parts[1]) and is_number(parts[2], INT64)):

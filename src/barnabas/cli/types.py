@@ -52,10 +52,9 @@ class Text(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
             return value  # a default
-        try:
-            data = value.encode()
-        except UnicodeEncodeError:
+        if not is_utf8(value):
             self.fail(f"{value!r} is not UTF-8.", param, ctx)
+        data = value.encode()
         if b"\0" in data:
             self.fail("it has a zero byte.", param, ctx)
         if not (data or self.may_be_empty):
@@ -101,6 +100,8 @@ class DataFolder(FilePath):
         name = os.fspath(value)
         if SEPARATOR in name or name != name.strip():
             self.fail(f"{name!r} has a comma, or white space at an end, which no folder of log.dirs can have.", param, ctx)
+        if not is_utf8(name):
+            self.fail(f"{name!r} is not UTF-8, in which clients are told of log directories.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -114,6 +115,7 @@ def checked(parse: Callable[[str], Any]) -> Callable[[str], str]:
     return check
 
 
+READABLE = FilePath(exists=True, dir_okay=False)
 TEXT = Text()
 ANY_TEXT = Text(may_be_empty=True, most_bytes=MOST_TEXT_BYTES)
 PARTITION = click.IntRange(0, INT32)
@@ -128,6 +130,11 @@ TIMEOUT = Seconds(0.1, MOST_SECONDS)
 WAIT = Seconds(0, INT32)
 DURATION = Seconds(0, 1e12)
 RATE = Seconds(0, 1e9, min_open=True)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether no byte of an argument was other than UTF-8: Python hands such bytes on as halves of surrogate pairs."""
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def strict(command: click.Command) -> click.Command:
