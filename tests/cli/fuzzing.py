@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -24,8 +25,8 @@ ODD = (
 )  # fmt: skip
 # What an argument holds that is not the one to be tried.
 FILLERS = {
-    "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1", "kind": "topic", "shell": "bash",
-    "members": "User:a", "broker_id": "1", "folder": "missing", "target": "missing", "paths": ".", "data_dirs": ".",
+    "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1", "kind": "topic",
+    "shell": "bash", "members": "User:a", "broker_id": "1", "folder": "missing", "target": "missing", "paths": ".", "data_dirs": ".",
 }  # fmt: skip
 REQUIRED = {
     "principals": ("--principal", "User:a"), "principal": ("--principal", "User:a"), "operation": ("--operation", "read"),
@@ -48,7 +49,7 @@ ALSO = {
 }  # fmt: skip
 ANOTHER_FAULT = (  # which was found first
     "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name",
-    "is neither a data folder", "is there already", "go together", "give a transactional id",
+    "is neither a data folder", "there already", "an authority already", "unexpected extra argument", "go together", "give a transactional id",
 )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def complaints(case: Case, ended: Ended) -> list[str]:
     if ended.code == 2 and case.value.strip():
         if ended.err.count("\n") != 1:
             found.append(f"{len(lines)} lines")
-        named = {*case.names, repr(case.value)[1:-1][:12], case.value.strip()[:12] or "?", *ANOTHER_FAULT}
+        named = {*case.names, *re.findall(r"\w+", case.value), repr(case.value)[1:-1][:9], case.value[:9], *ANOTHER_FAULT}
         if not any(name in ended.err for name in named):
             found.append("the option is not named")
     return found

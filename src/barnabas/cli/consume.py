@@ -1,9 +1,10 @@
 """`barnabas consume`: print the records of topics.
 
 Rules
-  1. Without --follow it ends where the partitions ended when it began, so it ends also while others write.
+  1. Without --follow it ends where the partitions ended when it began, so it ends also while others write. The end is that of
+      committed records unless the settings ask for others: no record behind an open transaction comes before that has ended.
   2. Without --group nothing is committed and no group is joined. With --group a record counts as read once it was printed and
-      flushed.
+      flushed. What is committed are positions: they stand behind markers and aborted records, so that no lag is left at the end.
   3. Ctrl-C is the normal end of --follow: exit code 0, and what was printed is committed.
 """
 
@@ -25,6 +26,7 @@ from barnabas.signals import interrupted_by_sigterm
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
+Ends = dict[Partition, int]  # partitions whose end was reached, and where that is
 Messages = list[Any]  # of confluent_kafka.Message, whose every getter may be None by its types; records that came have all
 
 BATCH = 1_000
@@ -80,7 +82,7 @@ class ByPartition:
                 self.open.discard(where)
         return wanted
 
-    def receive_printed(self, messages: Messages) -> None:
+    def receive_printed(self, messages: Messages, ends: Ends) -> None:
         """Nothing is remembered."""
 
     def look_for_more(self) -> None:
@@ -134,14 +136,16 @@ class ByGroup:
         self.at_end -= {(message.topic(), message.partition()) for message in messages}
         return messages
 
-    def receive_printed(self, messages: Messages) -> None:
+    def receive_printed(self, messages: Messages, ends: Ends) -> None:
         from confluent_kafka import TopicPartition
 
-        if self.commit:
-            last = {(m.topic(), m.partition()): m.offset() + 1 for m in messages}
-            # What was taken away meanwhile is for its owner to commit, who reads it again.
-            ours = {where: offset for where, offset in last.items() if where in (self.assigned or ())}
-            self.consumer.store_offsets(offsets=[TopicPartition(*where, offset) for where, offset in ours.items()])
+        if not self.commit:
+            return
+        # What was taken away meanwhile is for its owner to commit, who reads it again.
+        ours = {*ends, *((message.topic(), message.partition()) for message in messages)} & (self.assigned or set())
+        positions = self.consumer.position([TopicPartition(*where) for where in ours])
+        reached = [(each, max(each.offset, ends.get((each.topic, each.partition), -1))) for each in positions]
+        self.consumer.store_offsets(offsets=[TopicPartition(p.topic, p.partition, at) for p, at in reached if at >= 0])
 
 
 @click.command()
@@ -253,9 +257,14 @@ def open_partitions(
 ) -> tuple[Consumer, ByPartition]:
     admin = connection.admin()
     wanted = find_partitions(admin, topics, partitions, connection.timeout_s)
-    starts = resolve_positions(admin, wanted, begin, connection.timeout_s)
-    latest = stop or Position(PositionKind.LATEST)
-    ends = None if follow else resolve_positions(admin, wanted, latest, connection.timeout_s)
+    stable = connection.properties.get("isolation.level") != "read_uncommitted"  # librdkafka's default
+    starts = resolve_positions(admin, wanted, begin, connection.timeout_s, stable=stable)
+    ends = (
+        None if follow else resolve_positions(admin, wanted, Position(PositionKind.LATEST), connection.timeout_s, stable=stable)
+    )
+    if ends is not None and stop is not None:
+        asked = resolve_positions(admin, wanted, stop, connection.timeout_s, stable=stable)
+        ends = {where: min(end, asked[where]) for where, end in ends.items()}
     # librdkafka wants a group's name; it is used for nothing, because partitions are assigned and nothing is stored.
     consumer = connection.consumer({**CONFIG, "group.id": "barnabas-cli", "enable.auto.commit": False})
     return consumer, ByPartition(consumer, starts, ends, grows=follow and not partitions)
@@ -300,12 +309,13 @@ def _print_all(
         if wanted:
             out.write(b"".join(map(printer, wanted)))
             out.flush()
-            reader.receive_printed(wanted)
             left -= len(wanted)
+        if wanted or ends:
+            reader.receive_printed(wanted, ends)
         reader.look_for_more()
 
 
-def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, list[Partition]]:
+def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, Ends]:
     """Records, and the partitions whose end was reached. Waits for the first only: a slow topic is printed as it comes.
 
     Args:
@@ -315,15 +325,15 @@ def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, l
 
     first = consumer.poll(WAIT_S)
     if first is None:
-        return [], []
+        return [], {}
     messages: Messages = []
-    ends: list[Any] = []
+    ends: dict[Any, Any] = {}
     for message in [first, *(consumer.consume(most - 1, 0) if most > 1 else [])]:
         error = message.error()
         if error is None:
             messages.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
-            ends.append((message.topic(), message.partition()))
+            ends[message.topic(), message.partition()] = message.offset()
         elif not error.retriable() and (in_group or error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED):
             fail(f"topic {message.topic()}" if message.topic() else "cannot read", KafkaException(error))
     return messages, ends

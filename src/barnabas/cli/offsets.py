@@ -163,14 +163,18 @@ def list_offsets(
 
 
 def resolve_positions(
-    admin: AdminClient, partitions: Iterable[Partition], position: Position, timeout_s: float
+    admin: AdminClient, partitions: Iterable[Partition], position: Position, timeout_s: float, *, stable: bool = False
 ) -> dict[Partition, int]:
-    """The offset of `position` in each partition, within what it holds: [start, end]."""
+    """The offset of `position` in each partition, within what it holds: [start, end].
+
+    Args:
+        stable: the end is that of readers of committed records; an offset behind it stays what it is.
+    """
     wanted = list(partitions)
     starts = list_offsets(admin, wanted, "earliest", timeout_s)
     if position.kind is PositionKind.EARLIEST:
         return starts
-    ends = list_offsets(admin, wanted, "latest", timeout_s)
+    ends = list_offsets(admin, wanted, "latest", timeout_s, stable=stable and position.kind is not PositionKind.OFFSET)
     if position.kind is PositionKind.LATEST:
         return ends
     if position.kind is PositionKind.TIMESTAMP:

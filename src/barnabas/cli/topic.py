@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ def parse_assignment(text: str) -> list[list[int]]:
 
 def _parse_pattern(text: str) -> re.Pattern[str]:
     try:
-        return re.compile(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what later releases of Python may read differently
+            return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise BadInput(f"{text!r} is not a regular expression: {error}") from error
 
