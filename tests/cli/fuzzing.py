@@ -30,7 +30,8 @@ FILLERS = {
 }  # fmt: skip
 REQUIRED = {
     "principals": ("--principal", "User:a"), "principal": ("--principal", "User:a"), "operation": ("--operation", "read"),
-    "data_dir": ("--data-dir", "."), "metadata": ("--metadata", "zookeeper://127.0.0.1:1/x"), "folder": ("--out", "out"),
+    "data_dir": ("--data-dir", "."), "data_dirs": ("--data-dir", "."),
+    "metadata": ("--metadata", "zookeeper://127.0.0.1:1/x"), "folder": ("--out", "out"),
     "topics": ("--topic", "fuzzed"),
 }  # fmt: skip
 # What keeps a command from doing what no test waits for: a setting that is refused last.
@@ -43,13 +44,15 @@ REFUSED = {
 ALSO = {
     "barnabas acl add": ("--topic", "fuzzed"), "barnabas acl remove": ("--topic", "fuzzed"), "barnabas acl test": ("--cluster",),
     "barnabas role create": ("--topic", "fuzzed"), "barnabas topic alter": ("--set", "retention.ms=1"),
-    "barnabas config alter": ("--set", "retention.ms=1"), "barnabas quota set": ("--default", "user"),
+    "barnabas bench": ("--records=1", "--skip-latency"), "barnabas config alter": ("--set", "retention.ms=1"),
+    "barnabas quota set": ("--default", "user"),
     "barnabas group reset-offsets": ("--to-earliest", "--topic", "fuzzed"),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 ANOTHER_FAULT = (  # which was found first
     "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name",
-    "is neither a data folder", "there already", "an authority already", "unexpected extra argument", "go together", "give a transactional id",
+    "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
+    "go together", "give a transactional id",
 )  # fmt: skip
 
 
@@ -71,10 +74,11 @@ def cases(seed: int, share: float) -> Iterator[Case]:
     chooser = random.Random(seed)
     chooser.shuffle(every)
     for name, command, parameter, value in every[: int(len(every) * share)]:
-        yield _case(name, command, parameter, value)
+        yield case_of(name, command, parameter, value)
 
 
-def _case(name: str, command: click.Command, odd: click.Parameter, value: str) -> Case:
+def case_of(name: str, command: click.Command, odd: click.Parameter | None = None, value: str = "") -> Case:
+    """The command with what it requires, and one parameter of this value."""
     options: list[str] = [*REFUSED.get(name, ()), *ALSO.get(name, ())]
     arguments: list[str] = []
     for parameter in command.params:
@@ -87,13 +91,18 @@ def _case(name: str, command: click.Command, odd: click.Parameter, value: str) -
             options.append(f"{parameter.opts[-1]}={value}" if parameter.opts[-1].startswith("--") else parameter.opts[-1] + value)
         elif parameter.required:
             options += REQUIRED[parameter.name or ""]
-    described = odd.make_metavar(click.Context(command)) if isinstance(odd, click.Argument) else ""
-    if odd.name != "timeout" and any(
-        parameter.opts == ["--timeout"] and parameter.name == "timeout" for parameter in command.params
+    if (odd is None or odd.name != "timeout") and any(
+        each.opts == ["--timeout"] and each.name == "timeout" for each in command.params
     ):
         options.append("--timeout=0.3")
-    names = (*odd.opts, described.strip("[].") or "?")
-    return Case((*name.split()[1:], *options, "--", *arguments), names, value)
+    return Case((*name.split()[1:], *options, "--", *arguments), _names(command, odd), value)
+
+
+def _names(command: click.Command, odd: click.Parameter | None) -> tuple[str, ...]:
+    """What a line may call the parameter."""
+    if not isinstance(odd, click.Argument):
+        return () if odd is None else tuple(odd.opts)
+    return (odd.make_metavar(click.Context(command)).strip("[]."),)
 
 
 def complaints(case: Case, ended: Ended) -> list[str]:

@@ -115,8 +115,11 @@ class Connection(Struct):
         """With what the command line has `asked` for going before the settings."""
         from confluent_kafka import Consumer
 
+        settings = {**self.settings(extra), **(asked or {})}
+        if not settings["group.id"].strip():
+            raise BadInput("the setting group.id is empty")  # librdkafka would end the process
         self.require_broker()
-        return _make(Consumer, {**self.settings(extra), **(asked or {})})
+        return _make(Consumer, settings)
 
     def wire(self) -> Wire:
         """A connection for requests that librdkafka has no call for."""

@@ -20,7 +20,7 @@ from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.offsets import POSITION, Partition, Position, PositionKind, resolve_positions
 from barnabas.cli.records import OUTPUT_FORMAT, Printer, printer_for, unescape
-from barnabas.cli.types import ANY_TEXT, COUNT, PARTITION
+from barnabas.cli.types import ANY_TEXT, COUNT, PARTITION, UNPADDED
 from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ class ByGroup:
               "added come within ten seconds, unless --partition or --group shares them out.")  # fmt: skip
 @click.option("-n", "--max-messages", type=COUNT, metavar="N", help="End after N records.")
 @click.option("-p", "--partition", "partitions", type=PARTITION, multiple=True, help="Only this partition; repeatable.")
-@click.option("-g", "--group", metavar="GROUP", help="Read as a member of a consumer group and commit what was printed.")
+@click.option(
+    "-g", "--group", type=UNPADDED, metavar="GROUP", help="Read as a member of a consumer group and commit what was printed."
+)
 @click.option("--no-commit", is_flag=True, help="With --group: leave its offsets alone.")
 @click.option(
     "-f",

@@ -23,6 +23,7 @@ Partition = tuple[str, int]
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
+MOST_TIME_BYTES = 100
 ISO_DURATION = re.compile(
     r"P(?:(?P<w>[0-9]+)W)?(?:(?P<d>[0-9]+)D)?(?:T(?:(?P<h>[0-9]+)H)?(?:(?P<m>[0-9]+)M)?(?:(?P<s>[0-9]+(?:\.[0-9]+)?)S)?)?",
     re.IGNORECASE,
@@ -119,9 +120,11 @@ def _ago_ms(text: str) -> int:
     return now_ms - parse_duration_ms(text, most_ms=now_ms)
 
 
-POSITION = Text(_position_now)
+POSITION = Text(_position_now, most_bytes=MOST_TIME_BYTES)
 SCOPE = Text(checked(parse_scope))
-DATETIME, AGO = Text(parse_datetime_ms), Text(_ago_ms)  # both as milliseconds since 1970
+DATETIME, AGO = (
+    Text(parse, most_bytes=MOST_TIME_BYTES) for parse in (parse_datetime_ms, _ago_ms)
+)  # both as milliseconds since 1970
 
 
 def list_offsets(

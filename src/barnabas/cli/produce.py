@@ -133,7 +133,9 @@ class Sender(Struct):
     metavar="text|json|hex|TEMPLATE",
     help="What the input looks like; a template has %k, %v, %h, %T and %p.",
 )
-@click.option("-D", "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What stands between two records.")
+@click.option(
+    "-D", "--delimiter", type=ANY_TEXT, default="\\n", show_default=True, metavar="TEXT", help="What stands between two records."
+)
 @click.option("--whole-files", is_flag=True, help="Make one record of each file, or of all of standard input.")
 @click.option(
     "--null",

@@ -4,7 +4,7 @@ A value is refused here, by click, where the name of its option is known: with e
 of the protocol and of librdkafka, which would refuse the value in its own words or not at all.
 
 Rules
-  1. Text is UTF-8 and not empty unless its type says so. `LazyGroup` gives TEXT to every parameter that names no type.
+  1. Text is UTF-8, and more than white space unless its type says otherwise. `LazyGroup` gives TEXT to parameters that name no type.
   2. Numbers have both bounds.
   3. Paths are bytes, as the file system has them: any byte but NUL.
 """
@@ -57,7 +57,7 @@ class Text(ParamType):
         data = value.encode()
         if b"\0" in data:
             self.fail("it has a zero byte.", param, ctx)
-        if not (data or self.may_be_empty):
+        if not (value.strip() or self.may_be_empty):
             self.fail("it is empty.", param, ctx)
         if len(data) > self.most_bytes:
             self.fail(f"it has {len(data)} bytes; allowed are {self.most_bytes}.", param, ctx)
@@ -116,7 +116,16 @@ def checked(parse: Callable[[str], Any]) -> Callable[[str], str]:
 
 
 READABLE = FilePath(exists=True, dir_okay=False)
+
+
+def _unpadded(text: str) -> str:
+    if text != text.strip():
+        raise BadInput(f"{text!r} has white space at an end, which clients cut off")
+    return text
+
+
 TEXT = Text()
+UNPADDED = Text(_unpadded)
 ANY_TEXT = Text(may_be_empty=True, most_bytes=MOST_TEXT_BYTES)
 PARTITION = click.IntRange(0, INT32)
 PARTITIONS = click.IntRange(1, MOST_PARTITIONS)
