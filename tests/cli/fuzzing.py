@@ -25,7 +25,7 @@ ODD = (
 )  # fmt: skip
 # What an argument holds that is not the one to be tried.
 FILLERS = {
-    "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1", "kind": "topic",
+    "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1000000000", "kind": "topic",
     "shell": "bash", "members": "User:a", "broker_id": "1", "folder": "missing", "target": "missing", "paths": ".", "data_dirs": ".",
 }  # fmt: skip
 REQUIRED = {
@@ -50,7 +50,7 @@ ALSO = {
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 ANOTHER_FAULT = (  # which was found first
-    "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name",
+    "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name", "there is a user name",
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
     "go together", "give a transactional id",
 )  # fmt: skip

@@ -162,7 +162,7 @@ def test_a_producer_that_may_go_on_no_more_ends_in_one_line(where: str, is_behin
 
     producer: Any = Ended()
     sender = Sender(producer, "t", (KafkaException, SystemError))
-    with pytest.raises(Failure, match=r"topic t: out of step \(FATAL\)"):
+    with pytest.raises(Failure, match=r"topic t: out of step \(the client's _FATAL\)"):
         sender.finish() if where == "flush" else sender.send(Record(None, b"v", []))
 
 
@@ -504,3 +504,37 @@ def test_a_group_at_the_end_of_markers_and_aborted_records_has_no_lag(kafka_comm
     assert kafka_command("consume", topic, "-g", group).lines == ["v"]
     (described,) = kafka_command("group", "describe", group, "--json").json
     assert [(each["partition"], each["committed"], each["lag"]) for each in described["partitions"]] == [(0, 4, 0), (1, 2, 0)]
+
+
+def test_a_record_that_the_topic_takes_is_sent(kafka_command: Command, topic: str) -> None:
+    """librdkafka's own limit is lower."""
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"x" * 1_040_000).code == 0
+    assert kafka_command("topic", "alter", topic, "--set", "max.message.bytes=5000000").code == 0
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"y" * 4_000_000).code == 0
+    assert list(map(len, kafka_command("consume", topic, "-p", 0).lines)) == [1_040_000, 4_000_000]
+
+
+def test_records_that_the_topic_takes_one_by_one_are_not_refused_as_a_batch(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("topic", "alter", topic, "--set", "max.message.bytes=300").code == 0
+    lines = [f"{number} " + "x" * 50 for number in range(500)]
+    ended = kafka_command("produce", topic, "-p", 0, "-H", "name=value", stdin="\n".join(lines).encode())
+    assert (ended.code, ended.err) == (0, "")
+    assert kafka_command("consume", topic, "-p", 0).lines == lines
+
+
+def test_a_size_that_is_refused_names_the_setting_that_decided(command: Command) -> None:
+    with Broker({"socket.request.max.bytes": 3_000_000, "max.message.bytes": 2_000_000}) as broker:
+        server = ("-b", broker.bootstrap_servers)
+        assert command("topic", "create", "t", "--config", "max.message.bytes=2000000", *server).code == 0
+        for size, options, words in (
+            (
+                1_500_000,
+                ("-X", "message.max.bytes=1200000"),
+                ("the client's message.max.bytes (1200000)", "-X message.max.bytes=BYTES"),
+            ),
+            (2_500_000, (), ("MESSAGE_TOO_LARGE", "the topic's max.message.bytes (2000000)", "topic alter t --set")),
+            (4_000_000, ("--timeout", 3), ("_MSG_TIMED_OUT", "the brokers' socket.request.max.bytes (3000000)")),
+        ):
+            ended = command("produce", "t", *server, *options, stdin=b"x" * size)
+            assert (ended.code, ended.err.count("\n")) == (1, 1)
+            assert all(word in ended.err for word in (f"a record of {size} bytes", *words)), ended.err

@@ -162,14 +162,17 @@ def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 
 def reason_of(error: Any) -> str:
-    """The sentence in an error of confluent-kafka with Kafka's name of its code; the text of any other error."""
+    """The sentence in an error of confluent-kafka with Kafka's name of its code; the text of any other error.
+
+    What librdkafka says of itself has its own name, which begins with an underscore, and says that it is the client's.
+    """
     kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
     name = getattr(kafka_error, "name", None)
     if kafka_error is None or not callable(name):
         return str(error)
     sentence = kafka_error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(". ")
     if kafka_error.code() <= LAST_LOCAL_ERROR:
-        return f"{sentence} ({name().lstrip('_')})"
+        return f"{sentence} (the client's {name()})"
     code = code_name(kafka_error.code())
     return code if UNKNOWN_TO_LIBRDKAFKA.fullmatch(sentence) else f"{sentence} ({code})"
 
