@@ -86,7 +86,9 @@ class Sender(Struct):
         if error is not None:
             self.failed += 1
             if self.first_error is None:
-                self.first_error = self.explain(error, 0 if message is None else _size(message.key(), message.value(), message.headers()), False)
+                self.first_error = self.explain(
+                    error, 0 if message is None else _size(message.key(), message.value(), message.headers()), False
+                )
         else:
             first, _ = self.offsets.get(message.partition(), (message.offset(), 0))
             self.offsets[message.partition()] = (first, message.offset())

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.errors import BadInput
+from barnabas.config.folders import why_not
 from barnabas.digits import INT32, INT64
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ MOST_STRING_BYTES = 2**15 - 1  # of a string of the protocol
 MOST_TEXT_BYTES = 2**31 - 1  # of what is no such string
 MOST_PARTITIONS, MOST_REPLICAS = 100_000, 10_000  # of librdkafka
 MOST_SECONDS = 3_600.0  # that librdkafka waits for an answer
-SEPARATOR = ","  # of folders in log.dirs
 
 
 class Text(ParamType):
@@ -97,11 +97,9 @@ class DataFolder(FilePath):
     """A broker's data folder, which `log.dirs` can name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        name = os.fspath(value)
-        if SEPARATOR in name or name != name.strip():
-            self.fail(f"{name!r} has a comma, or white space at an end, which no folder of log.dirs can have.", param, ctx)
-        if not is_utf8(name):
-            self.fail(f"{name!r} is not UTF-8, in which clients are told of log directories.", param, ctx)
+        reason = why_not(os.fspath(value))
+        if reason is not None:
+            self.fail(f"{reason}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
