@@ -21,7 +21,7 @@ from barnabas.cli.connection import Connection, connection_options, fail, is_err
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.produce import acks_option, compression_option
-from barnabas.cli.sizes import CLIENT_LIMIT, MOST_CLIENT_BYTES
+from barnabas.cli.sizes import CLIENT_LIMIT, MOST_CLIENT_BYTES, explain
 from barnabas.cli.types import COUNT, PARTITIONS
 from barnabas.error_codes import ErrorCode
 from barnabas.signals import interrupted_by_sigterm
@@ -146,7 +146,7 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
     errors: list[str] = []
 
     def receive_report(error: Any, message: Any) -> None:
-        errors.append(reason_of(error))
+        errors.append(reason_of(error) if errors else explain(connection, topic, error, len(payload), is_ours=False))
 
     producer = connection.producer({**settings, "delivery.report.only.error": True, "on_delivery": receive_report})
     producer.list_topics(topic, timeout=connection.timeout_s)  # connected and with metadata before the clock starts
@@ -158,8 +158,8 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
                     producer.produce(topic, payload)
                 except BufferError:
                     producer.poll(0.05)
-                except KafkaException as error:  # of the client itself: it is larger than what it sends
-                    raise BadInput(f"records of {len(payload)} bytes: {reason_of(error.args[0])}") from error
+                except KafkaException as error:
+                    raise BadInput(explain(connection, topic, error.args[0], len(payload), is_ours=True)) from error
                 else:
                     break
             if not index % PROGRESS_EVERY:
