@@ -95,7 +95,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _report_os_error(error)
     except BarnabasError as error:
         return _fail(str(error) or type(error).__name__, EXIT_FAILED)
-    except Exception as error:  # noqa: BLE001 the edge: see rule 4
+    except Exception as error:  # noqa: BLE001 - the edge: see rule 4
         return _report_unforeseen(error)
 
 
