@@ -56,7 +56,7 @@ def test_a_file_is_read_as_utf_8_or_else_as_java_does(tmp_path: Path, encoding: 
     path.write_bytes("log.dirs=/data/ü\nnode.id=1\n".encode(encoding))
     with caplog.at_level(logging.WARNING):
         assert read_properties_file(path) == {"log.dirs": "/data/ü", "node.id": "1"}
-    assert ("event=file-is-not-utf-8" in caplog.text) == (encoding == "iso-8859-1")
+    assert ("event=file-read-as-iso-latin" in caplog.text) == (encoding == "iso-8859-1")
 
 
 def test_a_file_without_an_end_is_refused() -> None:

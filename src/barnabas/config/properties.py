@@ -44,7 +44,7 @@ def read_text(path: Path | str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        logger.warning("event=file-is-not-utf-8 path=%r note=%r", str(path), "it is read as ISO-8859-1")
+        logger.warning("event=file-read-as-iso-latin path=%r", str(path))
         return data.decode("iso-8859-1")
 
 
