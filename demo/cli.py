@@ -18,6 +18,7 @@ import click
 from confluent_kafka import KafkaException
 
 from barnabas.errors import BarnabasError
+from barnabas.streams import open_missing_streams
 from demo.data import WHOLE_YEAR_DAYS, DemoError, Slice
 from demo.progress import Board
 
@@ -150,6 +151,7 @@ def chart_command(bootstrap: str, work: Path) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
+    open_missing_streams()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         sys.exit(commands.main(arguments, prog_name="python -m demo", standalone_mode=False) or 0)

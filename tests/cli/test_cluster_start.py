@@ -97,12 +97,14 @@ def has_ended(process_id: int, within_s: float) -> bool:
 
 
 def users_of(folder: Path) -> list[int]:
-    """The processes that name the folder on their command lines."""
+    """The processes that name the folder on their command lines or hold it open, but for this one."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and entry.name != str(os.getpid()) and str(folder).encode() in command_line(int(entry.name)):
-                found.append(int(entry.name))
+            if entry.name.isdigit() and entry.name != str(os.getpid()):
+                names = [command_line(int(entry.name)), *(os.fsencode(os.readlink(each)) for each in (entry / "fd").iterdir())]
+                if any(os.fsencode(folder) in name for name in names):
+                    found.append(int(entry.name))
         except OSError:
             continue
     return found

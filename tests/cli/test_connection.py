@@ -40,7 +40,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         (KafkaError(3), "Unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION)"),
         (KafkaError(17, "no such name"), "no such name (INVALID_TOPIC_EXCEPTION)"),
         (KafkaError(105), "TRANSACTIONAL_ID_NOT_FOUND"),
-        (KafkaError(KafkaError._TIMED_OUT), "Timed out (TIMED_OUT)"),
+        (KafkaError(KafkaError._TIMED_OUT), "Timed out (the client's _TIMED_OUT)"),
         (ValueError("too many"), "too many"),
     ],
 )

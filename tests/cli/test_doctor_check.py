@@ -158,7 +158,10 @@ def test_what_a_move_left_half_done(command: Command, folder: Path, tmp_path: Pa
         ": an unfinished copy of a partition on its way to this folder; nothing is lost: the next start copies it anew"
     )
     command("doctor", "check", *dirs, "--repair")
-    with Broker(data_dir=f"{folder},{other}") as broker, BlockingClient.to(broker.bootstrap_servers) as client:
+    with (
+        Broker({"log.dirs": f"{folder},{other}"}, data_dir=folder) as broker,
+        BlockingClient.to(broker.bootstrap_servers) as client,
+    ):
         assert client.fetch("weather", 0, 0).high_watermark == 100
         assert not (folder / "weather-0").exists()
     assert command("doctor", "check", *dirs).code == 0

@@ -129,4 +129,4 @@ def test_an_error_of_the_client_is_one_line(command: Command, monkeypatch: pytes
 
     monkeypatch.setattr(main, "_invoke", fails)
     ended = command("topic", "list")
-    assert (ended.code, ended.err) == (1, "barnabas: Broker transport failure (TRANSPORT)\n")
+    assert (ended.code, ended.err) == (1, "barnabas: Broker transport failure (the client's _TRANSPORT)\n")

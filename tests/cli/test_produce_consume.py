@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,7 +162,7 @@ def test_a_producer_that_may_go_on_no_more_ends_in_one_line(where: str, is_behin
 
     producer: Any = Ended()
     sender = Sender(producer, "t", (KafkaException, SystemError))
-    with pytest.raises(Failure, match=r"topic t: out of step \(FATAL\)"):
+    with pytest.raises(Failure, match=r"topic t: out of step \(the client's _FATAL\)"):
         sender.finish() if where == "flush" else sender.send(Record(None, b"v", []))
 
 
@@ -207,7 +208,11 @@ def test_headers_may_have_one_name_and_keep_their_spaces(kafka_command: Command,
 
 def test_a_member_goes_on_after_a_rebalance() -> None:
     stored: list[Any] = []
-    consumer: Any = SimpleNamespace(subscribe=lambda *_, **__: None, store_offsets=lambda offsets: stored.extend(offsets))
+    consumer: Any = SimpleNamespace(
+        subscribe=lambda *_, **__: None,
+        store_offsets=lambda offsets: stored.extend(offsets),
+        position=lambda places: [TopicPartition(each.topic, each.partition, 8) for each in places],
+    )
     reader = ByGroup(consumer, ["t"], follow=False, commit=True)
     places = [TopicPartition("t", 0), TopicPartition("t", 1)]
     reader._receive_assignment(consumer, places)
@@ -215,7 +220,7 @@ def test_a_member_goes_on_after_a_rebalance() -> None:
     assert not reader.is_finished(), "what it gets next is not known"
     reader._receive_assignment(consumer, places[:1])
     taken: Any = [SimpleNamespace(topic=lambda: "t", partition=lambda p=p: p, offset=lambda: 7) for p in (0, 1)]
-    reader.receive_printed(taken)
+    reader.receive_printed(taken, {})
     assert [(each.topic, each.partition, each.offset) for each in stored] == [("t", 0, 8)]
     reader.receive_end(("t", 0))
     assert reader.is_finished()
@@ -444,3 +449,92 @@ def test_split_gives_what_stands_between_delimiters(pieces: list[bytes], closed:
 
 def test_lines_keep_carriage_returns_and_empty_lines() -> None:
     assert list(split(BytesIO(b"a\r\n\nb"), b"\n")) == [b"a\r", b"", b"b"]
+
+
+@pytest.fixture
+def in_transactions(bootstrap: str, topic: str) -> Iterator[str]:
+    """A topic whose partition 0 holds: two records, their marker, two aborted records and their marker, then an open transaction's two."""
+    settings = {"bootstrap.servers": bootstrap, "linger.ms": 0}
+    producer = Producer({**settings, "transactional.id": topic})
+    producer.init_transactions(30)
+    for texts, end in ((("a", "b"), producer.commit_transaction), (("x", "y"), producer.abort_transaction), (("m", "n"), None)):
+        producer.begin_transaction()
+        for text in texts:
+            producer.produce(topic, text, partition=0)
+        producer.flush()
+        if end is not None:
+            end(30)
+    yield topic
+    producer.abort_transaction(30)
+
+
+def test_committed_records_end_where_the_first_open_transaction_begins(kafka_command: Command, in_transactions: str) -> None:
+    positions = {
+        "0": ["a", "b"],
+        "1": ["b"],
+        "5": [],
+        "6": [],
+        "7": [],
+        "8": [],
+        "99": [],
+        "latest": [],
+        "-1": [],
+        "-6": ["a", "b"],
+    }
+    for position, printed in positions.items():
+        ended = kafka_command("consume", in_transactions, "-p", 0, f"--from={position}", "--timeout", 20)
+        assert (position, ended.code, ended.err, ended.lines) == (position, 0, "", printed)
+
+
+def test_all_records_are_read_where_the_settings_ask_for_them(kafka_command: Command, in_transactions: str) -> None:
+    read = ("consume", in_transactions, "-p", 0, "-X", "isolation.level=read_uncommitted")
+    assert kafka_command(*read, "--from", 4).lines == ["y", "m", "n"]
+    assert kafka_command(*read, "--from", 4, "--to", 7).lines == ["y", "m"]
+
+
+def test_a_group_at_the_end_of_markers_and_aborted_records_has_no_lag(kafka_command: Command, topic: str, bootstrap: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    for partition, end in ((0, producer.commit_transaction), (0, producer.abort_transaction), (1, producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, "v", partition=partition)
+        producer.flush()
+        end(30)
+    group = f"markers-{topic}"
+    assert kafka_command("consume", topic, "-g", group).lines == ["v"]
+    (described,) = kafka_command("group", "describe", group, "--json").json
+    assert [(each["partition"], each["committed"], each["lag"]) for each in described["partitions"]] == [(0, 4, 0), (1, 2, 0)]
+
+
+def test_a_record_that_the_topic_takes_is_sent(kafka_command: Command, topic: str) -> None:
+    """librdkafka's own limit is lower."""
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"x" * 1_040_000).code == 0
+    assert kafka_command("topic", "alter", topic, "--set", "max.message.bytes=5000000").code == 0
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"y" * 4_000_000).code == 0
+    assert list(map(len, kafka_command("consume", topic, "-p", 0).lines)) == [1_040_000, 4_000_000]
+
+
+def test_records_that_the_topic_takes_one_by_one_are_not_refused_as_a_batch(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("topic", "alter", topic, "--set", "max.message.bytes=300").code == 0
+    lines = [f"{number} " + "x" * 50 for number in range(500)]
+    ended = kafka_command("produce", topic, "-p", 0, "-H", "name=value", stdin="\n".join(lines).encode())
+    assert (ended.code, ended.err) == (0, "")
+    assert kafka_command("consume", topic, "-p", 0).lines == lines
+
+
+def test_a_size_that_is_refused_names_the_setting_that_decided(command: Command) -> None:
+    with Broker({"socket.request.max.bytes": 3_000_000, "max.message.bytes": 2_000_000}) as broker:
+        server = ("-b", broker.bootstrap_servers)
+        assert command("topic", "create", "t", "--config", "max.message.bytes=2000000", *server).code == 0
+        for size, options, words in (
+            (
+                1_500_000,
+                ("-X", "message.max.bytes=1200000"),
+                ("the client's message.max.bytes (1200000)", "-X message.max.bytes=BYTES"),
+            ),
+            (2_500_000, (), ("MESSAGE_TOO_LARGE", "the topic's max.message.bytes (2000000)", "topic alter t --set")),
+            (4_000_000, ("--timeout", 3), ("_MSG_TIMED_OUT", "the brokers' socket.request.max.bytes (3000000)")),
+        ):
+            ended = command("produce", "t", *server, *options, stdin=b"x" * size)
+            assert (ended.code, ended.err.count("\n")) == (1, 1)
+            assert all(word in ended.err for word in (f"a record of {size} bytes", *words)), ended.err

@@ -87,3 +87,13 @@ def test_what_would_leave_a_door_open_is_refused(tmp_path: Path, change: dict[st
     with pytest.raises(BadInput, match=reason):
         secure({**properties(tmp_path / "data"), **change})
     assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_may_have_any_name_that_log_dirs_can_have(command: Command, tmp_path: Path) -> None:
+    data = tmp_path / "ü \\#=:!$'"
+    settings = properties(data)
+    admin = secure(settings)
+    del settings["log.dirs"]
+    with Broker(settings, data_dir=data) as broker:
+        assert command("topic", "create", "t", "-b", broker.bootstrap_servers, "--command-config", admin).code == 0
+    assert sorted(tmp_path.iterdir()) == sorted([data, admin.parent])

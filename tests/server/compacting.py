@@ -86,7 +86,7 @@ class Client:
     @property
     def folder(self) -> Path:
         """Where the partition is, in whichever of the log directories."""
-        found = [path for path in map(Path, str(self.broker.data_dir).split(",")) if (path / f"{self.topic}-0").exists()]
+        found = [path for path in self.broker.data_dirs if (path / f"{self.topic}-0").exists()]
         return (found[0] if found else self.broker.data_dir) / f"{self.topic}-0"
 
     def is_clean(self) -> bool:

@@ -106,8 +106,8 @@ def test_a_compacted_log_with_retention_loses_its_old_segments() -> None:
 
 
 def test_a_log_that_is_cleaned_and_moves_and_is_written_to(tmp_path: Path) -> None:
-    dirs = tmp_path / "one", tmp_path / "two"
-    with Broker(config=SLOW, data_dir=",".join(map(str, dirs))) as broker, Line(broker) as line:
+    dirs = tmp_path / "one", tmp_path / "one-2"
+    with Broker(config=SLOW, data_dir=dirs[0], log_dirs=2) as broker, Line(broker) as line:
         client = Client(broker, "moving", NOT_YET)
         client.write(1000)
         client.set(cleanup_policy="compact")

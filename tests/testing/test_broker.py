@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.errors import ConfigError
 from barnabas.testing import Broker, BrokerFailed
 
 
@@ -160,3 +161,13 @@ def test_the_plugin_loads_nothing_of_ours_but_itself() -> None:
     )
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert set(output) <= {"barnabas", "barnabas.testing", "barnabas.testing.plugin"}
+
+
+def test_a_folder_that_log_dirs_can_name_has_the_data_whatever_it_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "ü 😀\\#=:!%$'\"\n?${env:HOME} -x"
+    with Broker(data_dir=folder) as broker:
+        assert broker.is_running()
+        assert (folder / "metadata.db").is_file()
+    assert list(tmp_path.iterdir()) == [folder]
+    with pytest.raises(ConfigError, match="comma"):
+        Broker(data_dir=tmp_path / "a,b")

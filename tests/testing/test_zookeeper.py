@@ -65,3 +65,12 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ZooKeeperUnavailable, match="java"):
         ZooKeeper()
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C")  # in which Java has no name for most of them
+    folder = tmp_path / "ü 😀\udcff\\,#=:!%$'\"\n-x "
+    with ZooKeeper(folder=folder) as zookeeper:
+        assert zookeeper.pids
+        assert (folder / "data-1" / "version-2").is_dir()
+    assert list(tmp_path.iterdir()) == [folder]

@@ -8,14 +8,14 @@ import click
 
 from barnabas.cli.bindings import (
     COLUMNS,
+    OPERATION,
+    PRINCIPAL,
     Pattern,
     bindings,
     create,
     delete,
     exactly,
     find,
-    parse_operation,
-    parse_principal,
     resource_options,
     rights_options,
     row,
@@ -24,7 +24,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
-from barnabas.security.acls import Acl, AclFilter, PatternType, Resource
+from barnabas.security.acls import Acl, AclFilter, Operation, PatternType, Resource
 
 if TYPE_CHECKING:
     from barnabas.cli.wire import Wire
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SUPER_USERS, IF_NONE = "super.users", "allow.everyone.if.no.acl.found"
 
-principals_option = click.option("--principal", "principals", multiple=True, required=True, metavar="TYPE:NAME",
+principals_option = click.option("--principal", "principals", type=PRINCIPAL, multiple=True, required=True, metavar="TYPE:NAME",
                                  help="Who: User:alice, Group:finance, Role:auditor, User:* for everybody; repeatable.")  # fmt: skip
 hosts_option = click.option("--host", "hosts", multiple=True, default=("*",), metavar="ADDRESS",
                             help="From where: an address, a range like 10.0.0.0/8, or * for anywhere; repeatable.")  # fmt: skip
@@ -51,23 +51,22 @@ def acl() -> None:
 @output_option
 def add(connection: Connection, output: Output, resources: list[Pattern], **options: Any) -> None:
     """Make bindings: each operation on each resource for each principal and host."""
-    wanted = bindings(resources, **{**options, "operations": options["operations"] or ("all",)})
+    wanted = bindings(resources, **{**options, "operations": options["operations"] or (Operation.ALL,)})
     with connection.wire() as wire:
         create(wire, wanted)
     output.done(f"made {_count(wanted)}", [row(each) for each in wanted])
 
 
 @acl.command("list")
-@click.option("--principal", metavar="TYPE:NAME", help="Only those of a principal, and what it has by its roles.")
+@click.option("--principal", type=PRINCIPAL, metavar="TYPE:NAME", help="Only those of a principal, and what it has by its roles.")
 @resource_options
 @click.option("--matching", is_flag=True, help="Also those whose pattern the names fall under.")
 @connection_options
 @output_option
 def list_acls(connection: Connection, output: Output, principal: str | None, resources: list[Pattern], matching: bool) -> None:
     """Show bindings."""
-    who = None if principal is None else parse_principal(principal)
     pattern = PatternType.MATCH if matching else PatternType.ANY
-    filters = [AclFilter(kind, name, pattern, who) for kind, name in resources] or [AclFilter(principal=who)]
+    filters = [AclFilter(kind, name, pattern, principal) for kind, name in resources] or [AclFilter(principal=principal)]
     with connection.wire() as wire:
         found = {each for wanted in filters for each in find(wire, wanted)}
     output.table([row(each) for each in sorted(found)], COLUMNS, empty="no bindings")
@@ -92,9 +91,9 @@ def remove(
     if everything:
         if resources or options["operations"] or options["hosts"] != ("*",) or options["prefixed"] or options["deny"]:
             raise BadInput("--all removes every binding of the principals; leave out what would choose among them")
-        filters = [AclFilter(principal=parse_principal(principal)) for principal in principals]
+        filters = [AclFilter(principal=principal) for principal in principals]
     else:
-        operations = options["operations"] or ("all",)
+        operations = options["operations"] or (Operation.ALL,)
         filters = [exactly(each) for each in bindings(resources, principals=principals, **{**options, "operations": operations})]
     with connection.wire() as wire:
         gone = delete(wire, filters)
@@ -102,10 +101,10 @@ def remove(
 
 
 @acl.command("test")
-@click.option("--principal", required=True, metavar="TYPE:NAME", help="Who would do it.")
+@click.option("--principal", type=PRINCIPAL, required=True, metavar="TYPE:NAME", help="Who would do it.")
 @click.option("--in-group", "in_groups", multiple=True, metavar="Group:NAME", help="A group that they would be in; repeatable.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="From where.")
-@click.option("--operation", required=True, metavar="NAME", help="What they would do.")
+@click.option("--operation", type=OPERATION, required=True, metavar="NAME", help="What they would do.")
 @resource_options
 @connection_options
 @output_option
@@ -115,7 +114,7 @@ def test(
     principal: str,
     in_groups: tuple[str, ...],
     host: str,
-    operation: str,
+    operation: Operation,
     resources: list[Pattern],
 ) -> int:
     """Ask whether somebody may do something; the exit code is 1 where not.
@@ -126,11 +125,11 @@ def test(
 
     if len(resources) != 1:
         raise BadInput("name one resource: --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
-    resource, wanted = Resource(*resources[0]), parse_operation(operation)
+    resource = Resource(*resources[0])
     with connection.wire() as wire:
         authorizer = _authorizer(wire)
-    session = authorizer.with_roles(Session(parse_principal(principal), host, in_groups))
-    allowed = authorizer.is_allowed(session, wanted, resource)
+    session = authorizer.with_roles(Session(principal, host, in_groups))
+    allowed = authorizer.is_allowed(session, operation, resource)
     because = [row(each) for each in authorizer.bindings_about(session, resource)]
     data = {"allowed": allowed, "super_user": authorizer.is_super_user(session), "bindings": because}
     if output.as_json:

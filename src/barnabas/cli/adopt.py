@@ -12,20 +12,19 @@ import click
 from barnabas.cli.errors import BadInput
 from barnabas.cli.output import Output, output_option, print_fields
 from barnabas.cli.properties import read_properties_file
+from barnabas.cli.types import READABLE, FilePath
 
 if TYPE_CHECKING:
     from barnabas.cluster.stopped.adoption import Adoption
 
 COLUMNS = {"topic": "TOPIC", "topic_id": "TOPIC ID", "partitions": "PARTITIONS", "bytes": "BYTES", "leader_epoch": "LEADER EPOCH",
            "settings": "SETTINGS"}  # fmt: skip
-FOLDER_TYPE = click.Path(path_type=Path, exists=True, file_okay=False)
+FOLDER_TYPE = FilePath(path_type=Path, exists=True, file_okay=False)
 
 
 @click.command("adopt")
 @click.option("--data-dir", "data_dirs", type=FOLDER_TYPE, multiple=True, help="A data folder of Kafka's (log.dirs). Repeatable.")
-@click.option(
-    "--config-from", type=click.Path(), help="Kafka's server.properties: takes log.dirs and metadata.log.dir from there."
-)
+@click.option("--config-from", type=READABLE, help="Kafka's server.properties: takes log.dirs and metadata.log.dir from there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @output_option
 def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, dry_run: bool) -> int:

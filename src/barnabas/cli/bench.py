@@ -21,6 +21,8 @@ from barnabas.cli.connection import Connection, connection_options, fail, is_err
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.produce import acks_option, compression_option
+from barnabas.cli.sizes import CLIENT_LIMIT, MOST_CLIENT_BYTES, explain
+from barnabas.cli.types import COUNT, PARTITIONS
 from barnabas.error_codes import ErrorCode
 from barnabas.signals import interrupted_by_sigterm
 
@@ -29,7 +31,6 @@ COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_
 LATENCY_RATE = 1_000  # records a second: little enough that nothing queues
 LATENCY_SECONDS = 3
 PROGRESS_EVERY = 8_192
-MOST_BYTES = 1_000_000_000  # message.max.bytes of librdkafka at most
 Advance = Callable[[int], object]
 
 
@@ -54,11 +55,15 @@ class Result(Struct):
 
 
 @click.command()
-@click.option("-n", "--records", type=click.IntRange(min=1), default=500_000, show_default=True, help="How many records.")
+@click.option("-n", "--records", type=COUNT, default=500_000, show_default=True, help="How many records.")
 @click.option(
-    "--record-bytes", type=click.IntRange(min=1, max=MOST_BYTES), default=100, show_default=True, help="The size of each value."
+    "--record-bytes",
+    type=click.IntRange(min=1, max=MOST_CLIENT_BYTES),
+    default=100,
+    show_default=True,
+    help="The size of each value.",
 )
-@click.option("-p", "--partitions", type=click.IntRange(min=1), default=1, show_default=True, help="Of the topic that is made.")
+@click.option("-p", "--partitions", type=PARTITIONS, default=1, show_default=True, help="Of the topic that is made.")
 @compression_option
 @acks_option
 @click.option("--topic", help="Use this topic and keep it.  [default: one that is made and deleted]")
@@ -85,13 +90,16 @@ def bench(
         "acks": acks,
         "linger.ms": 5,
         "queue.buffering.max.messages": 500_000,
+        CLIENT_LIMIT: MOST_CLIENT_BYTES,
     }
     payload = os.urandom(record_bytes)
     with interrupted_by_sigterm(), _topic(connection, topic, partitions) as name:
         results = [_measure_produce(connection, settings, name, payload, records)]
         results.append(_measure_consume(connection, name, record_bytes, records))
         if not skip_latency:
-            results.append(_measure_latency(connection, {"acks": acks, "linger.ms": 0}, name, payload))
+            results.append(
+                _measure_latency(connection, {"acks": acks, "linger.ms": 0, CLIENT_LIMIT: MOST_CLIENT_BYTES}, name, payload)
+            )
     output.table([result.row() for result in results], COLUMNS)
 
 
@@ -138,7 +146,7 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
     errors: list[str] = []
 
     def receive_report(error: Any, message: Any) -> None:
-        errors.append(reason_of(error))
+        errors.append(reason_of(error) if errors else explain(connection, topic, error, len(payload), is_ours=False))
 
     producer = connection.producer({**settings, "delivery.report.only.error": True, "on_delivery": receive_report})
     producer.list_topics(topic, timeout=connection.timeout_s)  # connected and with metadata before the clock starts
@@ -150,8 +158,8 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
                     producer.produce(topic, payload)
                 except BufferError:
                     producer.poll(0.05)
-                except KafkaException as error:  # of the client itself: it is larger than what it sends
-                    raise BadInput(f"records of {len(payload)} bytes: {reason_of(error.args[0])}") from error
+                except KafkaException as error:
+                    raise BadInput(explain(connection, topic, error.args[0], len(payload), is_ours=True)) from error
                 else:
                     break
             if not index % PROGRESS_EVERY:

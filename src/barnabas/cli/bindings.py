@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.types import Text, checked
 from barnabas.security.acls import CLUSTER_NAME, OPERATIONS, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:
@@ -26,6 +27,29 @@ KINDS = {
     "users": ResourceType.USER,
 }
 Pattern = tuple[ResourceType, str]
+
+
+def _parse_operation(text: str) -> Operation:
+    """`describe-configs`; raises BadInput."""
+    try:
+        operation = Operation[text.strip().upper().replace("-", "_")]
+    except KeyError:
+        operation = Operation.UNKNOWN
+    if operation in (Operation.UNKNOWN, Operation.ANY):
+        names = ", ".join(each.name.lower().replace("_", "-") for each in Operation if each > Operation.ANY)
+        raise BadInput(f"there is no operation {text!r}; there are {names}")
+    return operation
+
+
+def _parse_principal(text: str) -> str:
+    """Raises BadInput for what is no principal."""
+    kind, _, name = text.partition(":")
+    if not kind or not name:
+        raise BadInput(f"{text!r} is no principal; write it like User:alice, Group:finance or Role:auditor")
+    return text
+
+
+OPERATION, PRINCIPAL = Text(_parse_operation), Text(checked(_parse_principal))
 
 
 def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +84,7 @@ def rights_options(denying: str) -> Callable[[Callable[..., Any]], Callable[...,
         click.option("--deny", is_flag=True, help=denying),
         click.option("--prefixed", is_flag=True, help="Names are beginnings of names."),
         resource_options,
-        click.option("--operation", "operations", multiple=True, metavar="NAME",
+        click.option("--operation", "operations", type=OPERATION, multiple=True, metavar="NAME",
                      help="What: read, write, create, delete, alter, describe, ..., or all; repeatable."),
     )  # fmt: skip
 
@@ -72,42 +96,22 @@ def rights_options(denying: str) -> Callable[[Callable[..., Any]], Callable[...,
     return decorate
 
 
-def parse_operation(text: str) -> Operation:
-    """`describe-configs`; raises BadInput."""
-    try:
-        operation = Operation[text.strip().upper().replace("-", "_")]
-    except KeyError:
-        operation = Operation.UNKNOWN
-    if operation in (Operation.UNKNOWN, Operation.ANY):
-        names = ", ".join(each.name.lower().replace("_", "-") for each in Operation if each > Operation.ANY)
-        raise BadInput(f"there is no operation {text!r}; there are {names}")
-    return operation
-
-
-def parse_principal(text: str) -> str:
-    """Raises BadInput for what is no principal."""
-    kind, _, name = text.partition(":")
-    if not kind or not name:
-        raise BadInput(f"{text!r} is no principal; write it like User:alice, Group:finance or Role:auditor")
-    return text
-
-
 def bindings(
     resources: Iterable[Pattern],
     *,
     principals: Iterable[str],
-    operations: Iterable[str],
+    operations: Iterable[Operation],
     hosts: Iterable[str] = ("*",),
     prefixed: bool = False,
     deny: bool = False,
 ) -> list[Acl]:
     """Every resource with every principal, operation and host. Raises BadInput for an operation that a resource does not know."""
     found = []
-    for (kind, name), operation in itertools.product(resources, [parse_operation(each) for each in operations]):
+    for (kind, name), operation in itertools.product(resources, operations):
         if operation is not Operation.ALL and operation not in OPERATIONS[kind]:
             raise BadInput(f"{_word(operation)} cannot be done with a {_word(kind)}")
         pattern = PatternType.PREFIXED if prefixed and kind is not ResourceType.CLUSTER else PatternType.LITERAL
-        for principal, host in itertools.product(map(parse_principal, principals), hosts):
+        for principal, host in itertools.product(principals, hosts):
             found.append(Acl(kind, name, pattern, principal, host, operation, Permission.DENY if deny else Permission.ALLOW))
     if not found:
         raise BadInput("nothing is named: give --topic, --group, --cluster, --transactional-id, --delegation-token or --user")

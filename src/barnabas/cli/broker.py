@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.cli.types import BROKER_ID, READABLE, DataFolder
 from barnabas.cli.zookeeper import environment_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,8 +27,8 @@ def broker_options(function: F) -> F:
     for option in reversed(
         [
             click.option("--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting by Kafka's name; repeatable."),
-            click.option("--config-file", type=click.Path(), help="A server.properties file."),
-            click.option("--broker-id", type=click.IntRange(min=0), help="The number of this broker in its cluster (node.id)."),
+            click.option("--config-file", type=READABLE, help="A server.properties file."),
+            click.option("--broker-id", type=BROKER_ID, help="The number of this broker in its cluster (node.id)."),
             click.option("--metadata", metavar="ADDRESS", help="Join the cluster that keeps its metadata there: "
                          "zookeeper://HOST:PORT,.../ROOT. Without it the broker stands alone."),
             click.option("--authorizer", type=click.Choice(["acl", "none"]), help="acl: only what an access control list allows is done "
@@ -57,7 +58,7 @@ def broker() -> None:
 @click.command("start")
 @click.option(
     "--data-dir",
-    type=click.Path(),
+    type=DataFolder(),
     envvar="BARNABAS_DATA_DIR",
     show_envvar=True,
     help="The folder of the topics; made when missing. The environment counts where the settings name none.",

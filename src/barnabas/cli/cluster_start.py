@@ -19,6 +19,7 @@ from typing import NoReturn
 import click
 
 from barnabas.cli.properties import parse_pairs
+from barnabas.cli.types import DataFolder
 from barnabas.signals import ending_signals
 
 DATA_DIR = "barnabas-cluster"
@@ -34,7 +35,7 @@ LOOK_S = 0.2
 @click.option(
     "--zookeepers", type=click.Choice(["1", "3", "5"]), default="1", show_default=True, help="How many ZooKeeper servers."
 )
-@click.option("--data-dir", type=click.Path(), default=DATA_DIR, show_default=True,
+@click.option("--data-dir", type=DataFolder(), default=DATA_DIR, show_default=True,
               help="The folder of everything; the next start in the same place goes on from there.")  # fmt: skip
 @click.option("--base-port", type=click.IntRange(0, 65000), default=0,
               help="The port of broker 1, one more for each other broker; 0 takes free ones.")  # fmt: skip

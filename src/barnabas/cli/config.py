@@ -10,6 +10,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
+from barnabas.digits import is_number
 
 if TYPE_CHECKING:
     from barnabas.protocol.values import ResourceType
@@ -100,6 +101,6 @@ def parse_name(kind: ResourceType, name: str) -> str:
 
     if kind is ResourceType.BROKER and name == "default":
         return ALL_BROKERS
-    if kind in {ResourceType.BROKER, ResourceType.BROKER_LOGGER} and not name.isdigit():
+    if kind in {ResourceType.BROKER, ResourceType.BROKER_LOGGER} and not is_number(name):
         raise BadInput(f"a broker is named by its number, not {name!r}")
     return name

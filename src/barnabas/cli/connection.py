@@ -21,6 +21,8 @@ from msgspec import Struct, field
 
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
+from barnabas.digits import is_number
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import ConfigError
 
@@ -70,7 +72,7 @@ class Connection(Struct):
         Raises:
             BadInput: something else than host:port,host:port.
         """
-        return [parse_address(text) for text in self.bootstrap.split(",") if text.strip()]
+        return parse_addresses(self.bootstrap)
 
     def require_broker(self) -> None:
         """Fail at once, and with the reason, when no bootstrap server accepts connections: librdkafka would keep trying.
@@ -113,14 +115,25 @@ class Connection(Struct):
         """With what the command line has `asked` for going before the settings."""
         from confluent_kafka import Consumer
 
+        settings = {**self.settings(extra), **(asked or {})}
+        if not settings["group.id"].strip():
+            raise BadInput("the setting group.id is empty")  # librdkafka would end the process
         self.require_broker()
-        return _make(Consumer, {**self.settings(extra), **(asked or {})})
+        return _make(Consumer, settings)
 
     def wire(self) -> Wire:
         """A connection for requests that librdkafka has no call for."""
         from barnabas.cli.wire import Wire
 
         return Wire.open_first(self)
+
+
+def parse_addresses(text: str) -> list[tuple[str, int]]:
+    """Host and port of every one of host:port,host:port; raises BadInput."""
+    found = [parse_address(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise BadInput(f"{text!r} is not host:port,host:port")
+    return found
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -130,7 +143,11 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon or address.endswith("]"):
         host, port = address, str(DEFAULT_PORT)
     host = host.strip("[]")
-    if not host or not port.isdigit() or int(port) > 65535:
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        host = ""
+    if not host or not is_number(port, 65535):
         raise BadInput(f"{text.strip()!r} is not host:port")
     return host, int(port)
 
@@ -145,14 +162,17 @@ def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 
 def reason_of(error: Any) -> str:
-    """The sentence in an error of confluent-kafka with Kafka's name of its code; the text of any other error."""
+    """The sentence in an error of confluent-kafka with Kafka's name of its code; the text of any other error.
+
+    What librdkafka says of itself has its own name, which begins with an underscore, and says that it is the client's.
+    """
     kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
     name = getattr(kafka_error, "name", None)
     if kafka_error is None or not callable(name):
         return str(error)
     sentence = kafka_error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(". ")
     if kafka_error.code() <= LAST_LOCAL_ERROR:
-        return f"{sentence} ({name().lstrip('_')})"
+        return f"{sentence} (the client's {name()})"
     code = code_name(kafka_error.code())
     return code if UNKNOWN_TO_LIBRDKAFKA.fullmatch(sentence) else f"{sentence} ({code})"
 
@@ -257,11 +277,12 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(connection=connection, **options)
 
     for option in (
-        click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
+        click.option("--timeout", type=TIMEOUT, default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
                      help="How long to wait for an answer."),
         click.option("-X", "settings", metavar="KEY=VALUE", multiple=True, help="A client setting of librdkafka; repeatable."),
-        click.option("--command-config", type=click.Path(), help="A file of client settings (key=value lines)."),
-        click.option("-b", "--bootstrap-server", envvar="BARNABAS_BOOTSTRAP_SERVERS", show_envvar=True, metavar="HOST:PORT,...",
+        click.option("--command-config", type=READABLE, help="A file of client settings (key=value lines)."),
+        click.option("-b", "--bootstrap-server", type=Text(checked(parse_addresses)),
+                     envvar="BARNABAS_BOOTSTRAP_SERVERS", show_envvar=True, metavar="HOST:PORT,...",
                      help=f"Brokers to ask first.  [default: {DEFAULT_BOOTSTRAP}]"),
     ):  # fmt: skip
         command = option(command)

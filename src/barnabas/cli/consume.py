@@ -1,9 +1,10 @@
 """`barnabas consume`: print the records of topics.
 
 Rules
-  1. Without --follow it ends where the partitions ended when it began, so it ends also while others write.
+  1. Without --follow it ends where the partitions ended when it began, so it ends also while others write. The end is that of
+      committed records unless the settings ask for others: no record behind an open transaction comes before that has ended.
   2. Without --group nothing is committed and no group is joined. With --group a record counts as read once it was printed and
-      flushed.
+      flushed. What is committed are positions: they stand behind markers and aborted records, so that no lag is left at the end.
   3. Ctrl-C is the normal end of --follow: exit code 0, and what was printed is committed.
 """
 
@@ -17,13 +18,15 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.errors import BadInput, Failure
-from barnabas.cli.offsets import Partition, Position, PositionKind, parse_position, resolve_positions
-from barnabas.cli.records import Printer, printer_for, unescape
+from barnabas.cli.offsets import POSITION, Partition, Position, PositionKind, resolve_positions
+from barnabas.cli.records import OUTPUT_FORMAT, Printer, printer_for, unescape
+from barnabas.cli.types import ANY_TEXT, COUNT, PARTITION, UNPADDED
 from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
+Ends = dict[Partition, int]  # partitions whose end was reached, and where that is
 Messages = list[Any]  # of confluent_kafka.Message, whose every getter may be None by its types; records that came have all
 
 BATCH = 1_000
@@ -79,7 +82,7 @@ class ByPartition:
                 self.open.discard(where)
         return wanted
 
-    def receive_printed(self, messages: Messages) -> None:
+    def receive_printed(self, messages: Messages, ends: Ends) -> None:
         """Nothing is remembered."""
 
     def look_for_more(self) -> None:
@@ -133,14 +136,16 @@ class ByGroup:
         self.at_end -= {(message.topic(), message.partition()) for message in messages}
         return messages
 
-    def receive_printed(self, messages: Messages) -> None:
+    def receive_printed(self, messages: Messages, ends: Ends) -> None:
         from confluent_kafka import TopicPartition
 
-        if self.commit:
-            last = {(m.topic(), m.partition()): m.offset() + 1 for m in messages}
-            # What was taken away meanwhile is for its owner to commit, who reads it again.
-            ours = {where: offset for where, offset in last.items() if where in (self.assigned or ())}
-            self.consumer.store_offsets(offsets=[TopicPartition(*where, offset) for where, offset in ours.items()])
+        if not self.commit:
+            return
+        # What was taken away meanwhile is for its owner to commit, who reads it again.
+        ours = {*ends, *((message.topic(), message.partition()) for message in messages)} & (self.assigned or set())
+        positions = self.consumer.position([TopicPartition(*where) for where in ours])
+        reached = [(each, max(each.offset, ends.get((each.topic, each.partition), -1))) for each in positions]
+        self.consumer.store_offsets(offsets=[TopicPartition(p.topic, p.partition, at) for p, at in reached if at >= 0])
 
 
 @click.command()
@@ -148,38 +153,42 @@ class ByGroup:
 @click.option(
     "--from",
     "start",
+    type=POSITION,
     default="earliest",
     show_default=True,
     metavar="POSITION",
     help="Where to begin: earliest, latest, an offset, -10 (ten before the end), -5m (ago), @milliseconds, a date.",
 )
-@click.option("--to", "end", metavar="POSITION", help="Where to end.  [default: where the topic ends now]")
+@click.option("--to", "end", type=POSITION, metavar="POSITION", help="Where to end.  [default: where the topic ends now]")
 @click.option("-F", "--follow", is_flag=True, help="Wait for more records, without end; those of partitions that are "
               "added come within ten seconds, unless --partition or --group shares them out.")  # fmt: skip
-@click.option("-n", "--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
+@click.option("-n", "--max-messages", type=COUNT, metavar="N", help="End after N records.")
+@click.option("-p", "--partition", "partitions", type=PARTITION, multiple=True, help="Only this partition; repeatable.")
 @click.option(
-    "-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable."
+    "-g", "--group", type=UNPADDED, metavar="GROUP", help="Read as a member of a consumer group and commit what was printed."
 )
-@click.option("-g", "--group", metavar="GROUP", help="Read as a member of a consumer group and commit what was printed.")
 @click.option("--no-commit", is_flag=True, help="With --group: leave its offsets alone.")
 @click.option(
     "-f",
     "--format",
     "format_name",
+    type=OUTPUT_FORMAT,
     default="text",
     show_default=True,
     metavar="text|json|hex|TEMPLATE",
     help="How to print; a template has %k %v %h %t %p %o %T %K %S, for example '%p:%o %k=%v\\n'.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="Print key, TEXT, value.")
-@click.option("--null", "null_marker", metavar="TEXT", help="Print TEXT for a null key or value.  [default: nothing]")
+@click.option("-K", "--key-separator", type=ANY_TEXT, metavar="TEXT", help="Print key, TEXT, value.")
+@click.option(
+    "--null", "null_marker", type=ANY_TEXT, metavar="TEXT", help="Print TEXT for a null key or value.  [default: nothing]"
+)
 @connection_options
 def consume(
     connection: Connection,
     topics: tuple[str, ...],
-    start: str,
-    end: str | None,
+    start: Position,
+    end: Position | None,
     follow: bool,
     max_messages: int | None,
     partitions: tuple[int, ...],
@@ -202,18 +211,16 @@ def consume(
     separator = unescape(key_separator) if key_separator else None
     null = null_marker.encode() if null_marker is not None else None
     printer = printer_for("json" if as_json else format_name, key_separator=separator, null_marker=null)
-    now_ms = time.time_ns() // 1_000_000
-    begin, stop = parse_position(start, now_ms), parse_position(end, now_ms) if end else None
-    if follow and stop:
+    if follow and end:
         raise click.UsageError("--follow has no end; leave --to out")
     consumer: Consumer
     reader: ByPartition | ByGroup
     if group:
-        if partitions or stop:
+        if partitions or end:
             raise click.UsageError("a group shares out all partitions to their end; leave --partition and --to out")
-        consumer, reader = open_group(connection, topics, group, begin, follow=follow, commit=not no_commit)
+        consumer, reader = open_group(connection, topics, group, start, follow=follow, commit=not no_commit)
     else:
-        consumer, reader = open_partitions(connection, topics, partitions, begin, stop, follow=follow)
+        consumer, reader = open_partitions(connection, topics, partitions, start, end, follow=follow)
     try:
         with interrupted_by_sigterm():
             _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)
@@ -252,9 +259,14 @@ def open_partitions(
 ) -> tuple[Consumer, ByPartition]:
     admin = connection.admin()
     wanted = find_partitions(admin, topics, partitions, connection.timeout_s)
-    starts = resolve_positions(admin, wanted, begin, connection.timeout_s)
-    latest = stop or Position(PositionKind.LATEST)
-    ends = None if follow else resolve_positions(admin, wanted, latest, connection.timeout_s)
+    stable = connection.properties.get("isolation.level") != "read_uncommitted"  # librdkafka's default
+    starts = resolve_positions(admin, wanted, begin, connection.timeout_s, stable=stable)
+    ends = (
+        None if follow else resolve_positions(admin, wanted, Position(PositionKind.LATEST), connection.timeout_s, stable=stable)
+    )
+    if ends is not None and stop is not None:
+        asked = resolve_positions(admin, wanted, stop, connection.timeout_s, stable=stable)
+        ends = {where: min(end, asked[where]) for where, end in ends.items()}
     # librdkafka wants a group's name; it is used for nothing, because partitions are assigned and nothing is stored.
     consumer = connection.consumer({**CONFIG, "group.id": "barnabas-cli", "enable.auto.commit": False})
     return consumer, ByPartition(consumer, starts, ends, grows=follow and not partitions)
@@ -299,12 +311,13 @@ def _print_all(
         if wanted:
             out.write(b"".join(map(printer, wanted)))
             out.flush()
-            reader.receive_printed(wanted)
             left -= len(wanted)
+        if wanted or ends:
+            reader.receive_printed(wanted, ends)
         reader.look_for_more()
 
 
-def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, list[Partition]]:
+def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, Ends]:
     """Records, and the partitions whose end was reached. Waits for the first only: a slow topic is printed as it comes.
 
     Args:
@@ -314,15 +327,15 @@ def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, l
 
     first = consumer.poll(WAIT_S)
     if first is None:
-        return [], []
+        return [], {}
     messages: Messages = []
-    ends: list[Any] = []
+    ends: dict[Any, Any] = {}
     for message in [first, *(consumer.consume(most - 1, 0) if most > 1 else [])]:
         error = message.error()
         if error is None:
             messages.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
-            ends.append((message.topic(), message.partition()))
+            ends[message.topic(), message.partition()] = message.offset()
         elif not error.retriable() and (in_group or error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED):
             fail(f"topic {message.topic()}" if message.topic() else "cannot read", KafkaException(error))
     return messages, ends

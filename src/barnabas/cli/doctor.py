@@ -26,6 +26,7 @@ from barnabas.cli.data_folder import is_locked
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.types import FilePath
 from barnabas.errors import BarnabasError
 
 COLUMNS = {"status": "STATUS", "check": "CHECK", "detail": "DETAIL"}
@@ -52,7 +53,7 @@ class Finding(Struct, frozen=True):
 )
 @click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     envvar="BARNABAS_DATA_DIR",
     show_envvar=True,
     help="Look at this data folder too.",

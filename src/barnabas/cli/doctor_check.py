@@ -21,6 +21,7 @@ from msgspec import Struct, field
 
 from barnabas.cli.data_folder import locked
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.types import FilePath
 from barnabas.signals import die_with_parent
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Checked(Struct):
 @click.option(
     "--data-dir",
     "data_dirs",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=FilePath(path_type=Path, exists=True, file_okay=False),
     multiple=True,
     required=True,
     help="A data folder; name all of a broker's (log.dirs). Repeatable.",

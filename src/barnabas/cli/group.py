@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,8 +9,9 @@ import click
 from barnabas.cli.connection import Connection, connection_options, fail, is_error, reason_of
 from barnabas.cli.errors import Failure
 from barnabas.cli.lazy import HELP_OPTIONS
-from barnabas.cli.offsets import Partition, list_offsets, parse_scope
+from barnabas.cli.offsets import AGO, DATETIME, SCOPE, Partition, list_offsets, parse_scope
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
+from barnabas.cli.types import OFFSET, READABLE, SHIFT
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -193,18 +193,23 @@ def _known_ends(admin: AdminClient, partitions: set[Partition], timeout_s: float
 
 @group.command("reset-offsets")
 @click.argument("name", metavar="GROUP")
-@click.option("-t", "--topic", "topics", multiple=True, metavar="TOPIC[:P,P]", help="A topic, or partitions of it; repeatable.")
+@click.option(
+    "-t", "--topic", "topics", type=SCOPE, multiple=True, metavar="TOPIC[:P,P]", help="A topic, or partitions of it; repeatable."
+)
 @click.option("--all-topics", is_flag=True, help="Every topic that the group has offsets of.")
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record.")
 @click.option("--to-current", is_flag=True, help="To where the group is (with --export: to keep it).")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset, or the nearest that is there.")
+@click.option("--to-offset", type=OFFSET, metavar="N", help="To this offset, or the nearest that is there.")
 @click.option(
-    "--to-datetime", metavar="TIME", help="To the first record at or after 2026-01-31T12:00:00 (local, unless it says)."
+    "--to-datetime",
+    type=DATETIME,
+    metavar="TIME",
+    help="To the first record at or after 2026-01-31T12:00:00 (local, unless it says).",
 )
-@click.option("--by-duration", metavar="DURATION", help="Back by 90s, 5m, 1h30m or PT1H30M from now.")
-@click.option("--shift-by", type=int, metavar="N", help="By N records onwards, or back if negative.")
-@click.option("--from-file", type=click.Path(), help="To the offsets of a file: lines topic,partition,offset.")
+@click.option("--by-duration", type=AGO, metavar="DURATION", help="Back by 90s, 5m, 1h30m or PT1H30M from now.")
+@click.option("--shift-by", type=SHIFT, metavar="N", help="By N records onwards, or back if negative.")
+@click.option("--from-file", type=READABLE, help="To the offsets of a file: lines topic,partition,offset.")
 @click.option("--export", is_flag=True, help="Print lines topic,partition,offset, as --from-file reads them.")
 @click.option("--execute", is_flag=True, help="Do it. Without this the new offsets are only shown.")
 @connection_options
@@ -219,7 +224,7 @@ def reset_offsets(
     """
     from barnabas.cli import resets
 
-    spec = resets.parse_spec(specs, time.time_ns() // 1_000_000)
+    spec = resets.parse_spec(specs)
     admin = connection.admin()
     committed = committed_offsets(admin, name, connection.timeout_s)
     partitions = resets.select_partitions(admin, spec, topics, all_topics, committed, connection.timeout_s)
@@ -263,7 +268,9 @@ def delete(connection: Connection, output: Output, names: tuple[str, ...]) -> in
 
 @group.command("delete-offsets")
 @click.argument("name", metavar="GROUP")
-@click.option("-t", "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:P,P]", help="What to forget; repeatable.")
+@click.option(
+    "-t", "--topic", "topics", type=SCOPE, multiple=True, required=True, metavar="TOPIC[:P,P]", help="What to forget; repeatable."
+)
 @connection_options
 @output_option
 def delete_offsets(connection: Connection, output: Output, name: str, topics: tuple[str, ...]) -> int:

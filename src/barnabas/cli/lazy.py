@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from barnabas.cli.types import strict
+
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -39,7 +41,7 @@ class LazyGroup(click.Group):
             return None
         command = getattr(import_module(f"barnabas.cli.{entry.module}"), entry.attribute)
         assert isinstance(command, click.Command)
-        return command
+        return strict(command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""

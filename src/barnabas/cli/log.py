@@ -12,7 +12,9 @@ import click
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
-from barnabas.cli.records import printer_for
+from barnabas.cli.records import OUTPUT_FORMAT, printer_for
+from barnabas.cli.types import FilePath
+from barnabas.digits import INT64, is_number
 
 if TYPE_CHECKING:
     from barnabas.cli.dump import PartitionFolder
@@ -40,10 +42,11 @@ def log() -> None:
 
 
 @log.command("dump")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=FilePath(exists=True, path_type=Path), metavar="PATH...")
 @click.option("--batches", is_flag=True, help="Of partitions and .log files: every batch.")
 @click.option("--records", is_flag=True, help="Of partitions and .log files: every record.")
-@click.option("-f", "--format", "format_name", default="%o %T %k %v\\n", show_default=True, metavar="text|json|hex|TEMPLATE",
+@click.option("-f", "--format", "format_name", type=OUTPUT_FORMAT, default="%o %T %k %v\\n", show_default=True,
+              metavar="text|json|hex|TEMPLATE",
               help="How --records prints; as in consume.")  # fmt: skip
 @click.option("--skip-crc", is_flag=True, help="Do not check the CRC of the batches.")
 @output_option
@@ -235,7 +238,7 @@ def _rows_of(path: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     from barnabas.storage.files import OsFiles
 
     files = OsFiles()
-    if path.suffix in {".index", ".timeindex"} and path.stem.isdigit():
+    if path.suffix in {".index", ".timeindex"} and is_number(path.stem, INT64):
         base = int(path.stem)
         if path.suffix == ".index":
             return [

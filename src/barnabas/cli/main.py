@@ -3,12 +3,15 @@
 Rules
   1. Exit code 0: done. 1: the operation failed. 2: the input was wrong (options, settings, names), nothing was done.
   2. An error is one line on standard error; standard output carries results only.
-  3. Ctrl-C and a reader that goes away (`| head`) end a command without a traceback.
-  4. Nothing here imports more than click and the standard library: this module is all that `--help` loads.
+  3. Ctrl-C and a reader that goes away (`| head`) end a command without a traceback. Standard output that takes nothing more (a full disk)
+     is a failure; one that was closed from the start is the null device.
+  4. An error that no command foresaw is one line too, and BARNABAS_TRACEBACK=1 shows where it comes from.
+  5. Nothing here imports more than click and the standard library: this module is all that `--help` loads.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -16,12 +19,14 @@ from collections.abc import Sequence
 import click
 
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
-from barnabas.cli.streams import drop_standard_output
 from barnabas.errors import BarnabasError, ConfigError
+from barnabas.streams import OutputFailed, drop_unwritten, open_missing_streams, prepare_output
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # what the scripts of `completion` set when they ask
+TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
+MOST_CHARACTERS = 1_000  # of an error
 
 COMMANDS = {
     "start": Entry("start", "start", "Run a broker with friendly defaults."),
@@ -80,25 +85,37 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail("interrupted", EXIT_FAILED)
     except click.ClickException as error:
         return _fail(_one_line(error), error.exit_code)
-    except BrokenPipeError:
-        drop_standard_output()
-        return 0
     except ConfigError as error:
         return _fail(str(error), EXIT_USAGE)
-    except (BarnabasError, OSError) as error:
+    except OutputFailed as error:
+        if error.errno == errno.EPIPE:
+            return 0  # its reader has seen enough
+        return _fail(f"cannot write to standard output: {error.strerror}", EXIT_FAILED)
+    except OSError as error:
+        return _report_os_error(error)
+    except BarnabasError as error:
         return _fail(str(error) or type(error).__name__, EXIT_FAILED)
-    except Exception as error:
-        if not _is_of_librdkafka(error):
-            raise
+    except Exception as error:  # noqa: BLE001 - the edge: see rule 4
+        return _report_unforeseen(error)
+
+
+def _report_os_error(error: OSError) -> int:
+    name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    return _fail(f"{name}{error.strerror}" if error.strerror else str(error) or type(error).__name__, EXIT_FAILED)
+
+
+def _report_unforeseen(error: Exception) -> int:
+    """What a library raised: the input was wrong where it says that of a value, else the operation failed."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        raise error
+    client = sys.modules.get("confluent_kafka")  # not imported where no command has
+    if client is not None and isinstance(error, client.KafkaException):
         from barnabas.cli.connection import reason_of
 
-        return _fail(reason_of(error), EXIT_FAILED)
-
-
-def _is_of_librdkafka(error: Exception) -> bool:
-    """Without importing it where no command has."""
-    client = sys.modules.get("confluent_kafka")
-    return client is not None and isinstance(error, client.KafkaException)
+        is_refusal = error.args[0].code() == client.KafkaError._INVALID_ARG
+        return _fail(reason_of(error), EXIT_USAGE if is_refusal else EXIT_FAILED)
+    code = EXIT_USAGE if isinstance(error, ValueError | OverflowError) else EXIT_FAILED
+    return _fail(f"{type(error).__name__}: {error} ({TRACEBACK_VARIABLE}=1 shows where)", code)
 
 
 def _invoke(arguments: list[str]) -> object:
@@ -119,9 +136,17 @@ def _one_line(error: click.ClickException) -> str:
     return text
 
 
+def _shown(message: str) -> str:
+    """On one line, of a length that can be read, and without what a terminal takes for orders."""
+    line = " ".join(message.split())
+    if len(line) > MOST_CHARACTERS:
+        line = f"{line[: MOST_CHARACTERS // 2]} … {line[-MOST_CHARACTERS // 2 :]}"
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
+
+
 def _fail(message: str, code: int) -> int:
     try:
-        click.echo(f"barnabas: {' '.join(message.split())}", err=True)
+        click.echo(f"barnabas: {_shown(message)}", err=True)
     except OSError:  # nobody is there to read it
         return code
     return code
@@ -129,4 +154,8 @@ def _fail(message: str, code: int) -> int:
 
 def main() -> None:
     """The entry point of the script."""
-    sys.exit(run())
+    open_missing_streams()
+    prepare_output()
+    code = run()
+    drop_unwritten()
+    sys.exit(code)

@@ -8,10 +8,11 @@ import click
 
 from barnabas.cli.errors import BadInput
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.types import FilePath
 from barnabas.cli.zookeeper import address_of, open_store
 
 MIGRATED_SUFFIX = ".migrated"
-FOLDER_TYPE = click.Path(path_type=Path, exists=True, file_okay=False)
+FOLDER_TYPE = FilePath(path_type=Path, exists=True, file_okay=False)
 
 
 @click.command("migrate")

@@ -19,6 +19,7 @@ from barnabas.cli import throttle
 from barnabas.cli.connection import Connection, fail
 from barnabas.cli.errors import Failure, code_name
 from barnabas.cli.output import Output
+from barnabas.cli.types import COUNT
 from barnabas.cluster.planning.moves import Partition, Replicas, changes
 from barnabas.error_codes import ErrorCode
 
@@ -64,7 +65,7 @@ def move_options(function: Callable[..., Any]) -> Callable[..., Any]:
     with_manner = click.option("--no-wait", is_flag=True, help="Begin the moves and do not wait for their end.")(with_manner)
     with_manner = click.option(
         "--throttle",
-        type=click.IntRange(min=1),
+        type=COUNT,
         metavar="BYTES/S",
         help="What a broker may send and may take for the moves; it ends with them, after --no-wait with `topic reassign --watch`.",
     )(with_manner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from enum import Enum
@@ -12,6 +13,8 @@ from msgspec import Struct
 
 from barnabas.cli.connection import reason_of
 from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.types import Text, checked
+from barnabas.digits import INT64, is_number
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
 Partition = tuple[str, int]
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
+MOST_TIME_BYTES = 100
 ISO_DURATION = re.compile(
-    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
+    r"P(?:(?P<w>[0-9]+)W)?(?:(?P<d>[0-9]+)D)?(?:T(?:(?P<h>[0-9]+)H)?(?:(?P<m>[0-9]+)M)?(?:(?P<s>[0-9]+(?:\.[0-9]+)?)S)?)?",
+    re.IGNORECASE,
 )
 
 
@@ -31,6 +36,9 @@ class PositionKind(Enum):
     OFFSET = "offset"
     FROM_END = "from end"
     TIMESTAMP = "timestamp"
+
+
+NUMBERED = {"-": PositionKind.FROM_END, "@": PositionKind.TIMESTAMP}  # what a number with this in front of it is
 
 
 class Position(Struct, frozen=True):
@@ -43,13 +51,10 @@ class Position(Struct, frozen=True):
 def parse_scope(text: str) -> tuple[str, list[int]]:
     """`topic` or `topic:0,1` as the name and the partitions; raises BadInput."""
     name, colon, numbers = text.partition(":")
-    try:
-        partitions = [int(number) for number in numbers.split(",")] if colon else []
-    except ValueError:
-        raise BadInput(f"{text!r} is not like topic or topic:0,1") from None
-    if not name:
-        raise BadInput(f"{text!r} names no topic")
-    return name, partitions
+    partitions = numbers.split(",") if colon else []
+    if not name or not all(map(is_number, partitions)):
+        raise BadInput(f"{text!r} is not like topic or topic:0,1")
+    return name, list(map(int, partitions))
 
 
 def parse_position(text: str, now_ms: int) -> Position:
@@ -66,27 +71,29 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(PositionKind.EARLIEST)
     if word in {"latest", "end"}:
         return Position(PositionKind.LATEST)
-    if re.fullmatch(r"\d+", word):
+    if is_number(word, INT64):
         return Position(PositionKind.OFFSET, int(word))
-    if re.fullmatch(r"-\d+", word):
-        return Position(PositionKind.FROM_END, -int(word))
+    if is_number(word[1:], INT64) and word[0] in NUMBERED:
+        return Position(NUMBERED[word[0]], int(word[1:]))
     if word.startswith("-"):
-        return Position(PositionKind.TIMESTAMP, now_ms - parse_duration_ms(word[1:]))
-    if re.fullmatch(r"@\d+", word):
-        return Position(PositionKind.TIMESTAMP, int(word[1:]))
+        return Position(PositionKind.TIMESTAMP, now_ms - parse_duration_ms(word[1:], most_ms=now_ms))
     return Position(PositionKind.TIMESTAMP, parse_datetime_ms(text))
 
 
-def parse_duration_ms(text: str) -> int:
-    """`90s`, `5m`, `1h30m` or ISO 8601 `PT1H30M` in milliseconds; raises BadInput."""
+def parse_duration_ms(text: str, *, most_ms: int = INT64) -> int:
+    """`90s`, `5m`, `1h30m` or ISO 8601 `PT1H30M` in milliseconds; raises BadInput, also for more than `most_ms`."""
     word = text.strip()
     iso = ISO_DURATION.fullmatch(word)
     if iso and any(iso.groupdict().values()):
-        return int(sum(float(amount) * UNITS_MS[unit] for unit, amount in iso.groupdict().items() if amount))
-    parts = DURATION.findall(word.lower())
-    if not parts or "".join(a + u for a, u in parts) != word.lower():
-        raise BadInput(f"{text!r} is not a duration such as 90s, 5m, 1h30m or PT1H30M")
-    return int(sum(float(amount) * UNITS_MS[unit] for amount, unit in parts))
+        parts = [(amount, unit) for unit, amount in iso.groupdict().items() if amount]
+    else:
+        parts = DURATION.findall(word.lower())
+        if not parts or "".join(a + u for a, u in parts) != word.lower():
+            raise BadInput(f"{text!r} is not a duration such as 90s, 5m, 1h30m or PT1H30M")
+    found_ms = sum(float(amount) * UNITS_MS[unit] for amount, unit in parts)
+    if found_ms > most_ms:
+        raise BadInput(f"{text!r} is too long a duration: it would begin before 1970")
+    return int(found_ms)
 
 
 def parse_datetime_ms(text: str) -> int:
@@ -95,7 +102,29 @@ def parse_datetime_ms(text: str) -> int:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise BadInput(f"{text!r} is no position: give earliest, latest, an offset, -10, -5m, @milliseconds or a date") from None
-    return round(moment.astimezone().timestamp() * 1000)
+    try:
+        found_ms = round(moment.astimezone().timestamp() * 1000)
+    except (OverflowError, ValueError, OSError):  # years that the zone's table does not know
+        found_ms = -1
+    if found_ms < 0:
+        raise BadInput(f"{text!r} is before 1970, where the time of records begins")
+    return found_ms
+
+
+def _position_now(text: str) -> Position:
+    return parse_position(text, time.time_ns() // 1_000_000)
+
+
+def _ago_ms(text: str) -> int:
+    now_ms = time.time_ns() // 1_000_000
+    return now_ms - parse_duration_ms(text, most_ms=now_ms)
+
+
+POSITION = Text(_position_now, most_bytes=MOST_TIME_BYTES)
+SCOPE = Text(checked(parse_scope))
+DATETIME, AGO = (
+    Text(parse, most_bytes=MOST_TIME_BYTES) for parse in (parse_datetime_ms, _ago_ms)
+)  # both as milliseconds since 1970
 
 
 def list_offsets(
@@ -137,14 +166,18 @@ def list_offsets(
 
 
 def resolve_positions(
-    admin: AdminClient, partitions: Iterable[Partition], position: Position, timeout_s: float
+    admin: AdminClient, partitions: Iterable[Partition], position: Position, timeout_s: float, *, stable: bool = False
 ) -> dict[Partition, int]:
-    """The offset of `position` in each partition, within what it holds: [start, end]."""
+    """The offset of `position` in each partition, within what it holds: [start, end].
+
+    Args:
+        stable: the end is that of readers of committed records; an offset behind it stays what it is.
+    """
     wanted = list(partitions)
     starts = list_offsets(admin, wanted, "earliest", timeout_s)
     if position.kind is PositionKind.EARLIEST:
         return starts
-    ends = list_offsets(admin, wanted, "latest", timeout_s)
+    ends = list_offsets(admin, wanted, "latest", timeout_s, stable=stable and position.kind is not PositionKind.OFFSET)
     if position.kind is PositionKind.LATEST:
         return ends
     if position.kind is PositionKind.TIMESTAMP:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.connection import parse_addresses
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.streams import drop_standard_output
+from barnabas.cli.types import WAIT, FilePath, Text, checked
 from barnabas.signals import ending_signals
+from barnabas.streams import drop_standard_output
 
 if TYPE_CHECKING:
     from barnabas.pipelines.runs.folders import Events, Run, RunFolder
@@ -37,8 +39,15 @@ def pipeline() -> None:
 
 
 @pipeline.command("init")
-@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
-@click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True, help="The cluster that the example reads.")
+@click.argument("folder", metavar="NAME", type=FilePath(path_type=Path))
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    type=Text(checked(parse_addresses)),
+    default="127.0.0.1:9092",
+    show_default=True,
+    help="The cluster that the example reads.",
+)
 @output_option
 def init(output: Output, folder: Path, bootstrap_server: str) -> None:
     """Make a project: tables and topics declared in Python or SQL."""
@@ -55,12 +64,12 @@ def init(output: Output, folder: Path, bootstrap_server: str) -> None:
 
 
 @pipeline.command("run")
-@click.argument("target", type=click.Path(path_type=Path), default=Path())
+@click.argument("target", type=FilePath(path_type=Path), default=Path())
 @click.argument("arguments", nargs=-1)
 @click.option("--name", help="What it is called in `list`; by default the name of the specification or the script.")
 @click.option("--master", metavar="URL", help="Spark's master: local[N], spark://host:port, yarn, k8s://...; default local[*].")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
-@click.option("--every", type=click.FloatRange(min=0), metavar="SECONDS", help="Bring it up to date again and again.")
+@click.option("--every", type=WAIT, metavar="SECONDS", help="Bring it up to date again and again.")
 @click.option("--full-refresh", multiple=True, metavar="TABLE", help="Empty this table and compute it anew; repeatable.")
 @click.option("--full-refresh-all", is_flag=True, help="Empty all tables and compute them anew.")
 @click.option("--dry-run", is_flag=True, help="Check what is declared, and run nothing.")
@@ -213,7 +222,7 @@ def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
 
 @pipeline.command("stop")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--timeout", "timeout_s", default=STOP_TIMEOUT_S, show_default=True, help="Seconds to wait for its end.")
+@click.option("--timeout", "timeout_s", type=WAIT, default=STOP_TIMEOUT_S, show_default=True, help="Seconds to wait for its end.")
 @output_option
 def stop(output: Output, names: tuple[str, ...], timeout_s: float) -> None:
     """End pipelines that run, and wait until they have ended."""

@@ -22,7 +22,9 @@ from barnabas.cli.connection import Connection, connection_options, reason_of
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pair
-from barnabas.cli.records import LAST_PARTITION, BadRecord, Record, parser_for, unescape
+from barnabas.cli.records import INPUT_FORMAT, BadRecord, Record, parser_for, unescape
+from barnabas.cli.sizes import batch_settings, explain
+from barnabas.cli.types import ANY_TEXT, PARTITION, RATE, FilePath
 from barnabas.protocol.records.header import CODEC_NAMES
 from barnabas.signals import interrupted_by_sigterm
 
@@ -45,6 +47,7 @@ class Sender(Struct):
     producer: Producer
     topic: str
     refusals: tuple[type[Exception], ...]  # what the producer raises for a record that can never be sent, and at its end
+    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)  # of a record of this size
     sent: int = 0
     failed: int = 0
     first_error: str | None = None
@@ -75,14 +78,17 @@ class Sender(Struct):
                 self.producer.poll(0)
                 self.polled_s = now_s
         except self.refusals as error:
-            raise self._refused(error) from error
+            raise self._refused(error, record) from error
         if self.failed:
             self.finish()
 
     def receive_report(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
             self.failed += 1
-            self.first_error = self.first_error or reason_of(error)
+            if self.first_error is None:
+                self.first_error = self.explain(
+                    error, 0 if message is None else _size(message.key(), message.value(), message.headers()), False
+                )
         else:
             first, _ = self.offsets.get(message.partition(), (message.offset(), 0))
             self.offsets[message.partition()] = (first, message.offset())
@@ -98,39 +104,60 @@ class Sender(Struct):
         if self.failed or left:
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
 
-    def _refused(self, error: Exception) -> Failure:
+    def _refused(self, error: Exception, record: Record | None = None) -> Failure:
         """A record was, or all that follow: every call that looks at the reports may end an idempotent producer.
 
         A report that comes behind that end finds its exception set, and makes a SystemError of it.
         """
-        return Failure(f"topic {self.topic}: {reason_of(error.__cause__ if isinstance(error, SystemError) else error)}")
+        cause = error.__cause__ if isinstance(error, SystemError) else error
+        found: Any = next(iter(getattr(cause, "args", ())), None)
+        if record is None or not hasattr(found, "code"):
+            return Failure(f"topic {self.topic}: {reason_of(cause)}")
+        return Failure(f"topic {self.topic}: {self.explain(found, _size(record.key, record.value, record.headers), True)}")
+
+
+def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> int:
+    """Without what the format adds."""
+    named = [part for header in headers or () for part in header]
+    return sum(map(len, filter(None, (key, value, *named))))
 
 
 @click.command()
 @click.argument("topic")
-@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
-@click.option("-k", "--key", help="The key of every record.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="Take the key from the input: everything before the first TEXT.")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable.")
+@click.argument("files", nargs=-1, type=FilePath(), metavar="[FILE]...")
+@click.option("-k", "--key", type=ANY_TEXT, help="The key of every record.")
+@click.option(
+    "-K", "--key-separator", type=ANY_TEXT, metavar="TEXT", help="Take the key from the input: everything before the first TEXT."
+)
+@click.option(
+    "-H", "--header", "headers", type=ANY_TEXT, multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable."
+)
 @click.option(
     "-p",
     "--partition",
-    type=click.IntRange(min=0, max=LAST_PARTITION),
+    type=PARTITION,
     help="Write to this partition.  [default: by the key's hash]",
 )
 @click.option(
     "-f",
     "--format",
     "format_name",
+    type=INPUT_FORMAT,
     default="text",
     show_default=True,
     metavar="text|json|hex|TEMPLATE",
     help="What the input looks like; a template has %k, %v, %h, %T and %p.",
 )
-@click.option("-D", "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What stands between two records.")
+@click.option(
+    "-D", "--delimiter", type=ANY_TEXT, default="\\n", show_default=True, metavar="TEXT", help="What stands between two records."
+)
 @click.option("--whole-files", is_flag=True, help="Make one record of each file, or of all of standard input.")
 @click.option(
-    "--null", "null_marker", metavar="TEXT", help="A key or value that is exactly TEXT is null (a null value deletes a key)."
+    "--null",
+    "null_marker",
+    type=ANY_TEXT,
+    metavar="TEXT",
+    help="A key or value that is exactly TEXT is null (a null value deletes a key).",
 )
 @click.option("--tombstone", is_flag=True, help="Send one record with the --key and a null value; reads no input.")
 @click.option("--keep-partitions", is_flag=True, help="Use the partition that JSON records name.")
@@ -139,7 +166,7 @@ class Sender(Struct):
 @click.option(
     "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Records a second at most.")
+@click.option("--rate", type=RATE, metavar="N", help="Records a second at most.")
 @connection_options
 @output_option
 def produce(
@@ -212,7 +239,12 @@ def _send_all(
     senders: list[Sender] = []
     settings["delivery.report.only.error"] = not with_offsets
     settings["on_delivery"] = lambda error, message: senders[0].receive_report(error, message)
-    sender = Sender(connection.producer(settings), topic, (KafkaException, SystemError))
+
+    def tell(error: KafkaError, size: int, is_ours: bool) -> str:
+        return explain(connection, topic, error, size, is_ours=is_ours)
+
+    producer = connection.producer({**batch_settings(connection, topic), **settings})
+    sender = Sender(producer, topic, (KafkaException, SystemError), tell)
     senders.append(sender)
     try:
         with interrupted_by_sigterm():

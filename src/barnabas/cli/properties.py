@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from barnabas.cli.errors import BadInput
+from barnabas.errors import ConfigError
 
 
 def read_properties_file(path: str) -> dict[str, str]:
@@ -14,11 +14,21 @@ def read_properties_file(path: str) -> dict[str, str]:
     Raises:
         BadInput: the file cannot be read.
     """
-    from barnabas.config.properties import parse_properties_file
+    from barnabas.config.properties import read_properties_file as read
 
     try:
-        return dict(parse_properties_file(Path(path).read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
+        return read(path)
+    except (OSError, ConfigError) as error:
+        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def read_text(path: str) -> str:
+    """The text of a file that an option names; raises BadInput."""
+    from barnabas.config.properties import read_text as read
+
+    try:
+        return read(path)
+    except (OSError, ConfigError) as error:
         raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.types import Text
 
 if TYPE_CHECKING:
     from barnabas.cli.wire import Wire
@@ -60,19 +62,34 @@ def quota() -> None:
     """Set, list, describe and remove quotas of clients, addresses and groups."""
 
 
+def _read_pair(pair: str) -> tuple[str, float]:
+    key, separator, text = pair.partition("=")
+    if not separator or key not in QUOTAS:
+        raise BadInput(f"{pair!r} is not QUOTA=VALUE with a quota out of {', '.join(QUOTAS)}")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise BadInput(f"{text!r} is not a number")
+    return key, value
+
+
 @quota.command("set")
-@click.argument("pairs", nargs=-1, required=True, metavar="QUOTA=VALUE...")
+@click.argument("pairs", type=Text(_read_pair), nargs=-1, required=True, metavar="QUOTA=VALUE...")
 @entity_options
 @click.option("--validate-only", is_flag=True, help="Only ask whether it would be accepted.")
 @connection_options
 @output_option
-def set_quotas(connection: Connection, output: Output, pairs: Sequence[str], entity: Entity, validate_only: bool) -> None:
+def set_quotas(
+    connection: Connection, output: Output, pairs: Sequence[tuple[str, float]], entity: Entity, validate_only: bool
+) -> None:
     """Set quotas: producer_byte_rate and consumer_byte_rate (bytes a second), request_percentage (of the broker's time),
     controller_mutation_rate (partitions a second), connection_creation_rate (connections a second, of addresses).
 
     Each broker holds clients to them by itself.
     """
-    quotas = dict(_read_pair(pair) for pair in pairs)
+    quotas = dict(pairs)
     _alter(connection, entity, quotas, validate_only=validate_only)
     verb = "would set" if validate_only else "set"
     output.done(f"{verb} {', '.join(quotas)} for {title_of(entity)}", {"entity": entity, "quotas": quotas})
@@ -118,16 +135,6 @@ def describe(connection: Connection, output: Output, entity: Entity) -> None:
 
 def title_of(entity: Entity) -> str:
     return ", ".join(f"{kind} {EVERYBODY if name is None else name}" for kind, name in entity.items())
-
-
-def _read_pair(pair: str) -> tuple[str, float]:
-    key, separator, text = pair.partition("=")
-    if not separator or key not in QUOTAS:
-        raise BadInput(f"{pair!r} is not QUOTA=VALUE with a quota out of {', '.join(QUOTAS)}")
-    try:
-        return key, float(text)
-    except ValueError:
-        raise BadInput(f"{text!r} is not a number") from None
 
 
 def _alter(connection: Connection, entity: Entity, quotas: Mapping[str, float | None], *, validate_only: bool) -> None:

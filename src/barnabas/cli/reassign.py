@@ -11,16 +11,32 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.moves import Layout, Manner, alter, carry_out, end_throttle, move_options, ongoing, read_layout, watch
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.resources import resource_names
+from barnabas.cli.types import BROKER_ID, REPLICAS, Text
 from barnabas.cluster.planning.moves import CannotPlace, Partition, Replicas, balance, drain, resize
+from barnabas.digits import is_number
 from barnabas.protocol.values import ResourceType
 
 MOVING_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "replicas": "REPLICAS", "adding": "ADDING", "removing": "REMOVING"}
 
 
+def _parse_brokers(text: str) -> list[int]:
+    """Raises BadInput."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(map(is_number, words)):
+        raise BadInput(f"{text!r} is no list of broker ids")
+    return list(map(int, words))
+
+
 @click.command("reassign")
 @click.argument("names", nargs=-1, metavar="NAME...")
-@click.option("--brokers", "broker_list", metavar="ID,ID...", help="Which brokers shall hold the replicas.  [default: all]")
-@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="How many replicas.  [default: as many as now]")
+@click.option(
+    "--brokers",
+    "chosen",
+    type=Text(_parse_brokers),
+    metavar="ID,ID...",
+    help="Which brokers shall hold the replicas.  [default: all]",
+)
+@click.option("-r", "--replication-factor", type=REPLICAS, help="How many replicas.  [default: as many as now]")
 @click.option("--cancel", is_flag=True, help="Take back the moves of these topics that are under way.")
 @click.option("--list", "only_list", is_flag=True, help="Show what is being moved.")
 @click.option("--watch", "only_watch", is_flag=True, help="Wait until nothing of these topics is being moved.")
@@ -31,7 +47,7 @@ def reassign(
     connection: Connection,
     output: Output,
     names: tuple[str, ...],
-    broker_list: str | None,
+    chosen: list[int] | None,
     replication_factor: int | None,
     cancel: bool,
     only_list: bool,
@@ -60,7 +76,7 @@ def reassign(
             raise BadInput("which topics? Name them, or use --list, --watch or --cancel")
         layout = read_layout(connection, wire)
         wanted = _of_topics(layout, names)
-        racks = _chosen(layout, broker_list)
+        racks = _chosen(layout, chosen)
         try:
             gone = {broker for replicas in wanted.values() for broker in replicas} - racks.keys()
             wanted = drain(wanted, gone, racks, layout.sizes, factor=replication_factor)
@@ -87,13 +103,9 @@ def _of_topics(layout: Layout, names: Sequence[str]) -> dict[Partition, Replicas
     return {partition: replicas for partition, replicas in layout.assignment.items() if partition[0] in names}
 
 
-def _chosen(layout: Layout, broker_list: str | None) -> dict[int, str | None]:
-    if broker_list is None:
+def _chosen(layout: Layout, chosen: list[int] | None) -> dict[int, str | None]:
+    if chosen is None:
         return layout.racks
-    try:
-        chosen = [int(part) for part in broker_list.split(",")]
-    except ValueError:
-        raise BadInput(f"--brokers: {broker_list!r} is no list of broker ids") from None
     unknown = [broker for broker in chosen if broker not in layout.racks]
     if unknown:
         raise BadInput(f"--brokers: no live broker has the id {', '.join(map(str, unknown))}")
@@ -101,7 +113,7 @@ def _chosen(layout: Layout, broker_list: str | None) -> dict[int, str | None]:
 
 
 @click.command("drain")
-@click.argument("broker_id", type=int, metavar="ID")
+@click.argument("broker_id", type=BROKER_ID, metavar="ID")
 @move_options
 @connection_options
 @output_option

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from barnabas.cli.errors import BadInput
+from barnabas.cli.types import Text, checked
+from barnabas.digits import is_number
 
 Headers = list[tuple[str, bytes | None]]
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
@@ -179,17 +181,18 @@ def _template_parser(template: str, null_marker: bytes | None) -> Parser:
         if match is None:
             raise BadRecord(f"not like the template {template!r}: {_excerpt(line)}")
         found = {name: None if data == null_marker else data for name, data in match.groupdict().items()}
-        timestamp, partition = (_number(found.get(name), line) for name in "Tp")
+        timestamp = _number(found.get("T"), line, LAST_TIMESTAMP)
+        partition = _number(found.get("p"), line, LAST_PARTITION)
         return Record(found.get("k"), found.get("v"), _parse_headers(found.get("h")), timestamp, partition)
 
     return parse
 
 
-def _number(data: bytes | None, line: bytes) -> int | None:
+def _number(data: bytes | None, line: bytes, most: int) -> int | None:
     if data is None:
         return None
-    if not data.isdigit():
-        raise BadRecord(f"a number is expected, not {_excerpt(data)}, in {_excerpt(line)}")
+    if not is_number(data, most):
+        raise BadRecord(f"a number is expected (0 to {most}), not {_excerpt(data)}, in {_excerpt(line)}")
     return int(data)
 
 
@@ -287,3 +290,17 @@ def _template_printer(template: str, null: bytes) -> Printer:
         position = match.end()
     parts.append(unescape(template[position:]))
     return lambda message: b"".join(part if isinstance(part, bytes) else part(message) for part in parts)
+
+
+# --- as options
+
+
+def _check_input(format_name: str) -> None:
+    parser_for(format_name, key_separator=None, null_marker=None)
+
+
+def _check_output(format_name: str) -> None:
+    printer_for(format_name, key_separator=None, null_marker=None)
+
+
+INPUT_FORMAT, OUTPUT_FORMAT = Text(checked(_check_input)), Text(checked(_check_output))

@@ -22,6 +22,10 @@ Written from the commands by `python -m barnabas.cli.reference`; a test holds it
 Exit codes: 0 done, 1 the operation failed, 2 the input was wrong and nothing was done. Errors are one line on standard error,
 results go to standard output: as tables on a terminal, as plain columns into a pipe or file, as JSON with `--json`.
 
+A standard stream that is closed when a command starts (`<&-`) is the null device. Standard output that takes nothing more is a failure;
+only its reader may go away (`| head`). Texts are UTF-8 and not empty; names of files may be any bytes. `BARNABAS_TRACEBACK=1` shows where
+an error comes from that no command foresaw.
+
 Commands that talk to a cluster work with any that speaks the Kafka protocol. Settings are those of librdkafka; a file that was
 written for Kafka's own tools is understood too. These options are common to all of them:
 
@@ -63,7 +67,11 @@ def _page_of(name: str, command: click.Command, common: dict[str, str]) -> str:
     usage = " ".join([name, *command.collect_usage_pieces(click.Context(command, info_name=name))])
     own = {option: text for option, text in _options_of(command).items() if common.get(option) != text}
     lines = [f"## {name}", "", "```", usage, "```", "", *_paragraphs(inspect.cleandoc(command.help or ""))]
-    shared = [option.split()[-2 if " " in option else 0].strip("`,") for option in common if option in _options_of(command)]
+    shared = [
+        option.split()[-2 if " " in option else 0].strip("`,")
+        for option, text in common.items()
+        if _options_of(command).get(option) == text
+    ]
     if shared:
         lines += [f"Also {', '.join(f'`{flag}`' for flag in shared)}.", ""]
     return "\n".join(lines + (_table(own) if own else [])) + "\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,11 +16,11 @@ from barnabas.cli.offsets import (
     Position,
     PositionKind,
     list_offsets,
-    parse_datetime_ms,
-    parse_duration_ms,
     parse_scope,
     resolve_positions,
 )
+from barnabas.cli.properties import read_text
+from barnabas.digits import INT64, is_number
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -49,12 +48,12 @@ class Spec(Struct, frozen=True):
     offsets: tuple[tuple[Partition, int], ...] = ()
 
 
-def parse_spec(options: dict[str, Any], now_ms: int) -> Spec:
+def parse_spec(options: dict[str, Any]) -> Spec:
     """The one place that the options ask for.
 
     Raises:
         UsageError: they ask for none or several.
-        BadInput: a time, duration or file that makes no sense.
+        BadInput: a file that makes no sense.
     """
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if len(given) != 1:
@@ -68,10 +67,8 @@ def parse_spec(options: dict[str, Any], now_ms: int) -> Spec:
             return Spec(SpecKind.POSITION, Position(PositionKind.LATEST))
         case "to_offset":
             return Spec(SpecKind.POSITION, Position(PositionKind.OFFSET, value))
-        case "to_datetime":
-            return Spec(SpecKind.POSITION, Position(PositionKind.TIMESTAMP, parse_datetime_ms(value)))
-        case "by_duration":
-            return Spec(SpecKind.POSITION, Position(PositionKind.TIMESTAMP, now_ms - parse_duration_ms(value)))
+        case "to_datetime" | "by_duration":
+            return Spec(SpecKind.POSITION, Position(PositionKind.TIMESTAMP, value))
         case "shift_by":
             return Spec(SpecKind.SHIFT, shift=value)
         case "to_current":
@@ -82,15 +79,11 @@ def parse_spec(options: dict[str, Any], now_ms: int) -> Spec:
 
 def read_offsets_file(path: str) -> dict[Partition, int]:
     """The lines topic,partition,offset of a file; raises BadInput."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     result = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.strip():
             parts = [part.strip().strip('"') for part in line.split(",")]
-            if len(parts) != 3 or not parts[0] or not (parts[1].isdigit() and parts[2].isdigit()):
+            if len(parts) != 3 or not parts[0] or not (is_number(parts[1]) and is_number(parts[2], INT64)):
                 raise BadInput(f"{path}, line {number}: {line!r} is not topic,partition,offset")
             result[parts[0], int(parts[1])] = int(parts[2])
     return result

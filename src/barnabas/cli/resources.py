@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.wire import Wire
+from barnabas.digits import is_number
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -145,7 +146,7 @@ def title_of(kind: ResourceType, name: str) -> str:
 def _ask(wire: Wire, kind: ResourceType, name: str, request: Any) -> Any:
     if kind not in {ResourceType.BROKER, ResourceType.BROKER_LOGGER} or name == ALL_BROKERS:
         return wire.request(request)
-    if not name.isdigit():
+    if not is_number(name):
         raise BadInput(f"a broker is named by its number, not {name!r}")
     for broker in wire.request(DescribeClusterRequest()).brokers:
         if broker.broker_id == int(name):

@@ -13,13 +13,13 @@ import click
 
 from barnabas.cli.bindings import (
     COLUMNS,
+    PRINCIPAL,
     Pattern,
     bindings,
     create,
     delete,
     exactly,
     find,
-    parse_principal,
     rights_options,
     row,
 )
@@ -28,7 +28,7 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.wire import Wire
-from barnabas.security.acls import Acl, AclFilter, ResourceType
+from barnabas.security.acls import Acl, AclFilter, Operation, ResourceType
 from barnabas.security.authorizer import ROLE, is_membership, membership
 
 LIST_COLUMNS = {"role": "ROLE", "rights": "RIGHTS", "members": "MEMBERS"}
@@ -41,13 +41,13 @@ def memberships_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def command(*, name: str, members: tuple[str, ...], host: str, **options: Any) -> Any:
-        wanted = [membership(principal_of(name), parse_principal(member), host) for member in members]
+        wanted = [membership(principal_of(name), member, host) for member in members]
         return function(name=name, members=members, wanted=wanted, **options)
 
     host = click.option(
         "--host", default="*", show_default=True, metavar="ADDRESS", help="Only from there: an address or a range."
     )
-    members = click.argument("members", nargs=-1, required=True, metavar="PRINCIPAL...")
+    members = click.argument("members", type=PRINCIPAL, nargs=-1, required=True, metavar="PRINCIPAL...")
     return name_argument(members(host(command)))
 
 
@@ -64,7 +64,7 @@ def role() -> None:
 def create_role(connection: Connection, output: Output, name: str, resources: list[Pattern], **options: Any) -> None:
     """Make a role with rights, or give it more."""
     principal = principal_of(name)
-    wanted = bindings(resources, principals=[principal], **{**options, "operations": options["operations"] or ("all",)})
+    wanted = bindings(resources, principals=[principal], **{**options, "operations": options["operations"] or (Operation.ALL,)})
     with connection.wire() as wire:
         create(wire, wanted)
     output.done(f"role {name} has {len(wanted)} more right{'' if len(wanted) == 1 else 's'}", [row(each) for each in wanted])

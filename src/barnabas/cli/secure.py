@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import click
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.security import BROKER, certify_broker
 from barnabas.cli.user import ITERATIONS, MECHANISMS, opened, upsertions
+from barnabas.config.properties import format_properties
 
 ADMIN = "admin"
 ADMIN_FILE = "admin.properties"
@@ -44,7 +46,7 @@ def secure(properties: dict[str, str]) -> Path:
     for listener in properties["listeners"].split(","):
         if not listener.strip().upper().startswith("SASL_SSL://"):
             raise BadInput(f"--secure: {listener.strip()} lets in who shows nothing; listeners are to be SASL_SSL://HOST:PORT")
-    data_dir = properties.get("log.dirs", properties.get("log.dir", "")).split(",")[0]
+    data_dir = properties.get("log.dirs", properties.get("log.dir", "")).split(",")[0].strip()
     folder = folder_of(data_dir)
     try:
         if not folder.exists():
@@ -97,14 +99,15 @@ def _make_admin(data_dir: Path, folder: Path) -> None:
     }
     unfinished = folder / f"{ADMIN_FILE}.tmp"
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write("".join(f"{key}={value}\n" for key, value in lines.items()))
+        file.write(format_properties(lines))
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(folder / ADMIN_FILE)
 
 
 def greet(admin: Path) -> None:
+    named = shlex.quote(str(admin))
     click.echo(f"barnabas lets in who logs in over TLS. You are {ADMIN}, by {admin}; in another terminal:", err=True)
-    click.echo(f"  echo hello | barnabas produce greetings --command-config {admin}", err=True)
-    click.echo(f"  barnabas user add alice --command-config {admin}", err=True)
-    click.echo(f"  barnabas acl add --principal User:alice --operation read --topic greetings --command-config {admin}", err=True)
+    click.echo(f"  echo hello | barnabas produce greetings --command-config {named}", err=True)
+    click.echo(f"  barnabas user add alice --command-config {named}", err=True)
+    click.echo(f"  barnabas acl add --principal User:alice --operation read --topic greetings --command-config {named}", err=True)

@@ -18,6 +18,7 @@ import click
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.types import FilePath
 
 if TYPE_CHECKING:
     from barnabas.tls.authority import Authority, Issued
@@ -46,7 +47,7 @@ def security() -> None:
     "--out",
     "folder",
     required=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilePath(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Where to; an authority that is there signs.",
 )

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from barnabas.cli.broker import broker_options, collect_properties, is_given, run_server, server_options
+from barnabas.cli.types import DataFolder
 
 DATA_DIR = "barnabas-data"
 LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(), default=DATA_DIR, show_default=True, envvar="BARNABAS_DATA_DIR", show_envvar=True,
+@click.option("--data-dir", type=DataFolder(), default=DATA_DIR, show_default=True, envvar="BARNABAS_DATA_DIR", show_envvar=True,
               help="The folder of the topics; made when missing. Environment and default count where the settings name none.")  # fmt: skip
 @click.option("--listeners", metavar="NAME://HOST:PORT,...", help=f"Where to accept connections.  [default: {LISTENERS}]")
 @click.option("--secure", "is_secure", is_flag=True, help="TLS, log-in by password and access control; what that needs is made at "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
 from barnabas.cli.properties import parse_pairs
 from barnabas.cli.reassign import reassign
+from barnabas.cli.types import PARTITIONS, REPLICAS, Text
+from barnabas.digits import is_number
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -37,13 +40,34 @@ def topic() -> None:
 topic.add_command(reassign)
 
 
+def parse_assignment(text: str) -> list[list[int]]:
+    """`1:2,2:3` as the brokers of each partition; raises BadInput."""
+    found = [partition.split(":") for partition in text.split(",")]
+    if not all(is_number(broker) for partition in found for broker in partition):
+        raise BadInput(f"{text!r} is not like 1:2,2:3 (brokers of partition 0, of partition 1)")
+    return [list(map(int, partition)) for partition in found]
+
+
+def _parse_pattern(text: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what later releases of Python may read differently
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadInput(f"{text!r} is not a regular expression: {error}") from error
+
+
 @topic.command("create")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("-p", "--partitions", type=PARTITIONS, help="How many partitions.  [default: the broker's num.partitions]")
+@click.option("-r", "--replication-factor", type=REPLICAS, help="How many copies.  [default: the broker's]")
 @click.option(
-    "-p", "--partitions", type=click.IntRange(min=1), help="How many partitions.  [default: the broker's num.partitions]"
+    "--replica-assignment",
+    "assignment",
+    type=Text(parse_assignment),
+    metavar="ID:ID,ID:ID...",
+    help="Brokers of each partition, instead of the two above.",
 )
-@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="How many copies.  [default: the broker's]")
-@click.option("--replica-assignment", metavar="ID:ID,ID:ID...", help="Brokers of each partition, instead of the two above.")
 @click.option("--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Leave a topic that exists alone.")
 @click.option("--validate-only", is_flag=True, help="Only ask whether it would be accepted.")
@@ -55,7 +79,7 @@ def create(
     names: tuple[str, ...],
     partitions: int | None,
     replication_factor: int | None,
-    replica_assignment: str | None,
+    assignment: list[list[int]] | None,
     pairs: tuple[str, ...],
     if_not_exists: bool,
     validate_only: bool,
@@ -64,10 +88,9 @@ def create(
     from confluent_kafka.cimpl import NewTopic
 
     shape: dict[str, Any] = {"num_partitions": partitions or -1, "replication_factor": replication_factor or -1}
-    if replica_assignment:
+    if assignment:
         if partitions or replication_factor:
             raise click.UsageError("--replica-assignment says the partitions and copies; leave the other two out")
-        assignment = parse_assignment(replica_assignment)
         shape = {"num_partitions": len(assignment), "replica_assignment": assignment}
     settings = parse_pairs(pairs, "--config")
     topics = [NewTopic(name, config=settings, **shape) for name in names]
@@ -78,18 +101,17 @@ def create(
 
 
 @topic.command("list")
-@click.argument("pattern", required=False)
+@click.argument("pattern", required=False, type=Text(_parse_pattern))
 @click.option("--internal", is_flag=True, help="Also the topics that the cluster keeps for itself.")
 @connection_options
 @output_option
-def list_topics(connection: Connection, output: Output, pattern: str | None, internal: bool) -> None:
+def list_topics(connection: Connection, output: Output, pattern: re.Pattern[str] | None, internal: bool) -> None:
     """List topics, all or those whose name matches the regular expression PATTERN."""
-    matches = parse_pattern(pattern)
     rows = []
     for name, found in sorted(describe_topics(connection.admin(), connection.timeout_s, None).items()):
         if "error" in found:  # deleted a moment ago
             continue
-        if (found["internal"] and not internal) or not matches.search(name):
+        if (found["internal"] and not internal) or (pattern and not pattern.search(name)):
             continue
         replicas = max((len(p["replicas"]) for p in found["partitions"]), default=0)
         rows.append({"name": name, "partitions": len(found["partitions"]), "replicas": replicas, "internal": found["internal"],
@@ -142,7 +164,7 @@ def _print_topic(output: Output, described: dict[str, Any]) -> None:
 
 @topic.command("alter")
 @click.argument("name")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Grow to this many partitions.")
+@click.option("-p", "--partitions", type=PARTITIONS, help="Grow to this many partitions.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Give a setting a value; repeatable.")
 @click.option("--delete", "deletes", multiple=True, metavar="KEY", help="Take a setting back to its default; repeatable.")
 @connection_options
@@ -237,18 +259,3 @@ def _plain_topic(described: Any) -> dict[str, Any]:
         "internal": described.is_internal,
         "partitions": partitions,
     }
-
-
-def parse_assignment(text: str) -> list[list[int]]:
-    """`1:2,2:3` as the brokers of each partition; raises BadInput."""
-    try:
-        return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
-    except ValueError:
-        raise BadInput(f"--replica-assignment {text!r} is not like 1:2,2:3 (brokers of partition 0, of partition 1)") from None
-
-
-def parse_pattern(pattern: str | None) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern or "")
-    except re.error as error:
-        raise BadInput(f"{pattern!r} is not a regular expression: {error}") from error

@@ -9,7 +9,10 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.offsets import SCOPE
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
+from barnabas.cli.types import DURATION, OFFSET, PRODUCER_ID, Text
+from barnabas.digits import INT16, INT64, is_number
 
 if TYPE_CHECKING:
     from barnabas.cli.brokers import Brokers
@@ -31,9 +34,11 @@ def transaction() -> None:
 
 @transaction.command("list")
 @click.option("--state", "states", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Only these; repeatable.")
-@click.option("--producer-id", "producer_ids", multiple=True, type=int, metavar="ID", help="Only of these producers; repeatable.")
+@click.option(
+    "--producer-id", "producer_ids", multiple=True, type=PRODUCER_ID, metavar="ID", help="Only of these producers; repeatable."
+)
 @click.option("--pattern", metavar="REGEX", help="Only transactional ids that match this regular expression (RE2) as a whole.")
-@click.option("--longer-than", type=click.FloatRange(min=0), metavar="SECONDS", help="Only transactions that began so long ago.")
+@click.option("--longer-than", type=DURATION, metavar="SECONDS", help="Only transactions that began so long ago.")
 @click.option("--prepared", is_flag=True, help="Only open transactions of two-phase commit, with what is in them.")
 @connection_options
 @output_option
@@ -80,7 +85,7 @@ def describe(connection: Connection, output: Output, names: tuple[str, ...]) -> 
 
 
 @transaction.command("open")
-@click.argument("places", nargs=-1, metavar="[TOPIC[:P,P]]...")
+@click.argument("places", type=SCOPE, nargs=-1, metavar="[TOPIC[:P,P]]...")
 @connection_options
 @output_option
 def show_open(connection: Connection, output: Output, places: tuple[str, ...]) -> None:
@@ -97,8 +102,8 @@ def show_open(connection: Connection, output: Output, places: tuple[str, ...]) -
 
 
 @transaction.command("find-hanging")
-@click.argument("places", nargs=-1, metavar="[TOPIC[:P,P]]...")
-@click.option("--max-timeout", type=click.FloatRange(min=0), default=DEFAULT_MAX_TIMEOUT_S, show_default=True, metavar="SECONDS",
+@click.argument("places", type=SCOPE, nargs=-1, metavar="[TOPIC[:P,P]]...")
+@click.option("--max-timeout", type=DURATION, default=DEFAULT_MAX_TIMEOUT_S, show_default=True, metavar="SECONDS",
               help="The longest transaction that producers may have; younger ones are not looked at.")  # fmt: skip
 @connection_options
 @output_option
@@ -119,8 +124,10 @@ def find_hanging(connection: Connection, output: Output, places: tuple[str, ...]
 
 @transaction.command("abort")
 @click.argument("name", required=False, metavar="[ID]")
-@click.option("--partition", "place", metavar="TOPIC:P", help="End a hanging transaction in this partition, whoever it is of.")
-@click.option("--start-offset", type=click.IntRange(min=0), metavar="N", help="Where it begins; with --partition.")
+@click.option(
+    "--partition", "place", type=SCOPE, metavar="TOPIC:P", help="End a hanging transaction in this partition, whoever it is of."
+)
+@click.option("--start-offset", type=OFFSET, metavar="N", help="Where it begins; with --partition.")
 @connection_options
 @output_option
 def abort(connection: Connection, output: Output, name: str | None, place: str | None, start_offset: int | None) -> None:
@@ -152,14 +159,25 @@ def abort(connection: Connection, output: Output, name: str | None, place: str |
         output.done(f"aborted the transaction at {start_offset} of {partition[0]}:{partition[1]}", rows[0])
 
 
+def _parse_owner(text: str) -> tuple[int, int]:
+    producer_id, colon, epoch = text.partition(":")
+    if not colon or not is_number(producer_id, INT64) or not is_number(epoch, INT16):
+        raise BadInput(f"{text!r} is not PRODUCER:EPOCH")
+    return int(producer_id), int(epoch)
+
+
 @transaction.command("commit")
 @click.argument("name", metavar="ID")
 @click.option(
-    "--expect", metavar="PRODUCER:EPOCH", help="Commit only this transaction: what its writer noted when it prepared it."
+    "--expect",
+    "expected",
+    type=Text(_parse_owner),
+    metavar="PRODUCER:EPOCH",
+    help="Commit only this transaction: what its writer noted when it prepared it.",
 )
 @connection_options
 @output_option
-def commit(connection: Connection, output: Output, name: str, expect: str | None) -> None:
+def commit(connection: Connection, output: Output, name: str, expected: tuple[int, int] | None) -> None:
     """Commit a prepared transaction of two-phase commit whose own coordinator does not come back.
 
     A broker cannot tell a prepared transaction from one that is still written: know that its writer had finished.
@@ -167,17 +185,9 @@ def commit(connection: Connection, output: Output, name: str, expect: str | None
     from barnabas.cli import transactions
     from barnabas.cli.brokers import Brokers
 
-    expected = None if expect is None else _parse_owner(expect)
     with Brokers(connection) as brokers:
         after = transactions.commit(brokers, name, expected, connection.timeout_s)
     output.done(f"committed the transaction of {name}", {"id": name, "state": after["state"]})
-
-
-def _parse_owner(text: str) -> tuple[int, int]:
-    producer_id, colon, epoch = text.partition(":")
-    if not colon or not producer_id.isdigit() or not epoch.isdigit():
-        raise BadInput(f"{text!r} is not PRODUCER:EPOCH")
-    return int(producer_id), int(epoch)
 
 
 def _leaders(brokers: Brokers, places: tuple[str, ...]) -> dict[Partition, int]:

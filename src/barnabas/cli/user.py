@@ -19,6 +19,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, report_failures
+from barnabas.cli.types import DataFolder, FilePath
 from barnabas.cli.zookeeper import address_of, open_store
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command --data-dir and --metadata: where no broker is asked."""
     for option in (
         click.option("--metadata", metavar="ADDRESS", help="Ask no broker, but this metadata: zookeeper://HOST:PORT,.../ROOT."),
-        click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False),
+        click.option("--data-dir", type=DataFolder(path_type=Path, file_okay=False),
                      help="Ask no broker, but the data folder of one that does not run; made when missing."),
     ):  # fmt: skip
         function = option(function)
@@ -48,6 +49,7 @@ mechanism_option = click.option(
 )  # fmt: skip
 password_option = click.option(
     "--password-file",
+    type=FilePath(),
     metavar="FILE",
     help="The password is the first line of this file; - is standard input. Else it is asked for.",
 )
@@ -140,12 +142,12 @@ def read_password(file: str | None) -> str:
     if file is None and sys.stdin.isatty():
         text = str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     elif file in {None, "-"}:
-        text = sys.stdin.readline().rstrip("\r\n")
+        text = sys.stdin.readline(MAX_PASSWORD_BYTES + 3).rstrip("\r\n")
     else:
         assert file is not None
         try:
             with open(file, encoding="utf-8") as opened:
-                text = opened.readline().rstrip("\r\n")
+                text = opened.readline(MAX_PASSWORD_BYTES + 3).rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(
                 f"--password-file: {file} cannot be read ({getattr(error, 'strerror', None) or 'no UTF-8'})"

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from barnabas import limits
 from barnabas.client.errors import LoginFailed
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
@@ -122,7 +123,7 @@ def source_from(options: Mapping[str, str]) -> TokenSource:
     timeouts = [options[name] for name in (CONNECT_TIMEOUT, READ_TIMEOUT) if options.get(name)]
     for name in (CONNECT_TIMEOUT, READ_TIMEOUT):
         text = options.get(name) or "1"
-        if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
+        if not (is_number(text) and int(text)):
             raise ConfigError(name, text, "milliseconds, 1 or more")
     timeout_ms = max(map(int, timeouts), default=DEFAULT_TIMEOUT_MS)
     return ClientCredentials(url, client_id, client_secret, _first(options, SCOPES), timeout_ms)

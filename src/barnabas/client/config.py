@@ -14,6 +14,7 @@ from barnabas.client.kerberos import GSSAPI, tickets_from
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
 from barnabas.config.listeners import PROTOCOLS, has_tls
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.tls.client import ClientTls, MakeContext
 from barnabas.tls.settings import client_settings
@@ -86,7 +87,7 @@ def parse_servers(text: str) -> tuple[Address, ...]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         host, _, port = item.rpartition(":")
         host = host.rpartition("://")[2].strip("[]")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or not is_number(port, 65535) or not int(port):
             raise ConfigError("bootstrap.servers", text, "host:port, separated by commas")
         servers.append((host, int(port)))
     if not servers:

@@ -21,6 +21,7 @@ from barnabas.config import definitions
 from barnabas.config.broker_attributes import BrokerAttributes
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.definition import ConfigKey, Effect, Value
+from barnabas.config.folders import check_named
 from barnabas.config.groups import check_groups
 from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
 from barnabas.config.logins import check_logins
@@ -116,6 +117,7 @@ class BrokerConfig(BrokerAttributes):
         if self.log_cleaner_dedupe_buffer_size // max(self.log_cleaner_threads, 1) <= LEAST_DEDUPE_BYTES:
             size = str(self.log_cleaner_dedupe_buffer_size)
             raise ConfigError("log.cleaner.dedupe.buffer.size", size, "more than 1 MB for each of log.cleaner.threads")
+        check_named(self.log_dirs)
         check_cordoned(self.cordoned_log_dirs, self.log_dirs)
         check_logins(self, self.listener_endpoints)
         check_together(self.topic_defaults)

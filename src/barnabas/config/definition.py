@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol
 
+from barnabas.digits import INT64, is_number
 from barnabas.errors import ConfigError
 
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -221,6 +222,6 @@ def _parse_boolean(name: str, text: str) -> bool:
 def _parse_integer(key: ConfigKey, text: str) -> int:
     limit = INT_LIMITS[key.type.name]
     digits = text[1:] if text[:1] in {"-", "+"} else text
-    if digits.isascii() and digits.isdecimal() and -limit <= int(text) < limit:
+    if is_number(digits, INT64 + 1) and -limit <= int(text) < limit:
         return int(text)
     raise ConfigError(key.name, text, f"Not a number of type {key.type.name}")

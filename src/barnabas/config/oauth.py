@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from barnabas.config.sasl import OAUTHBEARER, ListenerSettings, login_options, setting
+from barnabas.digits import INT64, is_number
 from barnabas.errors import ConfigError
 
 HANDLER = "sasl.server.callback.handler.class"
@@ -57,7 +58,7 @@ def oauth_of(settings: ListenerSettings, listener: str) -> OauthSettings:
     if url is not None:
         _check_url(url)
     skew = (options or {}).get(SKEW_OPTION, "0")
-    if not skew.isascii() or not skew.isdecimal():
+    if not is_number(skew, INT64):
         raise ConfigError(f"{SKEW_OPTION} in sasl.jaas.config", skew, "milliseconds, 0 or more")
     return OauthSettings(
         jwks_url=url,

@@ -1,21 +1,71 @@
-"""Reading of Java .properties files, as Kafka's server.properties is one.
+"""Java .properties files, as Kafka's server.properties is one.
 
 Natural lines are joined where one ends in an odd number of backslashes; `#` and `!` start a comment at the head of a line only;
 the key ends at the first unescaped `=`, `:` or white space; \\t \\n \\r \\f and \\uXXXX are escapes, any other escaped character
 stands for itself. A key given twice has its last value.
+
+Java takes the bytes of a file for ISO-8859-1. People write UTF-8, so a file is read as that, and as ISO-8859-1 where it is none. What is
+written here is ASCII with escapes, which is both.
 
 Source: the description of java.util.Properties.load.
 """
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from barnabas.errors import ConfigError
 
 WHITE = " \t\f"
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
+PRINTABLE = range(0x20, 0x7F)
+MOST_BYTES = 1 << 24  # of a file: it is read as a whole, and may be a device without an end
 LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+logger = logging.getLogger(__name__)
+
+
+def read_properties_file(path: Path | str) -> dict[str, str]:
+    """The keys and values of the file at `path`; raises OSError, and ConfigError for what is no such file."""
+    return parse_properties_file(read_text(path))
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a file of settings; raises OSError, and ConfigError for one that is far too large."""
+    with open(path, "rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ConfigError("file", str(path), f"at most {MOST_BYTES} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        logger.warning("event=file-read-as-iso-latin path=%r", str(path))
+        return data.decode("iso-8859-1")
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """The text of a file that has them."""
+    return "".join(f"{_escaped(key, '=: #!')}={_escaped(value, '')}\n" for key, value in properties.items())
+
+
+def _escaped(text: str, also: str) -> str:
+    out = []
+    for position, character in enumerate(text):
+        if character in WRITTEN:
+            out.append(WRITTEN[character])
+        elif character in also or (character == " " and position == 0):
+            out.append(f"\\{character}")
+        elif ord(character) in PRINTABLE:
+            out.append(character)
+        else:  # two for one beyond 16 bits
+            data = character.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{data[index : index + 2].hex()}" for index in range(0, len(data), 2)]
+    return "".join(out)
 
 
 def parse_properties_file(text: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from barnabas.config.properties import parse_properties_file
+from barnabas.config.properties import parse_properties_file, read_text
 from barnabas.errors import ConfigError
 
 PROVIDERS = "config.providers"
@@ -45,7 +45,7 @@ def fill_placeholders(properties: Mapping[str, str]) -> dict[str, str]:
                 return placeholder[0]
             try:
                 return providers[name](path, wanted, parameters[name])
-            except (LookupError, OSError, ValueError) as error:
+            except (LookupError, OSError, ValueError, ConfigError) as error:
                 reason = error.strerror if isinstance(error, OSError) else str(error.args[0] if error.args else error)
                 raise ConfigError(key, placeholder[0], f"what the provider {name} can give: {reason}") from None
 
@@ -94,7 +94,7 @@ def _read(path: str, parameters: Parameters) -> str:
     resolved = Path(path).resolve()
     if allowed and not any(resolved.is_relative_to(each) for each in allowed):
         raise LookupError("the path is not within allowed.paths")
-    return resolved.read_text()
+    return read_text(resolved)
 
 
 def _provider(name: str, properties: Mapping[str, str]) -> Provider:

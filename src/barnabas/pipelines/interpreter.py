@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from barnabas.streams import open_missing_streams
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,6 +26,7 @@ NAME = "barnabas-python"
 
 def main() -> NoReturn:
     """Become Python, with the arguments of this process."""
+    open_missing_streams()
     places = os.environ.get("PYTHONPATH")
     if places:
         kept = without_archives(places.split(os.pathsep), sys.path)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from barnabas.client.config import ClientConfig
+from barnabas.digits import INT64, is_number
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.options import client_config
 from barnabas.protocol.records.compression import NAMES, Compression
@@ -148,7 +149,7 @@ def _batch_id(given: Mapping[str, str]) -> int | None:
         return None
     if "sinkname" not in given:
         raise OptionError("sinkBatchId needs the option sinkName")
-    if not value.strip().isdigit():
+    if not is_number(value.strip(), INT64):
         raise OptionError(f"sinkBatchId must be a number of zero or more, got {value}")
     return int(value)
 
@@ -176,6 +177,6 @@ def _positive(kafka: Mapping[str, str], name: str, default: int) -> int:
     value = kafka.get(name)
     if value is None:
         return default
-    if not value.strip().isdigit() or not 0 < int(value) < 2**31:
+    if not is_number(value.strip()) or not int(value):
         raise OptionError(f"kafka.{name} must be a number above zero, got {value}")
     return int(value)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.addresses import plain_address
 from barnabas.config.listeners import Endpoint, has_tls
 from barnabas.config.sasl import setting
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.server.closing import close_server
 from barnabas.server.cluster.peers import inter_broker_endpoint
@@ -85,7 +86,7 @@ def parse_overrides(text: str) -> dict[str, int]:
     overrides = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, count = pair.rpartition(":")
-        if not host or not count.isdigit():
+        if not host or not is_number(count):
             raise ConfigError("max.connections.per.ip.overrides", pair, "address:count, several separated by commas")
         overrides[plain_address(host.strip("[]"))] = int(count)
     return overrides

@@ -15,11 +15,13 @@ from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.providers import fill_placeholders
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 from barnabas.server.scheduling import ask_for_short_turns
 from barnabas.signals import ending_signals
+from barnabas.streams import drop_standard_output
 
 logger = logging.getLogger(__name__)
 SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
@@ -90,7 +92,7 @@ def parse_address(text: str | None) -> tuple[str, int] | None:
     if text is None:
         return None
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not is_number(port, 65535):
         raise ConfigError("--metrics-listener", text, "host:port, for example 127.0.0.1:9404")
     return host.strip("[]"), int(port)
 
@@ -110,7 +112,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         gc.collect()
         gc.freeze()
         gc.enable()
-        print(_ready_line(broker), flush=True)
+        _say_ready(broker)
         await stopping.wait()
         logger.info("event=broker-stopping broker=%d", config.broker_id)
         if broker.failure.done():
@@ -136,6 +138,15 @@ async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stoppi
             raise broker.failure.result() from None
         return False
     return True
+
+
+def _say_ready(broker: Broker) -> None:
+    """On standard output; a broker goes on where nobody takes it."""
+    try:
+        print(_ready_line(broker), flush=True)
+    except OSError as error:
+        drop_standard_output()
+        logger.warning("event=ready-line-not-written error=%r", error.strerror)
 
 
 def _ready_line(broker: Broker) -> str:

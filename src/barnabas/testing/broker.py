@@ -30,7 +30,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import barnabas
-from barnabas.errors import BarnabasError
+from barnabas.config.folders import why_not
+from barnabas.errors import BarnabasError, ConfigError
 from barnabas.testing.child import TASK_VARIABLE
 from barnabas.testing.users import settings_for, store_users
 
@@ -77,6 +78,7 @@ class Broker:
         users: passwords by user name; then clients have to log in, see `login`.
 
     Raises:
+        ConfigError: data_dir is a folder that `log.dirs` cannot name.
         BrokerFailed: from `start()` and `with`, when the broker does not come up; its text holds the end of the broker's log.
     """
 
@@ -97,6 +99,8 @@ class Broker:
         self._has_tls = tls
         self._certificates: Certificates | None = None
         self._given_data_dir = Path(data_dir) if data_dir is not None else None
+        if data_dir is not None and (reason := why_not(os.fspath(data_dir))) is not None:
+            raise ConfigError("log.dirs", os.fspath(data_dir), reason)
         self._log_dirs = log_dirs
         self._log_level = log_level
         self._ready_timeout_s = ready_timeout_s

@@ -15,6 +15,8 @@ import signal
 import sys
 import threading
 
+from barnabas.streams import open_missing_streams
+
 TASK_VARIABLE = "BARNABAS_TESTING_TASK"
 
 
@@ -43,4 +45,5 @@ def _watch_parent(orphaned: threading.Event) -> None:
 
 
 if __name__ == "__main__":
+    open_missing_streams()
     sys.exit(main(os.environ.pop(TASK_VARIABLE)))

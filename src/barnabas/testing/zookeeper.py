@@ -6,6 +6,8 @@ Rules
   1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
   2. They are stopped by their process id; after `close` no process is left, and no folder that was made here.
   3. When the process that started them dies in whatever way, a guard (`children.Guard`) does the same.
+  4. A server is told no path of its folder, but a descriptor of it. So a folder may have any name: zoo.cfg is read as ISO-8859-1 with
+     escapes and without spaces at an end, and Java knows only names that the locale's encoding has.
 
 Ugly: ZooKeeper cannot say which port it was given, so free ones are picked first. Should another process take one in between,
 the server ends at once and the whole set is started again on other ports.
@@ -91,6 +93,9 @@ class ZooKeeper:
         self._sync_ticks = max(MIN_SYNC_TICKS, SYNC_MS // tick_ms)
         self._kept = folder is not None
         self.folder = folder.resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._here = f"/proc/self/fd/{self._descriptor}"
         self.ports: list[int] = []
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * servers
         self._guard = Guard(None if self._kept else self.folder)
@@ -148,7 +153,7 @@ class ZooKeeper:
             data = self._data(index)
             data.mkdir(parents=True, exist_ok=True)
             (data / "myid").write_text(str(index + 1))
-            own = [f"dataDir={data}", f"{port_key}={self.ports[index]}"]
+            own = [f"dataDir={self._here}/{data.name}", f"{port_key}={self.ports[index]}"]
             (self.folder / f"{index + 1}.cfg").write_text("\n".join([*lines, *own, ""]))
 
     def _data(self, index: int) -> Path:
@@ -156,14 +161,15 @@ class ZooKeeper:
 
     def _launch(self, index: int) -> None:
         properties = [f"-D{name}={value}" for name, value in self._properties.items()]
-        command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}:{CODEC}", MAIN, str(self.folder / f"{index + 1}.cfg")]
+        command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}:{CODEC}", MAIN, f"{self._here}/{index + 1}.cfg"]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
             process = self._processes[index] = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=self.folder,
+                cwd="/",
+                pass_fds=[self._descriptor],
                 start_new_session=True,  # Ctrl-C in a terminal is not for it: brokers need it to leave in order
             )
         self._guard.watch(process.pid)
@@ -236,6 +242,9 @@ class ZooKeeper:
         for index in range(len(self._processes)):
             self.kill(index)
         self._guard.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
         if not self._kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -52,7 +52,7 @@ class Everything:
 
     def __init__(self, folders: list[Path]) -> None:
         self.folders = folders
-        self.broker = Broker(CONFIG, data_dir=",".join(map(str, folders)))
+        self.broker = Broker({**CONFIG, "log.dirs": ",".join(map(str, folders))}, data_dir=folders[0])
         self.broker.start()
         self.admin = AdminClient(self.servers)
         self._stopped, self._begun = threading.Event(), threading.Event()

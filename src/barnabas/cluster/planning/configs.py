@@ -21,6 +21,7 @@ from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
 from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.settings import check_broker, check_client_metrics, check_group, check_topic, topic_config
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
@@ -116,7 +117,7 @@ class ConfigPlanner:
         if name == ALL_BROKERS:
             return
         digits = name.removeprefix("-")
-        if not (digits.isascii() and digits.isdecimal()):
+        if not is_number(digits):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
         expected = self.static.node_id
         if self._alone and int(name) != expected:

@@ -29,6 +29,7 @@ from barnabas.cluster.store.interface import ABSENT, Operation, Put, StoreUnavai
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_broker, check_topic
 from barnabas.config.topic import TopicConfig
+from barnabas.digits import is_number
 from barnabas.errors import CorruptLog, KafkaError
 from barnabas.protocol.values import ResourceType
 from barnabas.storage import checkpoints
@@ -106,7 +107,7 @@ def _check_owner(files: Files, plan: Adoption) -> None:
         if files.exists(folder.path / FILE_NAME):
             plan.obstacles.append(f"{folder.path} has a {FILE_NAME}: it belongs to barnabas already")
         cluster_id, node_id = properties.get("cluster.id"), properties.get("node.id", properties.get("broker.id", ""))
-        if cluster_id is None or not node_id.isdigit():
+        if cluster_id is None or not is_number(node_id):
             plan.obstacles.append(
                 f"{folder.path / checkpoints.META_PROPERTIES} does not say of which cluster and node the folder is"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from pyspark.sql import functions as F
 
 from barnabas.pipelines.functions import from_barnabas
 
-SERVERS = os.environ.get("BARNABAS_BOOTSTRAP", "{servers}")
+SERVERS = os.environ.get("BARNABAS_BOOTSTRAP", {servers})
 spark = SparkSession.active()
 
 
@@ -85,12 +86,12 @@ def create_project(folder: Path, servers: str) -> list[Path]:
     (folder / "transformations").mkdir(parents=True)
     storage = (folder / "storage").resolve()
     files = {
-        folder / SPEC_NAMES[0]: SPEC.format(name=folder.name, storage=storage.as_uri()),
-        folder / "transformations" / "orders.py": EXAMPLE.format(servers=servers),
+        folder / SPEC_NAMES[0]: SPEC.format(name=folder.name, storage=json.dumps(f"file://{storage}", ensure_ascii=False)),
+        folder / "transformations" / "orders.py": EXAMPLE.format(servers=json.dumps(servers)),
         folder / ".gitignore": "storage/\n",
     }
     for path, text in files.items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     return list(files)
 
 
@@ -120,7 +121,7 @@ def _name_of(spec: Path) -> str:
     except ImportError as error:
         raise PipelineError("declared pipelines need the extra: pip install 'barnabas[pipelines]'") from error
     try:
-        content = yaml.safe_load(spec.read_text())
+        content = yaml.safe_load(spec.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise PipelineError(f"{spec} is no YAML: {' '.join(str(error).split())}") from error
     name = content.get("name") if isinstance(content, dict) else None

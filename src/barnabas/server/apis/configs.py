@@ -18,6 +18,7 @@ from barnabas.config.describe import (
     group_entries,
 )
 from barnabas.config.settings import check_broker
+from barnabas.digits import is_number
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs as legacy
@@ -136,7 +137,7 @@ def _describe(broker: Broker, kind: int, name: str, keys: Sequence[str] | None) 
 
 def _check_broker_id(name: str, node_id: int, otherwise: str = "but ") -> None:
     digits = name.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
+    if not is_number(digits):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} {otherwise}received {name}")

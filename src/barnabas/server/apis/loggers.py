@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.cluster.planning.configs import AlterOperation, Change
 from barnabas.config.describe import ConfigEntry, Source
+from barnabas.digits import is_number
 from barnabas.errors import ErrorCode, KafkaError
 
 TRACE = 5
@@ -29,7 +30,7 @@ UNKNOWN_TYPE = 0
 def check_logger_resource(name: str, node_id: int) -> None:
     """Raises KafkaError unless `name` is this broker's id."""
     digits = name.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
+    if not is_number(digits):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")

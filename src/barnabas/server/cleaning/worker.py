@@ -39,6 +39,7 @@ from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.compaction.plain import PlainEngine
 from barnabas.storage.compaction.task import CleaningTask
 from barnabas.storage.files import OsFiles
+from barnabas.streams import open_missing_streams
 
 logger = logging.getLogger(__name__)  # which goes to the broker's standard error
 
@@ -176,6 +177,7 @@ class Meter:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal, meant for the broker, which ends this process itself
+    open_missing_streams()
     die_with_parent()  # a thread of a pool that lives as long as the broker
     give_way()
     Worker().run()

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 
+from barnabas.streams import open_missing_streams
 from barnabas.testing.simulation.course import Verdict
 from barnabas.testing.simulation.runner import WHOLE_PROFILES, keep_quiet, run_seeds, simulation
 from barnabas.testing.simulation.scenario import PROFILES
@@ -69,4 +70,5 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
+    open_missing_streams()
     sys.exit(main())

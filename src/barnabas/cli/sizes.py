@@ -1,0 +1,72 @@
+"""How large a record may be: which setting decides, and what is said where one is too large.
+
+Three settings have a say. The client's `message.max.bytes` is about what it hands to the network; here it is as large as librdkafka has it,
+so that the cluster decides. The topic's `max.message.bytes` (the broker's `message.max.bytes` where the topic has none) is about a batch
+as it is written, compressed. The brokers' `socket.request.max.bytes` is about a whole request: a broker ends the connection of a client
+that sends more, without a word, and librdkafka tries again until the time is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.connection import reason_of
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import BarnabasError
+
+if TYPE_CHECKING:
+    from barnabas.cli.connection import Connection
+
+MOST_CLIENT_BYTES = 1_000_000_000  # message.max.bytes of librdkafka at most
+CLIENT_LIMIT, TOPIC_LIMIT, REQUEST_LIMIT = "message.max.bytes", "max.message.bytes", "socket.request.max.bytes"
+BATCH_BYTES = 1_000_000  # batch.size of librdkafka
+ASK_S = 2.0
+LARGE_BYTES = 1_000_000  # of a record that may be why a request is not answered
+
+
+def batch_settings(connection: Connection, topic: str) -> dict[str, Any]:
+    """Producer settings by which records that the topic takes one by one are not refused as a batch."""
+    limit = _limit(connection, "topic", topic, TOPIC_LIMIT)
+    settings: dict[str, Any] = {CLIENT_LIMIT: MOST_CLIENT_BYTES}
+    if limit is not None and 0 < limit < BATCH_BYTES:
+        settings["batch.size"] = limit
+    return settings
+
+
+def explain(connection: Connection, topic: str, error: Any, size: int, *, is_ours: bool) -> str:
+    """Why a record of `size` bytes was not written: the error's sentence, and the setting if one decided.
+
+    Args:
+        is_ours: librdkafka refused it before anything was sent; it takes the broker's code for that.
+    """
+    what = f"a record of {size} bytes"
+    if error.code() == ErrorCode.MESSAGE_TOO_LARGE and is_ours:
+        own = connection.properties.get(CLIENT_LIMIT, str(MOST_CLIENT_BYTES))
+        return f"{what} is larger than the client's {CLIENT_LIMIT} ({own}), which -X {CLIENT_LIMIT}=BYTES changes"
+    if error.code() == ErrorCode.MESSAGE_TOO_LARGE:
+        limit = _limit(connection, "topic", topic, TOPIC_LIMIT)
+        way = f"`barnabas topic alter {topic} --set {TOPIC_LIMIT}=BYTES` raises it"
+        return f"{reason_of(error)}: {what} makes a batch larger than the topic's {TOPIC_LIMIT} ({limit or 'unknown'}); {way}"
+    if size >= LARGE_BYTES:
+        limit = _limit(connection, "broker", None, REQUEST_LIMIT)
+        if limit is not None and size >= limit:
+            return (
+                f"{reason_of(error)}: {what} is larger than the brokers' {REQUEST_LIMIT} ({limit}), which their settings change"
+            )
+    return reason_of(error)
+
+
+def _limit(connection: Connection, kind: str, name: str | None, key: str) -> int | None:
+    """The value of a setting, of any broker if it has no name; None where it cannot be had."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    try:
+        admin = connection.admin()
+        if name is None:
+            name = str(min(admin.list_topics(timeout=ASK_S).brokers))
+        resource = ConfigResource(ResourceType[kind.upper()], name)
+        found = admin.describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S + 1)
+        return int(found[key].value)
+    except (KafkaException, BarnabasError, KeyError, ValueError, TimeoutError):
+        return None
