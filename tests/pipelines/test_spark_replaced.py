@@ -65,7 +65,7 @@ def test_partitions_that_are_added_are_read_by_workers_that_knew_fewer(
     copy(kafka_server, frame, target, tmp_path)
     for count in (3, 6):
         client.create_partitions(source, count)
-        wait_until(lambda count=count: len(client.topics_by_name([source])[source].partitions) == count)  # type: ignore[misc]
+        wait_until(lambda count=count: len(client.topics_by_name([source])[source].partitions) == count)  # type: ignore[misc]  # mypy does not infer the default
         produce(source, numbers(10 * count, 30, count))
         copy(kafka_server, frame, target, tmp_path)
     assert values(load, target) == [*range(10), *range(30, 60), *range(60, 90)]

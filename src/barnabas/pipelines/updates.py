@@ -81,7 +81,7 @@ class TopicStreamWriter(DataStreamWriter):
     def start(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002  # the name is Spark's
+        format: str | None = None,  # noqa: A002 - the name is Spark's
         outputMode: str | None = None,
         partitionBy: str | list[str] | None = None,
         queryName: str | None = None,
@@ -142,7 +142,7 @@ class MicroBatches:
             tasks = frame.mapInArrow(Task(writer), f"{MESSAGE} binary")  # pickles the writer, which prepares the sink
             rows = tasks.collect()
             writer.commit([pickle.loads(row[0]) for row in rows], batch)
-        except Exception as error:  # noqa: BLE001  # whatever it was, the batch is undone
+        except Exception as error:  # noqa: BLE001 - whatever it was, the batch is undone
             self._undo(writer, batch)
             raise MicroBatchFailed(str(error)) from None
 

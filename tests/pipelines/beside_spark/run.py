@@ -62,7 +62,7 @@ def outcome(spark: SparkSession, bootstrap: str, source: str, kind: str, given: 
         if kind == "batch":
             return {"took": read(spark, source, options)}
         return {"took": stream(spark, source, options) if kind == "stream" else write(spark, source, options, rows)}
-    except Exception as error:  # noqa: BLE001  # whatever it is, is what is to be recorded
+    except Exception as error:  # noqa: BLE001 - whatever it is, is what is to be recorded
         return {"refused": STACK.sub("", str(error)).strip()[-1500:]}
 
 
