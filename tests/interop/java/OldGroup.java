@@ -3,13 +3,15 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Two members of a group share four partitions, read and commit: OldGroup <bootstrap> <topic> <records>. Prints what was read, and what is
- * committed once the second member has left. With clients from 0.9 to 2.x.
+ * Two members of a group share four partitions, read and commit: OldGroup <bootstrap> <topic> <records>. Prints what was read, and
+ * what is committed once the second member has left. With clients from 0.9 to 2.x.
  */
 public class OldGroup {
     private static final long PATIENCE_NS = 90_000_000_000L;
@@ -35,16 +37,26 @@ public class OldGroup {
             try {
                 consumer.subscribe(Collections.singletonList(topic));
                 while (!ending) {
-                    for (ConsumerRecord<String, String> each : consumer.poll(100)) {
-                        FOUND.put(each.partition() + " " + each.offset(), each.key() + ": " + each.value());
-                    }
+                    take(consumer, consumer.poll(100));
                     share = consumer.assignment().size();
                 }
-                consumer.commitSync();
             } catch (Throwable error) {
                 failure = error;
             } finally {
                 consumer.close();
+            }
+        }
+
+        private void take(KafkaConsumer<String, String> consumer, ConsumerRecords<String, String> records) {
+            if (!records.isEmpty()) {
+                try {
+                    consumer.commitSync();
+                } catch (CommitFailedException error) {
+                    return; // another has the partitions by now, and reads the records again
+                }
+            }
+            for (ConsumerRecord<String, String> each : records) {
+                FOUND.put(each.partition() + " " + each.offset(), each.key() + ": " + each.value());
             }
         }
 
@@ -92,7 +104,7 @@ public class OldGroup {
         until("both have half", both, new Condition() {
             public boolean holds() { return first.share == 2 && second.share == 2; }
         });
-        until("all is read", both, new Condition() {
+        until("all is read and committed", both, new Condition() {
             public boolean holds() { return FOUND.size() == wanted; }
         });
         second.end();
