@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 PROGRAMS = Path(__file__).parent / "java"
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 WITH_GROUPS = DROPPED_CLIENTS[1:]
-WITH_TRANSACTIONS = DROPPED_CLIENTS[-1:]  # 0.11 and 1.x have them as well, but no such interface of the admin client and the consumer
+WITH_TRANSACTIONS = DROPPED_CLIENTS[
+    -1:
+]  # 0.11 and 1.x have them as well, but no such interface of the admin client and the consumer
 RECORDS = 60
 WAIT_S = 60.0
 Unique = Callable[[str], str]
@@ -43,9 +45,7 @@ def written(number: int) -> tuple[bytes | None, bytes | None]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 @pytest.mark.parametrize("version", DROPPED_CLIENTS)
-def test_what_a_producer_writes_is_read_by_a_client_of_today(
-    version: str, codec: str, server: Server, unique: Unique
-) -> None:
+def test_what_a_producer_writes_is_read_by_a_client_of_today(version: str, codec: str, server: Server, unique: Unique) -> None:
     topic = create(server, unique("written"), 1)
     acks = "1" if codec == "gzip" else "all"
     offsets = run(version, "OldProducer.java", server.bootstrap, topic, str(RECORDS), codec, acks)

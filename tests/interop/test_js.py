@@ -14,9 +14,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize(("program", "scenarios"), [("interop.js", 7), ("kafka-node.js", 6)])
-def test_every_scenario(
-    program: str, scenarios: int, js_program: Path, server: Server, unique: Callable[[str], str]
-) -> None:
+def test_every_scenario(program: str, scenarios: int, js_program: Path, server: Server, unique: Callable[[str], str]) -> None:
     command = ["node", program, server.bootstrap, unique("js")]
     done = subprocess.run(command, cwd=js_program, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
