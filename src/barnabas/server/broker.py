@@ -53,6 +53,7 @@ from barnabas.server.logs.log_starts import LogStarts
 from barnabas.server.logs.moving import Moves
 from barnabas.server.logs.opening import close_logs, open_logs
 from barnabas.server.metrics import Metrics
+from barnabas.server.old_requests import OldRequests
 from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
@@ -120,6 +121,7 @@ class Broker:
         self.repeated_room = RepeatedRoom()
         self.new_id = around.new_id
         self.metrics = Metrics()
+        self.old_requests = OldRequests()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAME = "barnabas_old_requests_total"
-NAMES = {NAME: "Requests of versions that Kafka 4 dropped, by the client that sends them; software is what it says that it is made with."}
+NAMES = {
+    NAME: "Requests of versions that Kafka 4 dropped, by the client that sends them; software is what it says that it is made with."
+}
 LABELS = {NAME: ("api", "version", "client_id", "software")}
 OTHERS = "(others)"
+UNKNOWN = "unknown"  # as a connection has it that has not said
 
 
 class OldRequest(NamedTuple):
@@ -49,14 +52,14 @@ class OldRequests:
 
     def observe(self, connection: Connection, header: RequestHeader) -> None:
         """Count one request."""
-        software = "" if connection.client_software is None else " ".join(connection.client_software)
+        software = UNKNOWN if connection.client_software[0] == UNKNOWN else " ".join(connection.client_software)
         client = (header.client_id or "")[: limits.MAX_OLD_CLIENT_NAME], software[: limits.MAX_OLD_CLIENT_NAME]
         if client not in self._clients:
             if len(self._clients) < limits.MAX_OLD_CLIENTS:
                 self._clients.add(client)
                 self._log(connection, header, client)
             else:
-                client = (OTHERS, "")
+                client = (OTHERS, UNKNOWN)
         counted = OldRequest(header.api_key, header.api_version, *client)
         self.counts[counted] = self.counts.get(counted, 0) + 1
 
@@ -65,7 +68,7 @@ class OldRequests:
             "event=old-client client=%r software=%r peer=%s principal=%r api=%s version=%d",
             *client,
             connection.peer,
-            str(connection.principal),
+            connection.principal,
             APIS[header.api_key][1],
             header.api_version,
         )
