@@ -10,7 +10,13 @@ from tests.docs.pasted import ROOT, Pasted
 
 pytest.importorskip("pyspark")
 
-PAGES = ["README.md", "docs/getting-started.md", "docs/guides/moving-from-kafka.md", "docs/guides/python-clients.md"]
+PAGES = [
+    "README.md",
+    "docs/getting-started.md",
+    "docs/guides/moving-from-kafka.md",
+    "docs/guides/old-clients.md",
+    "docs/guides/python-clients.md",
+]
 
 
 @pytest.mark.spark

@@ -69,6 +69,22 @@ def test_two_members_of_a_group_share_commit_and_take_over(version: str, server:
     assert committed == f"committed {RECORDS}"
 
 
+@pytest.mark.parametrize("version", WITH_GROUPS[:2])
+def test_a_reader_from_before_transactions_gets_all_records_and_no_markers(version: str, server: Server, unique: Unique) -> None:
+    topic = create(server, unique("transactions"), 4)
+    producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": topic})
+    producer.init_transactions(WAIT_S)
+    for count, end in ((10, producer.commit_transaction), (5, producer.abort_transaction)):
+        producer.begin_transaction()
+        for number in range(count * 4):
+            producer.produce(topic, f"{count} {number}", "k", partition=number % 4, headers={"h": b"dropped"})
+        producer.flush(WAIT_S)
+        end(WAIT_S)
+    *found, committed = run(version, "OldGroup.java", server.bootstrap, topic, "60")
+    assert sorted(found) == sorted(f"k: {count} {number}" for count in (10, 5) for number in range(count * 4))
+    assert committed == "committed 64"  # behind the last record of each partition: ten records, a marker, five that were aborted
+
+
 @pytest.mark.parametrize("version", WITH_TRANSACTIONS)
 def test_transactions_and_the_admin_client(version: str, server: Server, unique: Unique) -> None:
     *found, groups = run(version, "RoundTrip.java", server.bootstrap, unique("older"), "20")
