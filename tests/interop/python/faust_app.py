@@ -46,7 +46,7 @@ async def send_and_tell() -> None:
     if not found:
         for number in range(wanted):
             await words.send(key=f"word {number % WORDS}", value="x")
-    while sum(counts.values()) < wanted:  # noqa: ASYNC110  # a table tells nobody when it changes
+    while sum(counts.values()) < wanted:  # noqa: ASYNC110 - a table tells nobody when it changes
         await asyncio.sleep(0.02)
     await app.commit({words.get_topic_name()})
     tell({"had": sum(found.values()), "counts": dict(counts.items())})

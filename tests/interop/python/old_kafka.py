@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, SimpleClient, SimpleConsumer, SimpleProducer, TopicPartition, __version__
@@ -136,11 +137,11 @@ def scenarios() -> Iterator[tuple[str, Callable[[str, str], None]]]:
     for version in VERSIONS:
         name = "asked" if version is None else ".".join(map(str, version))
         for codec in CODECS:
-            yield f"{name}-{codec}", lambda at, topic, v=version, c=codec: round_trip(at, topic, v, c)  # type: ignore[misc]
-        yield f"{name}-commits", lambda at, topic, v=version: commits(at, topic, v)  # type: ignore[misc]
+            yield f"{name}-{codec}", partial(round_trip, version=version, codec=codec)
+        yield f"{name}-commits", partial(commits, version=version)
     for version in WITH_GROUPS:
         name = "asked" if version is None else ".".join(map(str, version))
-        yield f"{name}-members", lambda at, topic, v=version: two_members(at, topic, v)  # type: ignore[misc]
+        yield f"{name}-members", partial(two_members, version=version)
     yield "simple", simple
 
 
