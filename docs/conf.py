@@ -29,6 +29,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/operations",
         "docs/guides/cluster",
         "docs/guides/moving-from-kafka",
+        "docs/guides/old-clients",
         "docs/guides/performance",
         "docs/guides/plugins",
         "docs/guides/faults",

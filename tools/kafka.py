@@ -41,6 +41,7 @@ START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
 
 TESTS_VERSION = "4.3.1"  # the first whose integration tests are published
+DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 serves none of them
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
 LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka that served every version of its protocol
 SETS = {  # folders of jars, by what is in them; of this version where a name says no other
@@ -56,7 +57,7 @@ SETS = {  # folders of jars, by what is in them; of this version where a name sa
             ("kafka-clients", ":test"),
         )
     ),
-    **{f"clients-{version}": (f"kafka-clients:{version}",) for version in OLDER_CLIENTS},
+    **{f"clients-{version}": (f"kafka-clients:{version}",) for version in (*DROPPED_CLIENTS, *OLDER_CLIENTS)},
 }
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

@@ -12,6 +12,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from barnabas.testing.children import Child
 from tools.kafka import LAST_WITH_ALL, KafkaNode, java
 
 
@@ -28,7 +29,7 @@ class Kafka3Node(KafkaNode):
 class Kafka3OnZooKeeper(Kafka3Node):
     """A broker of Kafka 3.9 and the ZooKeeper that it has to itself."""
 
-    _zookeeper: subprocess.Popen[bytes] | None = None
+    _zookeeper: Child[bytes] | None = None
 
     def _format(self, properties: Path) -> None:
         """Brokers on ZooKeeper format their folders themselves."""
@@ -57,7 +58,7 @@ class Kafka3OnZooKeeper(Kafka3Node):
         )
         command = java("org.apache.zookeeper.server.ZooKeeperServerMain", str(config), jvm=("-Xmx128m",), jars=self.jars)
         with (folder / "zookeeper.log").open("ab") as log:
-            self._zookeeper = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._zookeeper = Child(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def _end_process(self) -> None:
         super()._end_process()

@@ -14,6 +14,7 @@ PAGES = [
     "README.md",
     "docs/getting-started.md",
     "docs/guides/moving-from-kafka.md",
+    "docs/guides/old-clients.md",
     "docs/guides/python-clients.md",
     "docs/spark.md",
 ]

@@ -1,4 +1,7 @@
-"""The server that clients meet: a barnabas broker, or, to prove the tests themselves, Apache Kafka (`--server=kafka`)."""
+"""The server that clients meet: a barnabas broker, or, to prove the tests themselves, Apache Kafka (`--server=kafka`).
+
+Clients of versions that Kafka 4 dropped are proven with `--server=kafka-3`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tools.kafka import KafkaNode
+from tools.kafka_3 import Kafka3OnZooKeeper
 from tools.kafka_cluster import KafkaCluster
 
 from barnabas.testing import Broker
@@ -28,6 +32,7 @@ WARNINGS_OF_OTHERS = [
     "ignore:(read|open)_text is deprecated:DeprecationWarning",  # kafka-python loads its schemas so
 ]
 SOURCES = Path(__file__).parent
+NODES: dict[str, type[KafkaNode]] = {"kafka": KafkaNode, "kafka-3": Kafka3OnZooKeeper}
 _numbers = itertools.count(1)
 
 
@@ -41,7 +46,9 @@ class Server:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--server", choices=["barnabas", "kafka"], default="barnabas", help="whom the interop tests talk to")
+    parser.addoption(
+        "--server", choices=["barnabas", "kafka", "kafka-3"], default="barnabas", help="whom the interop tests talk to"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,8 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @contextmanager
 def running(kind: str, data_dir: Path | None = None) -> Iterator[Server]:
     """A server of a kind; it is stopped cleanly at the end, and a given data folder stays."""
-    if kind == "kafka":
-        with KafkaNode(config=CONFIG, heap="512m", data_dir=data_dir) as node:
+    if kind in NODES:
+        with NODES[kind](config=CONFIG, heap="512m", data_dir=data_dir) as node:
             yield Server(kind, node.bootstrap, node.data_dir)
     else:
         with Broker(config=CONFIG, data_dir=data_dir) as broker:
@@ -108,5 +115,5 @@ def js_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert npm is not None, "these tests need Node.js and npm (Debian packages: nodejs npm)"
     target = tmp_path_factory.mktemp("js") / "program"
     shutil.copytree(SOURCES / "js", target)
-    subprocess.run([npm, "ci", "--silent", "--no-audit", "--no-fund"], cwd=target, check=True)
+    subprocess.run([npm, "ci", "--silent", "--no-audit", "--no-fund", "--omit=optional"], cwd=target, check=True)
     return target

@@ -1,4 +1,4 @@
-"""franz-go and sarama, by the program in `go/`."""
+"""franz-go and sarama, which also speaks as clients of Kafka 0.8 to 0.11 do (`dropped`), by the program in `go/`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interop.conftest import Server
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("client", ["franz", "sarama"])
+@pytest.mark.parametrize("client", ["franz", "sarama", "dropped"])
 def test_every_scenario(client: str, go_program: Path, server: Server, unique: Callable[[str], str]) -> None:
     command = [str(go_program), client, server.bootstrap, unique(client)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from barnabas import limits
 from barnabas.error_codes import ErrorCode
@@ -73,6 +73,55 @@ def test_markers_are_not_told_of_and_hold_nobody_up(broker: Broker, line: OldLin
         ]  # what was aborted too: they do not know of it
         assert offsets(line.fetch(version, [("markers", 0, 2, FULL)], max_bytes=1)) == [3]
         assert line.fetch(version, [("markers", 0, 4, FULL)], wait_ms=1) == [[0, 0, 5, []]]
+
+
+def _pairs(told: list[Any]) -> list[tuple[str, str]]:
+    """Keys and values of messages, those in wrappers too."""
+    return [pair for each in told for pair in (_pairs(each[4]) if isinstance(each[4], list) else [(each[4], each[5])])]
+
+
+def test_clients_of_every_age_share_a_partition(broker: Broker, line: OldLine) -> None:
+    """Old producers write between current ones; a current consumer gets headers and what is committed, an old one
+    every record in its form."""
+    topic = "shared"
+    line.create(topic, 1, {})
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    current = Producer({**settings, "compression.type": "lz4"})
+    line.produce(0, topic, [(0, message_set(0, [(b"old", b"0")]))])
+    current.produce(topic, b"1", b"current", headers={"h": b"x"})
+    assert current.flush(30) == 0
+    transactional = Producer({**settings, "transactional.id": topic, "compression.type": "lz4"})
+    transactional.init_transactions(30)
+    for value, end in ((b"2", transactional.commit_transaction), (b"aborted", transactional.abort_transaction)):
+        transactional.begin_transaction()
+        transactional.produce(topic, value, b"transactional", headers={"h": b"y"})
+        transactional.flush(30)
+        end(30)
+    line.produce(2, topic, [(0, wrapped(GZIP, 1, message_set(1, [(b"old", b"3")], time=T), time=T))])
+    zstd = Producer({**settings, "compression.type": "zstd"})
+    zstd.produce(topic, b"4" * 1000, b"zstd", headers={"h": b"z"})
+    assert zstd.flush(30) == 0
+    consumer = Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
+    consumer.subscribe([topic])
+    found = consumer.consume(5, 30)
+    consumer.close()
+    assert [(each.key(), each.value(), each.headers()) for each in found] == [
+        (b"old", b"0", None),
+        (b"current", b"1", [("h", b"x")]),
+        (b"transactional", b"2", [("h", b"y")]),
+        (b"old", b"3", None),
+        (b"zstd", b"4" * 1000, [("h", b"z")]),
+    ]
+    place = found[-1].offset()
+    assert place is not None
+    for version in VERSIONS:
+        ((_, error, _, told),) = line.fetch(version, [(topic, 0, 0, FULL)])
+        assert (error, _pairs(told)) == (
+            0,
+            [("old", "0"), ("current", "1"), ("transactional", "2"), ("transactional", "aborted"), ("old", "3")],
+        )
+        ((_, error, _, told),) = line.fetch(version, [(topic, 0, place, FULL)])
+        assert (error, told) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, [])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

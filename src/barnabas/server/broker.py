@@ -61,6 +61,7 @@ from barnabas.server.logs.log_starts import LogStarts
 from barnabas.server.logs.moving import Moves
 from barnabas.server.logs.opening import close_logs, open_logs
 from barnabas.server.metrics import Metrics
+from barnabas.server.old_requests import OldRequests
 from barnabas.server.plugins import Plugins
 from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.quotas.client_quotas import ClientQuotas
@@ -132,6 +133,7 @@ class Broker:
         self.plugins = Plugins(config, lambda: around.make_executor(1, "barnabas-policies"))
         protocols = {endpoint.listener: endpoint.protocol for endpoint in config.listener_endpoints}
         self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
+        self.old_requests = OldRequests()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)

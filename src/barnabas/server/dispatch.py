@@ -18,7 +18,7 @@ from barnabas.errors import BarnabasError, ProtocolError
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.envelope import EnvelopeRequest
@@ -124,7 +124,8 @@ class RequestDispatcher:
         self._broker = broker
         self._classes: dict[int, type[Message]] = {}
         oldest = broker.config.api_versions_oldest
-        self._taken = {key: api_versions.served_versions(key, oldest) for key in SERVED | BETWEEN_BROKERS}
+        served = {key: api_versions.served_versions(key, oldest) for key in SERVED | BETWEEN_BROKERS}
+        self._taken = {key: (first, last, FIRST_VERSIONS_OF_KAFKA_4.get(key, first)) for key, (first, last) in served.items()}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -171,9 +172,8 @@ class RequestDispatcher:
     def _dispatch(self, connection: Connection, frame: memoryview, started: int) -> None:
         header = read_request_header(frame)
         api_key, version = header.api_key, header.api_version
-        first, last = self._versions(api_key)
-        if not first <= version <= last:
-            self._refuse_version(connection, header)
+        first, last, kept = self._versions(api_key)
+        if not kept <= version <= last and not self._takes_old_version(connection, header, first, kept):
             return
         quotas = self._broker.client_quotas
         if quotas is not None and self._is_put_off(quotas, connection, header, started):
@@ -340,11 +340,20 @@ class RequestDispatcher:
         """A handler that raises has no answer to give; the client sees its connection close and tries again."""
         return ProtocolError(f"api {APIS[header.api_key][1]} version {header.api_version} failed: {error}")
 
-    def _versions(self, api_key: int) -> tuple[int, int]:
+    def _versions(self, api_key: int) -> tuple[int, int, int]:
+        """First and last version of an API that are taken, and the first that Kafka 4 takes too."""
         versions = self._taken.get(api_key)
         if versions is None or (api_key in BETWEEN_BROKERS and self._broker.forwarder is None):
             raise ProtocolError(f"request with unknown api key {api_key}")
         return versions
+
+    def _takes_old_version(self, connection: Connection, header: RequestHeader, first: int, kept: int) -> bool:
+        """Whether a version is one that Kafka 4 dropped and this broker takes; it is counted, and any other refused."""
+        if not first <= header.api_version < kept:
+            self._refuse_version(connection, header)
+            return False
+        self._broker.old_requests.observe(connection, header)
+        return True
 
     def _refuse_version(self, connection: Connection, header: RequestHeader) -> None:
         """Only ApiVersions has an answer to a version it does not know, in version 0 (KIP-511)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol.messages import APIS
+from barnabas.server import old_requests
 from barnabas.server.cleaning import measures as cleaning
 from barnabas.server.quotas import measures as quotas
 from barnabas.server.replication import measures as replication
@@ -187,7 +188,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
 }
 HISTOGRAMS = frozenset({"barnabas_request_seconds", "barnabas_flush_round_seconds"})
 
-LABELS = {**_LABELS, **transactions.LABELS, **quotas.LABELS}
+LABELS = {**_LABELS, **transactions.LABELS, **quotas.LABELS, **old_requests.LABELS}
 NAMES = {
     **{name: text for name, (text, _) in {**COUNTERS, **GAUGES}.items()},
     **TEXTS,
@@ -195,6 +196,7 @@ NAMES = {
     **cleaning.NAMES,
     **transactions.NAMES,
     **quotas.NAMES,
+    **old_requests.NAMES,
 }
 
 
@@ -216,6 +218,7 @@ def _measures(broker: Broker) -> Iterator[Metric | Series | None]:
     yield from cleaning.measures(broker, CounterMetricFamily, GaugeMetricFamily)
     yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
     yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+    yield from old_requests.measures(broker.old_requests, CounterMetricFamily)
     yield from _times(broker, HistogramMetricFamily)
     yield from _partitions(broker)
     yield from _group_lag(broker)

@@ -201,8 +201,8 @@ func (member saramaMember) ConsumeClaim(session sarama.ConsumerGroupSession, cla
 	return nil
 }
 
-func saramaJoin(ctx context.Context, bootstrap, topic string) (sarama.ConsumerGroup, saramaMember, error) {
-	group, err := sarama.NewConsumerGroup([]string{bootstrap}, topic, saramaConfig())
+func saramaJoin(ctx context.Context, bootstrap, topic string, config *sarama.Config) (sarama.ConsumerGroup, saramaMember, error) {
+	group, err := sarama.NewConsumerGroup([]string{bootstrap}, topic, config)
 	member := saramaMember{shares: make(chan int, 100)}
 	if err != nil {
 		return nil, member, err
@@ -231,6 +231,10 @@ func (member saramaMember) waitFor(share int) error {
 }
 
 func saramaRebalance(bootstrap, topic string) error {
+	return saramaRebalanceWith(bootstrap, topic, saramaConfig())
+}
+
+func saramaRebalanceWith(bootstrap, topic string, config *sarama.Config) error {
 	admin, err := saramaCreate(bootstrap, topic, 4)
 	if err != nil {
 		return err
@@ -238,7 +242,7 @@ func saramaRebalance(bootstrap, topic string) error {
 	defer admin.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	group, first, err := saramaJoin(ctx, bootstrap, topic)
+	group, first, err := saramaJoin(ctx, bootstrap, topic, config)
 	if err != nil {
 		return err
 	}
@@ -247,7 +251,7 @@ func saramaRebalance(bootstrap, topic string) error {
 		return err
 	}
 	leaving, leave := context.WithCancel(ctx)
-	other, second, err := saramaJoin(leaving, bootstrap, topic)
+	other, second, err := saramaJoin(leaving, bootstrap, topic, config)
 	if err != nil {
 		leave()
 		return err
