@@ -13,6 +13,8 @@ Ways
     updates         `write_stream`
     frame           `foreachBatch` with a DataFrame's `write`, `sinkName` and `sinkBatchId`
     none            Spark's `noop` sink: what is left is not the sink's
+    floor           a source and a sink in Python that do nothing (`nothing`): what Spark leaves to any of them
+    floor-updates   the same with a sink like that of `write_stream`: a function in `mapInArrow`, whose results are collected
     count-…         the same behind a running count by key, in update mode
     …-forking       with the checkpoint's usual file manager
 """
@@ -38,15 +40,18 @@ from barnabas.client.results import NewTopic
 from barnabas.pipelines import session, write_stream
 from barnabas.pipelines.sessions import CHECKPOINTS
 from barnabas.testing import Broker
+from bench.spark.nothing import NAME, NothingDataSource
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 RECORDS_A_SECOND, KEYS, PARTITIONS = 1_000, 50, 2
 IN = "in"
-WAYS = ("stream", "stream-forking", "updates", "frame", "none", "count-updates", "count-frame", "count-none")
-COUNT, FORKING = "count-", "-forking"
+WAYS = ("stream", "stream-forking", "updates", "frame", "none", "floor", "floor-updates",
+    "count-updates", "count-frame", "count-none", "count-floor-updates")
+COUNT, FORKING, FLOOR = "count-", "-forking", "floor"
 PARTS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 MANAGER, WITHOUT_FORKS = next(iter(CHECKPOINTS.items()))
 
@@ -121,8 +126,14 @@ def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: fl
 
 def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: str) -> StreamingQuery:
     to = {"kafka.bootstrap.servers": servers, "topic": topic}
-    read = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", IN).load()
-    rows = read.select("key", "value")
+    if FLOOR in way:
+        spark.dataSource.register(NothingDataSource)
+        rated = {"rows": 1 << 40, "partitions": PARTITIONS, "size": 18, "rowsPerSecond": RECORDS_A_SECOND}
+        read = spark.readStream.format(NAME).options(**rated).load()
+        rows = read.selectExpr(f"CAST(CAST(offset % {KEYS} AS STRING) AS BINARY) AS key", "value")
+    else:
+        read = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", IN).load()
+        rows = read.select("key", "value")
     if way.startswith(COUNT):  # the value stays a time, so that ages can be told: that of the key's newest record
         rows = read.groupBy("key").agg({"value": "max", "*": "count"}).selectExpr("key", "`max(value)` as value")
 
@@ -130,16 +141,30 @@ def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: s
         named = {"sinkName": topic, "sinkBatchId": str(batch)}
         frame.write.format("barnabas").mode("append").options(**to, **named).save()
 
+    def let_go_of(frame: DataFrame, batch: int) -> None:
+        frame.mapInArrow(letting_go, "message binary").collect()
+
     kind = way.removeprefix(COUNT).removesuffix(FORKING)
     writers: dict[str, Any] = {
         "stream": lambda: rows.writeStream.format("barnabas"),
         "updates": lambda: write_stream(rows),
         "frame": lambda: rows.writeStream.foreachBatch(write),
         "none": lambda: rows.writeStream.format("noop"),
+        FLOOR: lambda: rows.writeStream.format(NAME),
+        f"{FLOOR}-updates": lambda: rows.writeStream.foreachBatch(let_go_of),
     }
     writer = writers[kind]().options(**to).outputMode("update" if way.startswith(COUNT) else "append")
     query: StreamingQuery = writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
     return query
+
+
+def letting_go(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    """As the tasks of `write_stream` do, without writing."""
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    yield pa.record_batch([pa.array([b""])], names=["message"])
 
 
 def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> list[float]:
