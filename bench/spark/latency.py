@@ -6,7 +6,8 @@
 
 A thousand records a second with their times go into a topic; one query after the other brings them to another topic, from where they are
 read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. Of each run the
-first half warms it up. Milliseconds, medians.
+first half warms it up. Milliseconds, medians. `cpu` is that of all processes of Spark for a micro-batch, and says more than the clock
+where a machine has other work.
 
 Ways
     stream          `writeStream.format("barnabas")`
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import tempfile
 import threading
@@ -33,6 +35,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from bench.peers.process import cpu_of, family
+from bench.spark.nothing import NAME, NothingDataSource
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.client.blocking import BlockingClient
@@ -40,7 +44,6 @@ from barnabas.client.results import NewTopic
 from barnabas.pipelines import session, write_stream
 from barnabas.pipelines.sessions import CHECKPOINTS
 from barnabas.testing import Broker
-from bench.spark.nothing import NAME, NothingDataSource
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -49,9 +52,21 @@ if TYPE_CHECKING:
 
 RECORDS_A_SECOND, KEYS, PARTITIONS = 1_000, 50, 2
 IN = "in"
-WAYS = ("stream", "stream-forking", "updates", "frame", "none", "floor", "floor-updates",
-    "count-updates", "count-frame", "count-none", "count-floor-updates")
+WAYS = (
+    "stream",
+    "stream-forking",
+    "updates",
+    "frame",
+    "none",
+    "floor",
+    "floor-updates",
+    "count-updates",
+    "count-frame",
+    "count-none",
+    "count-floor-updates",
+)
 COUNT, FORKING, FLOOR = "count-", "-forking", "floor"
+COLUMNS = ("p50", "p99", "cpu")
 PARTS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 MANAGER, WITHOUT_FORKS = next(iter(CHECKPOINTS.items()))
 
@@ -78,9 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     found[way].append(result)
                     print(json.dumps({"way": way, **result}), flush=True)
         spark.stop()
-    print(f"\n{'medians of the rounds':24}" + "".join(f"{part:>18}" for part in ("p50", "p99", *PARTS)))
+    print(f"\n{'medians of the rounds':24}" + "".join(f"{part:>18}" for part in (*COLUMNS, *PARTS)))
     for way, results in found.items():
-        columns = (statistics.median(result[part] for result in results) for part in ("p50", "p99", *PARTS))
+        columns = (statistics.median(result[part] for result in results) for part in (*COLUMNS, *PARTS))
         print(f"{way:24}" + "".join(f"{column:18.0f}" for column in columns))
 
 
@@ -113,7 +128,7 @@ def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: fl
     spark.conf.set(MANAGER, forking if way.endswith(FORKING) else WITHOUT_FORKS)
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as checkpoint:
         query = start(spark, servers, way, topic, checkpoint)
-        ages = ages_of(query, servers, topic, seconds)
+        ages, cpu = watched(query, jvm_pid(spark), servers, topic, seconds)
         progress = [each for each in query.recentProgress if each["numInputRows"] > 0]
         query.stop()
     ages = sorted(ages) or [float("nan")]
@@ -121,7 +136,14 @@ def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: fl
     if not later:
         raise SystemExit(f"{way}: no micro-batch within {seconds:g} s; give --seconds more")
     parts = {part: statistics.median(each["durationMs"].get(part, 0) for each in later) for part in PARTS}
-    return {"p50": 1000 * ages[len(ages) // 2], "p99": 1000 * ages[int(len(ages) * 0.99)], "batches": len(later), **parts}
+    p50, p99 = (1000 * ages[int(len(ages) * share)] for share in (0.5, 0.99))
+    return {"p50": p50, "p99": p99, "cpu": cpu, "batches": len(later), **parts}
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: str) -> StreamingQuery:
@@ -167,13 +189,14 @@ def letting_go(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     yield pa.record_batch([pa.array([b""])], names=["message"])
 
 
-def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> list[float]:
-    """In seconds, of what was read in the second half of so many seconds from the first micro-batch on."""
+def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: float) -> tuple[list[float], float]:
+    """Ages in seconds, of what was read in the second half of so many seconds from the first micro-batch on; CPU of a micro-batch there."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "ages", "isolation.level": "read_committed", "fetch.wait.max.ms": 5}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     ages = list[float]()
+    from_s = from_batch = math.nan
     try:
         while query.isActive and query.lastProgress is None:  # the first micro-batch starts the processes of the query
             query.awaitTermination(1)
@@ -181,12 +204,21 @@ def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> 
         while (now := time.time()) < began + seconds:
             messages = [each for each in consumer.consume(2_000, 0.02) if each.error() is None]
             if now > began + seconds / 2:
+                if math.isnan(from_s):
+                    from_s, from_batch = cpu_of(family(jvm)), last_batch(query)
                 ages += [time.time() - float(message.value() or b"") for message in messages]
             if not query.isActive:
                 raise SystemExit(f"the query failed: {query.exception()}")
+        spent = cpu_of(family(jvm)) - from_s
+        return ages, 1000 * spent / max(1.0, last_batch(query) - from_batch)
     finally:
         consumer.close()
-    return ages
+
+
+def last_batch(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    assert progress is not None
+    return int(progress["batchId"])
 
 
 if __name__ == "__main__":

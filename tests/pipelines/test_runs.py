@@ -22,9 +22,9 @@ from barnabas.pipelines.runs.folders import (
     state_folder,
 )
 from barnabas.pipelines.runs.process import catalog_settings, checkpoint_settings
-from barnabas.pipelines.sessions import CHECKPOINTS
 from barnabas.pipelines.runs.progress import ProgressFile, read_progress
 from barnabas.pipelines.runs.project import create_project, find_target
+from barnabas.pipelines.sessions import CHECKPOINTS
 
 HOLD = """
 import sys, time
