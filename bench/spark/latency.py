@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import tempfile
 import threading
@@ -196,7 +195,7 @@ def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: 
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     ages = list[float]()
-    from_s = from_batch = math.nan
+    from_s, from_batch = dict[int, float](), 0
     try:
         while query.isActive and query.lastProgress is None:  # the first micro-batch starts the processes of the query
             query.awaitTermination(1)
@@ -204,15 +203,20 @@ def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: 
         while (now := time.time()) < began + seconds:
             messages = [each for each in consumer.consume(2_000, 0.02) if each.error() is None]
             if now > began + seconds / 2:
-                if math.isnan(from_s):
-                    from_s, from_batch = cpu_of(family(jvm)), last_batch(query)
+                if not from_s:
+                    from_s, from_batch = cpu_by_process(jvm), last_batch(query)
                 ages += [time.time() - float(message.value() or b"") for message in messages]
             if not query.isActive:
                 raise SystemExit(f"the query failed: {query.exception()}")
-        spent = cpu_of(family(jvm)) - from_s
-        return ages, 1000 * spent / max(1.0, last_batch(query) - from_batch)
+        spent_s = sum(cpu_s - from_s.get(pid, 0.0) for pid, cpu_s in cpu_by_process(jvm).items())
+        return ages, 1000 * spent_s / max(1, last_batch(query) - from_batch)
     finally:
         consumer.close()
+
+
+def cpu_by_process(leader: int) -> dict[int, float]:
+    """Seconds so far, of the JVM and of all its processes; of workers that have ended nothing is left."""
+    return {pid: cpu_of([pid]) for pid in family(leader)}
 
 
 def last_batch(query: StreamingQuery) -> int:

@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import BinaryType, StructType
 
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.exactly_once.protocol import Handout
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
 logger = logging.getLogger(__name__)
 FORMAT = "barnabas"
 MESSAGE = "message"
+RESULT = StructType().add(MESSAGE, BinaryType())  # of a task; its text would be parsed by the JVM for each micro-batch
 KEPT_S = 60.0  # how long a sink counts as prepared: coordinators forget ids that are not used, after a week
 CHECKPOINT = "checkpointlocation"
 MOST_REASON = 2_000  # characters of an error that are handed to Spark
@@ -149,7 +150,7 @@ class MicroBatches:
         if time.monotonic() < self._kept_since_s + KEPT_S:
             writer.hand_out(kept)
         try:
-            tasks = frame.mapInArrow(Task(writer), f"{MESSAGE} binary")  # pickles the writer, which prepares the sink
+            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickles the writer, which prepares the sink
             rows = tasks.collect()
             self._kept = writer.decide([pickle.loads(row[0]) for row in rows])
             self._kept_since_s = time.monotonic()
