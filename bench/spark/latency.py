@@ -6,8 +6,8 @@
 
 A thousand records a second with their times go into a topic; one query after the other brings them to another topic, from where they are
 read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. Of each run the
-first half warms it up. Milliseconds, medians. `cpu` is that of all processes of Spark for a micro-batch, and says more than the clock
-where a machine has other work.
+first half warms it up, and of the rounds the first half warms the JVM, which compiles for minutes. Milliseconds, medians. `cpu` is that
+of all processes of Spark for a micro-batch, and says more than the clock where a machine has other work.
 
 Ways
     stream          `writeStream.format("barnabas")`
@@ -73,7 +73,7 @@ MANAGER, WITHOUT_FORKS = next(iter(CHECKPOINTS.items()))
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=30.0, help="of each run (default %(default)s)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; repeatable")
     given = parser.parse_args(arguments)
@@ -92,9 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     found[way].append(result)
                     print(json.dumps({"way": way, **result}), flush=True)
         spark.stop()
-    print(f"\n{'medians of the rounds':24}" + "".join(f"{part:>18}" for part in (*COLUMNS, *PARTS)))
+    print(f"\n{'medians of the later half':24}" + "".join(f"{part:>18}" for part in (*COLUMNS, *PARTS)))
     for way, results in found.items():
-        columns = (statistics.median(result[part] for result in results) for part in (*COLUMNS, *PARTS))
+        warm = results[len(results) // 2 :]
+        columns = (statistics.median(result[part] for result in warm) for part in (*COLUMNS, *PARTS))
         print(f"{way:24}" + "".join(f"{column:18.0f}" for column in columns))
 
 
