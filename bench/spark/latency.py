@@ -6,13 +6,16 @@
 
 A thousand records a second with their times go into a topic; one query after the other brings them to another topic, from where they are
 read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. Of each run the
-first half warms it up. Milliseconds, medians.
+first half warms it up, and of the rounds the first half warms the JVM, which compiles for minutes. Milliseconds, medians. `cpu` is that
+of all processes of Spark for a micro-batch, and says more than the clock where a machine has other work.
 
 Ways
     stream          `writeStream.format("barnabas")`
     updates         `write_stream`
     frame           `foreachBatch` with a DataFrame's `write`, `sinkName` and `sinkBatchId`
     none            Spark's `noop` sink: what is left is not the sink's
+    floor           a source and a sink in Python that do nothing (`nothing`): what Spark leaves to any of them
+    floor-updates   the same with a sink like that of `write_stream`: a function in `mapInArrow`, whose results are collected
     count-…         the same behind a running count by key, in update mode
     …-forking       with the checkpoint's usual file manager
 """
@@ -31,6 +34,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from bench.peers.process import cpu_of, family
+from bench.spark.nothing import NAME, NothingDataSource
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.client.blocking import BlockingClient
@@ -40,13 +45,27 @@ from barnabas.pipelines.sessions import CHECKPOINTS
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 RECORDS_A_SECOND, KEYS, PARTITIONS = 1_000, 50, 2
 IN = "in"
-WAYS = ("stream", "stream-forking", "updates", "frame", "none", "count-updates", "count-frame", "count-none")
-COUNT, FORKING = "count-", "-forking"
+WAYS = (
+    "stream",
+    "stream-forking",
+    "updates",
+    "frame",
+    "none",
+    "floor",
+    "floor-updates",
+    "count-updates",
+    "count-frame",
+    "count-none",
+    "count-floor-updates",
+)
+COUNT, FORKING, FLOOR = "count-", "-forking", "floor"
+COLUMNS = ("p50", "p99", "cpu")
 PARTS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 MANAGER, WITHOUT_FORKS = next(iter(CHECKPOINTS.items()))
 
@@ -54,7 +73,7 @@ MANAGER, WITHOUT_FORKS = next(iter(CHECKPOINTS.items()))
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=30.0, help="of each run (default %(default)s)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; repeatable")
     given = parser.parse_args(arguments)
@@ -73,9 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     found[way].append(result)
                     print(json.dumps({"way": way, **result}), flush=True)
         spark.stop()
-    print(f"\n{'medians of the rounds':24}" + "".join(f"{part:>18}" for part in ("p50", "p99", *PARTS)))
+    print(f"\n{'medians of the later half':24}" + "".join(f"{part:>18}" for part in (*COLUMNS, *PARTS)))
     for way, results in found.items():
-        columns = (statistics.median(result[part] for result in results) for part in ("p50", "p99", *PARTS))
+        warm = results[len(results) // 2 :]
+        columns = (statistics.median(result[part] for result in warm) for part in (*COLUMNS, *PARTS))
         print(f"{way:24}" + "".join(f"{column:18.0f}" for column in columns))
 
 
@@ -108,7 +128,7 @@ def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: fl
     spark.conf.set(MANAGER, forking if way.endswith(FORKING) else WITHOUT_FORKS)
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as checkpoint:
         query = start(spark, servers, way, topic, checkpoint)
-        ages = ages_of(query, servers, topic, seconds)
+        ages, cpu = watched(query, jvm_pid(spark), servers, topic, seconds)
         progress = [each for each in query.recentProgress if each["numInputRows"] > 0]
         query.stop()
     ages = sorted(ages) or [float("nan")]
@@ -116,13 +136,26 @@ def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: fl
     if not later:
         raise SystemExit(f"{way}: no micro-batch within {seconds:g} s; give --seconds more")
     parts = {part: statistics.median(each["durationMs"].get(part, 0) for each in later) for part in PARTS}
-    return {"p50": 1000 * ages[len(ages) // 2], "p99": 1000 * ages[int(len(ages) * 0.99)], "batches": len(later), **parts}
+    p50, p99 = (1000 * ages[int(len(ages) * share)] for share in (0.5, 0.99))
+    return {"p50": p50, "p99": p99, "cpu": cpu, "batches": len(later), **parts}
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: str) -> StreamingQuery:
     to = {"kafka.bootstrap.servers": servers, "topic": topic}
-    read = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", IN).load()
-    rows = read.select("key", "value")
+    if FLOOR in way:
+        spark.dataSource.register(NothingDataSource)
+        rated = {"rows": 1 << 40, "partitions": PARTITIONS, "size": 18, "rowsPerSecond": RECORDS_A_SECOND}
+        read = spark.readStream.format(NAME).options(**rated).load()
+        rows = read.selectExpr(f"CAST(CAST(offset % {KEYS} AS STRING) AS BINARY) AS key", "value")
+    else:
+        read = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", IN).load()
+        rows = read.select("key", "value")
     if way.startswith(COUNT):  # the value stays a time, so that ages can be told: that of the key's newest record
         rows = read.groupBy("key").agg({"value": "max", "*": "count"}).selectExpr("key", "`max(value)` as value")
 
@@ -130,25 +163,40 @@ def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: s
         named = {"sinkName": topic, "sinkBatchId": str(batch)}
         frame.write.format("barnabas").mode("append").options(**to, **named).save()
 
+    def let_go_of(frame: DataFrame, batch: int) -> None:
+        frame.mapInArrow(letting_go, "message binary").collect()
+
     kind = way.removeprefix(COUNT).removesuffix(FORKING)
     writers: dict[str, Any] = {
         "stream": lambda: rows.writeStream.format("barnabas"),
         "updates": lambda: write_stream(rows),
         "frame": lambda: rows.writeStream.foreachBatch(write),
         "none": lambda: rows.writeStream.format("noop"),
+        FLOOR: lambda: rows.writeStream.format(NAME),
+        f"{FLOOR}-updates": lambda: rows.writeStream.foreachBatch(let_go_of),
     }
     writer = writers[kind]().options(**to).outputMode("update" if way.startswith(COUNT) else "append")
     query: StreamingQuery = writer.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
     return query
 
 
-def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> list[float]:
-    """In seconds, of what was read in the second half of so many seconds from the first micro-batch on."""
+def letting_go(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    """As the tasks of `write_stream` do, without writing."""
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    yield pa.record_batch([pa.array([b""])], names=["message"])
+
+
+def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: float) -> tuple[list[float], float]:
+    """Ages in seconds, of what was read in the second half of so many seconds from the first micro-batch on; CPU of a micro-batch there."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "ages", "isolation.level": "read_committed", "fetch.wait.max.ms": 5}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     ages = list[float]()
+    from_s, from_batch = dict[int, float](), 0
     try:
         while query.isActive and query.lastProgress is None:  # the first micro-batch starts the processes of the query
             query.awaitTermination(1)
@@ -156,12 +204,26 @@ def ages_of(query: StreamingQuery, servers: str, topic: str, seconds: float) -> 
         while (now := time.time()) < began + seconds:
             messages = [each for each in consumer.consume(2_000, 0.02) if each.error() is None]
             if now > began + seconds / 2:
+                if not from_s:
+                    from_s, from_batch = cpu_by_process(jvm), last_batch(query)
                 ages += [time.time() - float(message.value() or b"") for message in messages]
             if not query.isActive:
                 raise SystemExit(f"the query failed: {query.exception()}")
+        spent_s = sum(cpu_s - from_s.get(pid, 0.0) for pid, cpu_s in cpu_by_process(jvm).items())
+        return ages, 1000 * spent_s / max(1, last_batch(query) - from_batch)
     finally:
         consumer.close()
-    return ages
+
+
+def cpu_by_process(leader: int) -> dict[int, float]:
+    """Seconds so far, of the JVM and of all its processes; of workers that have ended nothing is left."""
+    return {pid: cpu_of([pid]) for pid in family(leader)}
+
+
+def last_batch(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    assert progress is not None
+    return int(progress["batchId"])
 
 
 if __name__ == "__main__":

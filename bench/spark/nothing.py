@@ -6,6 +6,8 @@ them go. What ours reach of their rates is ours to gain, the rest is Spark's.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +34,8 @@ Offsets = dict[str, int]  # by partition
 
 
 class NothingDataSource(DataSource):
-    """Takes the options `rows`, `partitions`, `size` of a value in bytes, `maxOffsetsPerTrigger`, and `startingOffset` of a stream."""
+    """Takes the options `rows`, `partitions`, `size` of a value in bytes, `maxOffsetsPerTrigger`, `startingOffset` of a stream, and
+    `rowsPerSecond` for one whose rows come as time goes by."""
 
     @classmethod
     def name(cls) -> str:
@@ -100,6 +103,8 @@ class NothingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._partitions, self._rows, self._size = (int(options[name]) for name in ("partitions", "rows", "size"))
         self._first = int(options.get("startingOffset", "0"))
         self._limit = int(options["maxOffsetsPerTrigger"]) if "maxOffsetsPerTrigger" in options else None
+        self._rate = float(options.get("rowsPerSecond", "inf"))
+        self._began_s = time.monotonic()
 
     def initialOffset(self) -> Offsets:
         return {str(number): self._first for number in range(self._partitions)}
@@ -109,6 +114,8 @@ class NothingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         end = self._rows // self._partitions
+        if math.isfinite(self._rate):
+            end = min(end, self._first + int((time.monotonic() - self._began_s) * self._rate) // self._partitions)
         if isinstance(limit, ReadAllAvailable) or self._limit is None:
             return dict.fromkeys(start, end)
         share = self._limit // self._partitions

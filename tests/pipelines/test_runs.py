@@ -21,9 +21,10 @@ from barnabas.pipelines.runs.folders import (
     last_error,
     state_folder,
 )
-from barnabas.pipelines.runs.process import catalog_settings
+from barnabas.pipelines.runs.process import catalog_settings, checkpoint_settings
 from barnabas.pipelines.runs.progress import ProgressFile, read_progress
 from barnabas.pipelines.runs.project import create_project, find_target
+from barnabas.pipelines.sessions import CHECKPOINTS
 
 HOLD = """
 import sys, time
@@ -172,6 +173,13 @@ def test_the_catalog_lies_beside_the_storage(tmp_path: Path) -> None:
     local = catalog_settings((tmp_path / "my storage").as_uri(), tmp_path)
     assert local["spark.sql.warehouse.dir"] == str(tmp_path / "my storage" / "warehouse")
     assert catalog_settings("s3a://bucket/x", tmp_path)["spark.sql.warehouse.dir"] == str(tmp_path / ".catalog" / "warehouse")
+
+
+def test_the_checkpoints_manager_is_that_of_a_local_disk_only_where_the_storage_is_on_one() -> None:
+    for storage in ("file:///data/shop", "file:/data/shop", "/data/shop", "shop"):
+        assert checkpoint_settings(storage) == CHECKPOINTS, storage
+    for storage in ("hdfs://names/shop", "s3a://bucket/shop", "abfss://c@account/shop", "viewfs:///shop"):
+        assert checkpoint_settings(storage) == {}, storage
 
 
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n"

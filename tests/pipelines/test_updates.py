@@ -37,8 +37,11 @@ class Counting:
     def put(self, keys: str) -> None:
         self.produce(self.source, [(0, key.encode(), b"") for key in keys])
 
-    def start(self, mode: str = "update", *, failing: str = "", options: Mapping[str, str] | None = None) -> StreamingQuery:
-        counts = self.stream(subscribe=self.source, startingOffsets="earliest").groupBy("key").count()
+    def start(
+        self, mode: str = "update", *, failing: str = "", options: Mapping[str, str] | None = None, rows: int = 1000
+    ) -> StreamingQuery:
+        source = self.stream(subscribe=self.source, startingOffsets="earliest", maxOffsetsPerTrigger=str(rows))
+        counts = source.groupBy("key").count()
         value = f"if(cast(key as string) = '{failing}', raise_error('broken'), cast(`count` as string)) as value"
         writer = write_stream(counts.selectExpr("key", value)).outputMode(mode).option("topic", self.target)
         writer = writer.option("kafka.bootstrap.servers", self.server).option("checkpointLocation", str(self.checkpoint))
@@ -80,6 +83,22 @@ def test_updates_are_in_the_topic_once(counting: Counting, load: Load) -> None:
     assert sorted(written(load, counting.target)) == everything
 
 
+def test_the_sink_is_prepared_once_and_not_for_each_micro_batch(counting: Counting, client: BlockingClient) -> None:
+    """Each decision and each preparation moves the ownership of the sink by one epoch."""
+    from barnabas.client import transactions
+    from barnabas.pipelines.exactly_once.state import sink_id
+
+    def epoch() -> int:
+        found = client.run(transactions.describe_transactions(client.config, client.cluster, [sink_id("prepared-once")]))
+        return found[sink_id("prepared-once")].owner.epoch
+
+    counting.put("abcd")
+    query = counting.start(options={"sinkName": "prepared-once"}, rows=1)
+    query.awaitTermination()
+    assert len(query.recentProgress) == 4
+    assert epoch() == 4 * 2  # each batch is decided, then settled; the first preparation made the id
+
+
 def test_complete_writes_every_row_anew(counting: Counting, load: Load) -> None:
     for keys in ("aab", "c"):
         counting.put(keys)
@@ -106,13 +125,16 @@ def test_a_query_may_change_from_the_stream_sink_and_back(
     assert written(load, counting.target) == [("a", 1), ("b", 1), ("c", 1)]
 
 
-def test_a_failed_micro_batch_leaves_nothing_and_says_why(counting: Counting, load: Load, client: BlockingClient) -> None:
+@pytest.mark.parametrize("rows", [1000, 1])  # the first micro-batch fails, or one whose sink was prepared by the commit before it
+def test_a_failed_micro_batch_leaves_nothing_and_says_why(
+    counting: Counting, load: Load, client: BlockingClient, rows: int
+) -> None:
     from barnabas.client import transactions
 
     counting.put("ax")
     with pytest.raises(Exception, match="broken"):
-        counting.start(failing="x").awaitTermination()
-    assert written(load, counting.target) == []
+        counting.start(failing="x", rows=rows).awaitTermination()
+    assert written(load, counting.target) == ([("a", 1)] if rows == 1 else [])
     assert client.run(transactions.list_transactions(client.config, client.cluster, ["Ongoing"])) == {}
     counting.run()
     assert sorted(written(load, counting.target)) == [("a", 1), ("x", 1)]

@@ -142,9 +142,15 @@ class _Writer:
         place = self._carry(client, protocol.attempt(handout, task.partitionId(), uuid.uuid4().hex))
         return Attempt(place.owner, place.transactional_id)
 
-    def _commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        if self._options.name is not None:
-            self._run(protocol.commit([each.wrote for each in messages if isinstance(each, Written) and each.wrote]))
+    def hand_out(self, kept: Handout | None) -> None:
+        """Spare the sink's preparation, where the commit of the batch before gave this."""
+        self._handout = kept
+
+    def decide(self, messages: Sequence[WriterCommitMessage | None]) -> Handout | None:
+        """Commit; what the next batch may be handed out, in this process."""
+        if self._options.name is None:
+            return None
+        return self._run(protocol.commit([each.wrote for each in messages if isinstance(each, Written) and each.wrote]))
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.name is not None:
@@ -172,7 +178,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         return self._write(iterator, "", UNNUMBERED if batch is None else batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._commit(messages)
+        self.decide(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self._abort(messages)
@@ -193,7 +199,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         return self._write(iterator, query, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self._commit(messages)
+        self.decide(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._abort(messages)

@@ -8,6 +8,8 @@ How it works
     parts of the stream sink, by the same protocol, all in the driver's own process. Spark's way of writing a DataFrame would start a
     process to plan each micro-batch.
     What a task wrote comes back as a row of the job's result, of the attempt that Spark took.
+    Since one process prepares and commits, the sink is prepared for the first batch, after a failure and after a pause: else the commit of
+    the batch before has left what the tasks need.
 
 Rules
   1. The name of the sink, the number of the batch and the id of the query are those that the stream sink would have: a query may change
@@ -21,12 +23,15 @@ from __future__ import annotations
 
 import logging
 import pickle
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import BinaryType, StructType
 
 from barnabas.errors import BarnabasError
+from barnabas.pipelines.exactly_once.protocol import Handout
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.sink import StreamWriter
 
@@ -34,11 +39,12 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
 logger = logging.getLogger(__name__)
 FORMAT = "barnabas"
 MESSAGE = "message"
+RESULT = StructType().add(MESSAGE, BinaryType())  # of a task; its text would be parsed by the JVM for each micro-batch
+KEPT_S = 60.0  # how long a sink counts as prepared: coordinators forget ids that are not used, after a week
 CHECKPOINT = "checkpointlocation"
 MOST_REASON = 2_000  # characters of an error that are handed to Spark
 CANCELLED = ("SPARK_JOB_CANCELLED", "InterruptedException")
@@ -124,6 +130,8 @@ class MicroBatches:
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options, self._schema = options, schema
+        self._kept: Handout | None = None
+        self._kept_since_s = 0.0  # on the monotonic clock
 
     def check(self) -> None:
         self._writer().check_topic()
@@ -138,10 +146,14 @@ class MicroBatches:
             MicroBatchFailed: nothing was decided, or the decision will be carried out when the query is started again.
         """
         writer = self._writer()
+        kept, self._kept = self._kept, None
+        if time.monotonic() < self._kept_since_s + KEPT_S:
+            writer.hand_out(kept)
         try:
-            tasks = frame.mapInArrow(Task(writer), f"{MESSAGE} binary")  # pickles the writer, which prepares the sink
+            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickles the writer, which prepares the sink
             rows = tasks.collect()
-            writer.commit([pickle.loads(row[0]) for row in rows], batch)
+            self._kept = writer.decide([pickle.loads(row[0]) for row in rows])
+            self._kept_since_s = time.monotonic()
         except Exception as error:  # noqa: BLE001 - whatever it was, the batch is undone
             self._undo(writer, batch)
             raise MicroBatchFailed(str(error)) from None

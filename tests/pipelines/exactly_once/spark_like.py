@@ -82,10 +82,12 @@ class Cluster:
     nonces: int = 0
 
     def driver(self) -> Iterator[None]:
+        """Half of the drivers hand out what their commit gives them, as in one process; the others prepare each batch."""
+        keeps, kept = self.rng.random() < 0.5, None
         while self.next_batch < self.batches:
             batch, tasks = self.next_batch, self.rng.randint(1, 4)
             try:
-                handout = yield from stepwise(self.world, p.prepare(self.world.sink))
+                handout = kept or (yield from stepwise(self.world, p.prepare(self.world.sink)))
             except p.SinkTakenOver:
                 return
             if self.rng.random() < 0.3:
@@ -102,7 +104,8 @@ class Cluster:
                     return
                 yield
             try:
-                yield from stepwise(self.world, p.commit([winners[index] for index in range(tasks)]))
+                kept = yield from stepwise(self.world, p.commit([winners[index] for index in range(tasks)]))
+                kept = kept if keeps else None
             except (p.SinkTakenOver, p.BatchLost) as error:
                 self.lost += isinstance(error, p.BatchLost)
                 yield from self._recover(handout)

@@ -23,10 +23,11 @@ from barnabas.client.results import LATEST
 from barnabas.client.transactions import Owner
 from barnabas.pipelines.exactly_once import protocol as p
 from barnabas.pipelines.exactly_once.carrying import Carrier
-from barnabas.pipelines.exactly_once.state import Pending, SinkState, is_of_task, ordinary_id, slot_id
+from barnabas.pipelines.exactly_once.state import TOPIC, Pending, SinkState, is_of_task, ordinary_id, slot_id
 from barnabas.pipelines.sink_options import WriteTask
 from barnabas.pipelines.writing import Attempt, write_batches
 from barnabas.testing import Broker
+from tests.waiting import wait_until
 
 MakeTopic = Callable[..., str]
 QUERY = "query-1"
@@ -68,8 +69,8 @@ class Sink:
         assert attempt.owner is not None
         return p.Wrote(handout, query, batch, count, {attempt.transactional_id: attempt.owner})
 
-    def commit(self, wrote: list[p.Wrote]) -> None:
-        self.carrier.run(p.commit(wrote))
+    def commit(self, wrote: list[p.Wrote]) -> p.Handout | None:
+        return self.carrier.run(p.commit(wrote))
 
     def batch(self, batch: int, tasks: list[list[str]]) -> None:
         """A whole batch."""
@@ -220,6 +221,71 @@ def test_a_late_attempt_is_refused(sink: Sink) -> None:
         sink.write(handout, 0, 0, ["later"])
     assert sink.visible() == ["in time", "next"]
     assert sink.open_ids() == []
+
+
+def kept(sink: Sink, batches: int) -> p.Handout:
+    """What is handed out after so many batches of which only the first was prepared."""
+    handout: p.Handout | None = sink.prepare()
+    for batch in range(batches):
+        assert handout is not None
+        handout = sink.commit([sink.write(handout, batch, 0, [f"{batch}"])])
+    assert handout is not None
+    return handout
+
+
+def test_a_sink_is_prepared_once_where_one_process_commits(sink: Sink) -> None:
+    handout = kept(sink, 3)
+    assert sink.visible() == ["0", "1", "2"]
+    again = sink.commit([p.Wrote(handout, QUERY, 3)])  # a batch without rows records nothing
+    assert again == handout
+    assert handout.state == sink.prepare().state
+
+
+def test_what_was_handed_out_before_is_refused_though_nobody_prepared(sink: Sink) -> None:
+    handout = kept(sink, 1)
+    late = handout
+    sink.commit([sink.write(handout, 1, 0, ["1"])])
+    with pytest.raises(p.SinkTakenOver):
+        sink.write(late, 1, 1, ["late"])
+    with pytest.raises(p.SinkTakenOver):
+        sink.write(p.Handout(late.sink, late.token, late.state), 2, 0, ["taken for prepared"])
+    assert sink.visible() == ["0", "1"]
+    assert sink.open_ids() == []
+
+
+def test_what_was_kept_is_worth_nothing_when_another_driver_has_the_sink(sink: Sink) -> None:
+    handout = kept(sink, 1)
+    wrote = sink.write(handout, 1, 0, ["1"])
+    sink.batch(1, [["one"]])
+    with pytest.raises(p.SinkTakenOver):
+        sink.write(handout, 1, 1, ["1"])
+    with pytest.raises(p.SinkTakenOver):
+        sink.commit([wrote])
+    assert sink.visible() == ["0", "one"]
+    assert sink.open_ids() == []
+
+
+def test_the_sinks_topic_may_go_away_under_what_was_kept(sink: Sink) -> None:
+    """It is made again with what is known here, so that nothing is lost."""
+    handout = kept(sink, 1)
+    sink.client.delete_topics([TOPIC])
+    wait_until(lambda: not sink.client.topics_by_name([TOPIC]))
+    sink.commit([sink.write(handout, 1, 0, ["1"])])
+    assert sink.visible() == ["0", "1"]
+    assert sink.prepare().state.decided == {QUERY: 1}
+
+
+def test_the_driver_is_killed_after_each_step_of_a_commit_of_what_was_kept(sink: Sink) -> None:
+    for count in itertools.count():
+        first = sink.visible()
+        handout = sink.prepare()
+        batch = 2 * count + 2
+        handout = sink.commit([sink.write(handout, batch - 1, 0, ["before"])]) or handout
+        was_done = sink.run_partly(p.commit([sink.write(handout, batch, index, ["x"]) for index in range(2)]), count)
+        sink.batch(batch, [["x"], ["x"]])
+        assert sink.visible() == sorted([*first, "before", "x", "x"]), count
+        if was_done:
+            return
 
 
 def test_a_driver_whose_sink_was_taken_over_decides_nothing(sink: Sink) -> None:

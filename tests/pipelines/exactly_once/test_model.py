@@ -78,7 +78,7 @@ def without_standing(handout: p.Handout, partition: int, nonce: str) -> p.Steps[
         while True:
             instruction = steps.send(answer)
             if isinstance(instruction, p.AskStanding):
-                answer = p.Standing(handout.token, is_untouched=True)
+                answer = p.Standing(handout.token, handout.since)
             else:
                 answer = yield instruction
     except StopIteration as end:
@@ -90,7 +90,7 @@ def aborting_claims(handout: p.Handout, partition: int, nonce: str) -> p.Steps[p
     """An attempt that aborts what it finds under its id."""
     claimed: Initialised = yield p.ClaimOrdinary(slot_id(handout.sink, partition))
     standing = yield p.AskStanding()
-    if standing != p.Standing(handout.token, is_untouched=True):
+    if standing != p.Standing(handout.token, handout.since):
         raise p.SinkTakenOver(handout.sink)
     return p.Place(slot_id(handout.sink, partition), claimed.owner)
 

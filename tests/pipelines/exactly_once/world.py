@@ -136,7 +136,8 @@ class World:
 
     def _AskStanding(self, asked: p.AskStanding) -> p.Standing:
         found = self.ids[sink_id(self.sink)]
-        return p.Standing(Owner(*found.owner), found.state is State.EMPTY)
+        since = {State.EMPTY: p.Since.TAKEN, State.COMPLETE_COMMIT: p.Since.RECORDED}
+        return p.Standing(Owner(*found.owner), since.get(found.state, p.Since.ELSE))
 
     def _Claim(self, asked: p.Claim) -> Initialised | None:
         if not self.has_two_phase:

@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -15,21 +16,28 @@ from typing import Any, TypeVar
 
 from barnabas.client import transactions
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.cluster import UnknownTopic
 from barnabas.client.errors import PartitionError, ResourceError, UnsupportedRequest
 from barnabas.client.producer import BatchProducer
 from barnabas.client.transactions import Owner
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once import protocol as p
 from barnabas.pipelines.exactly_once.recorded import SINK_TIMEOUT_MS, place_of, read_state
-from barnabas.pipelines.exactly_once.state import PREFIX, SinkState, is_of_task, sink_id, to_json
+from barnabas.pipelines.exactly_once.state import PREFIX, TOPIC, SinkState, is_of_task, sink_id, to_json
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.record import build_batch
 
+logger = logging.getLogger(__name__)
 R = TypeVar("R")
 NOT_THE_OWNER = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 NO_TWO_PHASE = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
 COMPRESSED_FROM = 16 << 10  # bytes of a state: what a few hundred tasks take, as they are ten thousand are near the topic's limit
 EMPTY, ONGOING = "Empty", "Ongoing"
+SINCE = {  # by the state of the sink's own id; with the end of a transaction its owner moves at once, and its state a moment later
+    EMPTY: p.Since.TAKEN,
+    "PrepareCommit": p.Since.RECORDED,
+    "CompleteCommit": p.Since.RECORDED,
+}
 
 
 class Carrier:
@@ -98,8 +106,8 @@ class Carrier:
         name = sink_id(self._sink)
         found = self._client.run(transactions.describe_transactions(self._client.config, self._client.cluster, [name]))
         if name not in found:  # expired, or the cluster is another one
-            return p.Standing(Owner(-1, -1), is_untouched=False)
-        return p.Standing(found[name].owner, found[name].state == EMPTY)
+            return p.Standing(Owner(-1, -1), p.Since.ELSE)
+        return p.Standing(found[name].owner, SINCE.get(found[name].state, p.Since.ELSE))
 
     def _claim(self, name: str) -> transactions.Initialised | None:
         try:
@@ -114,14 +122,28 @@ class Carrier:
     # -- the state ------------------------------------------------------------------------------------------------------
 
     def _write_state(self, state: SinkState, token: Owner) -> Owner:
-        client, name = self._client, sink_id(self._sink)
+        name = sink_id(self._sink)
+        try:
+            self._record(state, token)
+        except UnknownTopic:  # it went away since the sink was prepared; what it said is known here
+            logger.warning("event=sinks-topic-gone topic=%s sink=%r note='it is made again'", TOPIC, self._sink)
+            self._record(state, token)
+        ended = self._end_raw({name: token}, commit=True)[name]
+        if isinstance(ended, ErrorCode):
+            if ended in NOT_THE_OWNER:
+                raise p.SinkTakenOver(self._sink)
+            raise ResourceError(ended, f"transactional id {name}")
+        return ended
+
+    def _record(self, state: SinkState, token: Owner) -> None:
+        client = self._client
         now_ms = time.time_ns() // 1_000_000
         batch = bytearray(build_batch([(self._sink.encode(), to_json(state))]))
         producer = BatchProducer(
             client,
             lambda: now_ms,
             owner=token,
-            transactional_id=name,
+            transactional_id=sink_id(self._sink),
             second_version=client.has_second_transactions,
             codec=Compression.ZSTD if len(batch) >= COMPRESSED_FROM else Compression.NONE,
             any_topic=True,  # the place is the same in each
@@ -137,12 +159,6 @@ class Carrier:
             raise
         finally:
             producer.close()
-        ended = self._end_raw({name: token}, commit=True)[name]
-        if isinstance(ended, ErrorCode):
-            if ended in NOT_THE_OWNER:
-                raise p.SinkTakenOver(self._sink)
-            raise ResourceError(ended, f"transactional id {name}")
-        return ended
 
     # -- tasks' transactions --------------------------------------------------------------------------------------------
 

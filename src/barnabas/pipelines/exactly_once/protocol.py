@@ -9,6 +9,7 @@ A batch's way
     commit    (driver)  records the transactions of the winning attempts: from here on the batch is decided. Ends them all, records that
                         they have ended, aborts what other attempts left
     recover   (driver)  after a failure: `prepare` without handing anything out
+    A driver that prepares and commits in one process hands out again what `commit` gives it, and prepares once.
 
 Rules
   1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and the decision
@@ -24,7 +25,9 @@ Rules
      coordinator aborts an open transaction for whoever names the right producer id, whatever the epoch.)
   6. Without two-phase commit a transaction may be gone before it is ended. A batch counts as written only if each has really ended;
      else it is given up and written again, and what of it was committed already is there twice. That is logged.
-  7. Spark repeats the newest batch of a query and none before it. So a batch is taken for written if it is the last one that was decided,
+  7. The token that a commit ends with may be handed out: all that was recorded was under tokens before it, what late attempts hold is
+     older, and `commit` has swept. That takes ends that move the ownership (KIP-890): without, a late attempt could not tell.
+  8. Spark repeats the newest batch of a query and none before it. So a batch is taken for written if it is the last one that was decided,
      and one before that fails: under its number there may be other rows by now, which nobody has seen.
 
 Ugly: a slot's claim may be shared by attempts that Spark does not tell apart (a stage that is run again counts its attempts from 0), which
@@ -115,12 +118,20 @@ Instruction = TakeSink | ReadState | WriteState | AskStanding | Claim | ClaimOrd
 Steps = Generator[Instruction, Any, R]
 
 
+class Since(Enum):
+    """What made the owner of the sink the owner, where nothing was recorded since; ELSE where something was."""
+
+    TAKEN = "taken"
+    RECORDED = "recorded"  # the end of a transaction moved the ownership
+    ELSE = "else"
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`is_untouched`: nothing was recorded under this ownership."""
+    """Who owns the sink, and since what."""
 
     owner: Owner
-    is_untouched: bool
+    since: Since
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +222,7 @@ class Handout:
     sink: str
     token: Owner
     state: SinkState
+    since: Since = Since.TAKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +263,14 @@ def has_two_phase(sink: str) -> Steps[bool]:
     return claimed is not None
 
 
-def commit(wrote: Sequence[Wrote]) -> Steps[None]:
+def commit(wrote: Sequence[Wrote]) -> Steps[Handout | None]:
     """Decide a batch and end its transactions.
 
     Args:
         wrote: of the winning attempts of all tasks, from one handout.
+
+    Returns:
+        What may be handed out for the next batch; None where that has to be prepared.
 
     Raises:
         SinkTakenOver, TooManyTasks: nothing was decided.
@@ -263,16 +278,20 @@ def commit(wrote: Sequence[Wrote]) -> Steps[None]:
     """
     claims = {name: owner for each in wrote for name, owner in each.claims.items()}
     if not claims:
-        return
+        return wrote[0].handout if wrote else None  # nothing was recorded under it
     handout, query, batch = wrote[0].handout, wrote[0].query, wrote[0].batch
     pending = Pending(query, batch, claims)
     state = handout.state.with_pending(pending)
     token: Owner = yield WriteState(state, handout.token)
     lost = yield from _finish(handout.sink, pending)
-    token = yield WriteState(state.given_up() if lost else state.settled(), token)
+    state = state.given_up() if lost else state.settled()
+    before, token = token, (yield WriteState(state, token))
     yield from _sweep(handout.sink, token)
     if lost:
         raise BatchLost(handout.sink, batch, lost, len(claims))
+    # Where epochs are used up the owner of the next producer id shows only when the transaction's markers are written.
+    has_moved = token.producer_id == before.producer_id and token.epoch > before.epoch
+    return Handout(handout.sink, token, state, Since.RECORDED) if has_moved else None
 
 
 def recover(sink: str, token: Owner | None) -> Steps[None]:
@@ -375,6 +394,6 @@ def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:
         claimed = yield Claim(name)
     assert claimed is not None  # there was two-phase commit a moment ago
     standing: Standing = yield AskStanding()
-    if standing != Standing(handout.token, is_untouched=True):
+    if standing != Standing(handout.token, handout.since):
         raise SinkTakenOver(handout.sink)
     return Place(name, claimed.owner)

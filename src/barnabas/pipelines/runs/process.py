@@ -137,11 +137,20 @@ def _conf_words(conf: Mapping[str, str]) -> list[str]:
     return [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
 
 
+def is_on_this_machine(storage: str) -> bool:
+    """Whether the storage of a project, which has its checkpoints, is a folder of this machine."""
+    return urllib.parse.urlsplit(storage).scheme in ("", "file")
+
+
+def checkpoint_settings(storage: str) -> dict[str, str]:
+    """The checkpoint's file manager for a folder of this machine; Spark's own elsewhere, where a rename may be something else."""
+    return dict(CHECKPOINTS) if is_on_this_machine(storage) else {}
+
+
 def catalog_settings(storage: str, project: Path) -> dict[str, str]:
     """A catalog that the next run finds again: beside the storage where that is a folder of this machine, else in the project."""
-    parts = urllib.parse.urlsplit(storage)
-    folder = Path(urllib.parse.unquote(parts.path)) if parts.scheme in ("", "file") else project / ".catalog"
-    folder = folder.resolve()
+    path = urllib.parse.unquote(urllib.parse.urlsplit(storage).path)
+    folder = (Path(path) if is_on_this_machine(storage) else project / ".catalog").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "spark.sql.catalogImplementation": "hive",
@@ -161,7 +170,7 @@ class DeclaredRun:
         self._spec: PipelineSpec = load_pipeline_spec(given.target)
         named = {**self._spec.configuration, **conf}
         keeps = {} if _names_a_catalog(named) else catalog_settings(self._spec.storage, given.target.parent)
-        self._conf = {**DEFAULTS, **CHECKPOINTS, **keeps, **named}
+        self._conf = {**DEFAULTS, **checkpoint_settings(self._spec.storage), **keeps, **named}
 
     def run(self) -> None:
         spark = self._session()
