@@ -47,13 +47,14 @@ SETS = {  # folders of jars, by what is in them; of this version where a name sa
     "jars": ("kafka_2.13", "kafka-tools"),
     LAST_WITH_ALL: ("kafka_2.13:3.9.1", "kafka-tools:3.9.1"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
-    "integration-tests": tuple(
+    f"integration-tests-{TESTS_VERSION}": tuple(
         f"{name}:{TESTS_VERSION}{classifier}"
         for name, classifier in (
             ("kafka-clients-integration-tests", ":test"),
             ("kafka-clients-integration-tests", ""),
             ("kafka-test-common-runtime", ""),
             ("kafka-clients", ":test"),
+            ("kafka_2.13", ":test"),
         )
     ),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in OLDER_CLIENTS},

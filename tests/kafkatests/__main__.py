@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tools.kafka import TESTS_VERSION, fetch
 
+from barnabas.testing.children import Child
 from barnabas.testing.zookeeper import ZooKeeper
 from tests.kafkatests.results import Expected, Result, differences, read_expected, result_of
 
@@ -41,11 +42,24 @@ def compiled(jars: Path, folder: Path) -> Path:
     return classes
 
 
+def lines_of(command: Sequence[str], log: Path) -> Iterator[str]:
+    """What a program prints, line by line. All processes of its group end with it, and with this process, however these end."""
+    with (
+        log.open("wb") as errors,
+        Child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True) as program,
+    ):
+        assert program.stdout is not None
+        try:
+            yield from program.stdout
+        finally:
+            program.end()
+
+
 def run(classes: Sequence[str], folder: Path, *, patient: bool) -> Iterator[Result]:
-    """What comes of each test, as it ends. The runner ends, and its brokers with it, when this process does."""
-    jars = fetch("integration-tests")
+    """What comes of each test, as it ends."""
+    jars = fetch(f"integration-tests-{TESTS_VERSION}")
     ours = compiled(jars, folder)
-    with ZooKeeper() as zookeeper, (folder / "tests.log").open("wb") as log:
+    with ZooKeeper() as zookeeper:
         properties = {
             "barnabas.command": f"{sys.executable} -m barnabas.cli",
             "barnabas.folder": str(folder),
@@ -54,12 +68,7 @@ def run(classes: Sequence[str], folder: Path, *, patient: bool) -> Iterator[Resu
         }
         said = [f"-D{key}={value}" for key, value in properties.items()]
         command = ["java", *JVM, *said, "-cp", f"{ours}:{jars}/*", "Run", str(jars / JAR), *classes]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as tests:
-            assert tests.stdout is not None
-            try:
-                yield from filter(None, map(result_of, tests.stdout))
-            finally:
-                tests.terminate()
+        yield from filter(None, map(result_of, lines_of(command, folder / "tests.log")))
 
 
 def main() -> int:
