@@ -9,6 +9,7 @@ import pytest
 from tests.kafkatests.__main__ import lines_of
 from tests.kafkatests.results import Expected, Result, differences, read_expected, result_of
 from tests.processes import is_alive
+from tests.waiting import wait_until
 
 EXPECTED = Expected(1, {"T.fails [1]": ("failed", "asks for a plug-in")})
 GOOD = [Result("T.passes [1]", "passed", 5), Result("T.fails [1]", "failed", 5, "boom")]
@@ -37,7 +38,7 @@ def test_what_the_runner_started_ends_with_the_runner(tmp_path: Path) -> None:
     """Brokers are in the runner's process group, and it may be killed."""
     command = ["sh", "-c", "sleep 600 > /dev/null & echo $!; kill -9 $$"]
     (line,) = lines_of(command, tmp_path / "log")
-    assert not is_alive(int(line))
+    wait_until(lambda: not is_alive(int(line)))
 
 
 def test_some_classes_say_nothing_of_the_others() -> None:
