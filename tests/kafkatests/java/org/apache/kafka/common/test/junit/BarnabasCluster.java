@@ -53,7 +53,7 @@ import org.opentest4j.TestAbortedException;
  *
  * What a test asks that only Kafka's objects in this JVM could answer ends it as aborted, with the name of what was asked.
  */
-class BarnabasCluster implements ClusterInstance {
+public class BarnabasCluster implements ClusterInstance {
     private static final AtomicInteger CLUSTERS = new AtomicInteger();
     private static final int FIRST_PORT = 20_000;
     private static final int PORTS = 12_000;
@@ -75,7 +75,7 @@ class BarnabasCluster implements ClusterInstance {
     private String clusterId;
     private volatile TestAbortedException aborted;
 
-    BarnabasCluster(ClusterConfig config, Type type) {
+    public BarnabasCluster(ClusterConfig config, Type type) {
         this.config = config;
         this.type = type;
     }
