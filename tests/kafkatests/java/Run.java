@@ -96,8 +96,8 @@ public class Run {
     private static String name(TestIdentifier test) {
         Optional<String> method = test.getSource().filter(MethodSource.class::isInstance).map(source -> ((MethodSource) source).getMethodName());
         String shown = test.getDisplayName().strip();
-        Matcher number = Pattern.compile(" \\[\\d+\\]").matcher(shown);
-        return method.orElse(shown) + (number.find() ? number.group() : "");
+        Matcher number = Pattern.compile("(?:^| )(\\[\\d+\\])").matcher(shown);
+        return method.orElse(shown) + (number.find() ? " " + number.group(1) : "");
     }
 
     private static String className(TestIdentifier test) {
