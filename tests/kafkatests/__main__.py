@@ -36,8 +36,16 @@ HERE = Path(__file__).parent
 SOURCES = sorted((HERE / "java").rglob("*.java"))
 JVM = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
 CLIENTS_JARS, STREAMS_JARS = f"integration-tests-{TESTS_VERSION}", f"streams-tests-{TESTS_VERSION}"
-STREAMS = (  # of those that use the classic group protocol
+STREAMS = (
     "EOSUncleanShutdownIntegrationTest",
+    "FineGrainedAutoResetIntegrationTest",
+    "GlobalKTableEOSIntegrationTest",
+    "GlobalKTableIntegrationTest",
+    "JoinStoreIntegrationTest",
+    "KTableSourceTopicRestartIntegrationTest",
+    "OptimizedKTableIntegrationTest",
+    "PurgeRepartitionTopicIntegrationTest",
+    "RebalanceIntegrationTest",
 )
 
 
