@@ -55,14 +55,16 @@ sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
 	@$(PYTHON) bench/spark/sink.py
 
-kafkatests: ## Apache Kafka's own integration tests of its clients against barnabas (CLASSES="..." for some of them)
+kafkatests: ## Apache Kafka's own integration tests of its clients and Streams against barnabas: up to an hour (CLASSES="..." for some)
 	@tools/setup.sh interop
 	@$(PYTHON) -m tests.kafkatests $(CLASSES)
+	@test -n "$(CLASSES)" || $(PYTHON) -m tests.kafkatests --streams
 
 interop: ## the clients and tools of other languages
 	@tools/setup.sh interop
 	@$(PYTHON) -m pytest tests/interop -m "interop or not interop"
 	@$(PYTHON) -m tests.kafkatests
+	@$(PYTHON) -m tests.kafkatests --streams
 
 differential: ## ask Apache Kafka and record its answers, then compare ours
 	@tools/setup.sh interop

@@ -44,18 +44,24 @@ TESTS_VERSION = "4.3.1"  # the first whose integration tests are published
 DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 serves none of them
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
 LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka that served every version of its protocol
-SETS = {  # folders of jars, by what is in them; of this version where a name says no other
+SETS = {  # folders of jars, by what is in them; [group/]name[:version[:classifier]], of this version where it says no other
     "jars": ("kafka_2.13", "kafka-tools"),
     LAST_WITH_ALL: ("kafka_2.13:3.9.1", "kafka-tools:3.9.1"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
-    "integration-tests": tuple(
+    f"integration-tests-{TESTS_VERSION}": tuple(
         f"{name}:{TESTS_VERSION}{classifier}"
         for name, classifier in (
             ("kafka-clients-integration-tests", ":test"),
             ("kafka-clients-integration-tests", ""),
             ("kafka-test-common-runtime", ""),
             ("kafka-clients", ":test"),
+            ("kafka_2.13", ":test"),
         )
+    ),
+    f"streams-tests-{TESTS_VERSION}": (
+        *(f"{name}:{TESTS_VERSION}:test" for name in ("kafka-streams-integration-tests", "kafka-streams", "kafka-server-common")),
+        f"kafka-streams:{TESTS_VERSION}",
+        "org.hamcrest/hamcrest:3.0",
     ),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in (*DROPPED_CLIENTS, *OLDER_CLIENTS)},
 }
@@ -70,9 +76,9 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 """
-OF_KAFKA = (
-    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId><version>{version}</version>"
-    "{classifier}</dependency>"
+KAFKA = "org.apache.kafka"  # the group of an artifact that names none
+DEPENDENCY = (
+    "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>{classifier}</dependency>"
 )
 LOGGING = """rootLogger.level = warn
 rootLogger.appenderRef.err.ref = err
@@ -147,9 +153,10 @@ def fetch(wanted: str = "jars") -> Path:
 
 
 def _dependency(artifact: str) -> str:
-    name, version, classifier = [*artifact.split(":"), "", ""][:3]
+    path, version, classifier = [*artifact.split(":"), "", ""][:3]
+    group, _, name = path.rpartition("/")
     classified = f"<classifier>{classifier}</classifier>" if classifier else ""
-    return OF_KAFKA.format(name=name, version=version or VERSION, classifier=classified)
+    return DEPENDENCY.format(group=group or KAFKA, name=name, version=version or VERSION, classifier=classified)
 
 
 def java(main_class: str, *arguments: str, jvm: Sequence[str] = (), jars: str = "jars") -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testing.test_children import is_alive
+from tests.processes import is_alive
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

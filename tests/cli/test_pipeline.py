@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
+from tests.processes import is_alive
 from tests.waiting import wait_until
 
 
@@ -41,6 +44,16 @@ def test_a_script_runs_with_its_arguments(command: Command, tmp_path: Path, monk
     assert written.count("pyspark-shell") == 1
     listed = command("pipeline", "list", "--json").json
     assert [(row["name"], row["state"], row["error"]) for row in listed] == [("job", "completed", None)]
+
+
+def test_a_run_has_ended_when_what_it_started_has(command: Command, tmp_path: Path) -> None:
+    text = (
+        "import pathlib, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "pathlib.Path(sys.argv[1]).write_text(str(child.pid))"
+    )
+    assert command("pipeline", "run", script(tmp_path, text), str(tmp_path / "pid")).code == 0
+    assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 def test_a_failure_is_one_line_and_is_listed(command: Command, tmp_path: Path) -> None:
@@ -127,20 +140,33 @@ def test_a_run_whose_terminal_is_closed_is_stopped(command: Command, tmp_path: P
     assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["stopped"]
 
 
-@pytest.mark.parametrize(("last", "expected"), [("time.sleep(60)", "stopped"), ("", "completed")])
-def test_a_run_whose_reader_goes_away_is_ended_in_order(
-    command: Command, tmp_path: Path, state: Path, last: str, expected: str
-) -> None:
-    job = script(tmp_path, f"{TELLING}tell('hello')\n{last}")
+@contextmanager
+def run_without_a_reader(job: str, state: Path) -> Iterator[subprocess.Popen[str]]:
     reading, writing = os.pipe()
     os.close(reading)
     line = [sys.executable, "-m", "barnabas.cli", "pipeline", "run", job]
     environment = {**os.environ, "XDG_STATE_HOME": str(state)}
     with subprocess.Popen(line, stdout=writing, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        os.close(writing)
         try:
-            os.close(writing)
+            yield process
             _, err = process.communicate(timeout=60)
         finally:
             process.kill()
     assert (process.returncode, err) == (0, "")
-    assert [row["state"] for row in command("pipeline", "list", "--json").json] == [expected]
+
+
+def test_a_run_whose_reader_goes_away_is_stopped_in_order(command: Command, tmp_path: Path, state: Path) -> None:
+    with run_without_a_reader(script(tmp_path, f"{TELLING}tell('hello')\ntime.sleep(60)"), state):
+        pass
+    assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["stopped"]
+
+
+def test_a_run_that_has_ended_when_its_reader_is_missed_is_completed(command: Command, tmp_path: Path, state: Path) -> None:
+    """The command stands still from before the run tells something until the run has ended."""
+    pid = tmp_path / "pid"
+    job = f"import signal\nos.kill(os.getppid(), signal.SIGSTOP)\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntell('hello')"
+    with run_without_a_reader(script(tmp_path, TELLING + job), state) as process:
+        wait_until(lambda: pid.exists() and pid.read_text() and not is_alive(int(pid.read_text())))
+        process.send_signal(signal.SIGCONT)
+    assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["completed"]

@@ -25,6 +25,8 @@ from barnabas.pipelines.runs.process import catalog_settings, checkpoint_setting
 from barnabas.pipelines.runs.progress import ProgressFile, read_progress
 from barnabas.pipelines.runs.project import create_project, find_target
 from barnabas.pipelines.sessions import CHECKPOINTS
+from tests.processes import is_alive
+from tests.waiting import wait_until
 
 HOLD = """
 import sys, time
@@ -206,3 +208,37 @@ def test_the_process_of_a_run_ends_with_its_parent(text: str, grace_s: float, tm
         assert process.stdout.readline() == "begun\n"
         os.close(writing)
         assert process.wait(60) == 143, "as after SIGTERM"
+
+
+DOES_NOT_END = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('begun', flush=True)\nsignal.pause()\n"
+STARTS_A_CHILD = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, text=True)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("killed", ["process", "parent"])
+def test_what_a_run_started_ends_with_it(killed: str, tmp_path: Path) -> None:
+    """Spark's JVM does not end by itself while it starts."""
+    script = tmp_path / "job.py"
+    script.write_text(STARTS_A_CHILD)
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "barnabas.pipelines.runs.process", f"--events={tmp_path / 'e'}", f"--parent-pipe={reading}"]
+    with subprocess.Popen(
+        [*command, "--leave=1", str(script), DOES_NOT_END],
+        pass_fds=[reading], stdout=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        os.close(reading)
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        if killed == "process":
+            process.kill()
+        else:
+            os.close(writing)
+        process.wait(60)
+        wait_until(lambda: not is_alive(child))
+    if killed == "process":
+        os.close(writing)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from barnabas.testing.children import Child
+from tests.processes import is_alive
 from tests.waiting import wait_until
 
 SLEEPS = "import time; time.sleep(600)"
@@ -25,14 +26,6 @@ with Child([sys.executable, "-c", inner], stdin=subprocess.PIPE, stdout=subproce
     sys.stdin.read()
     {{how}}
 """
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.fatal import with_exceptions
 from barnabas.cli.offsets import POSITION, Partition, Position, PositionKind, resolve_positions
 from barnabas.cli.records import OUTPUT_FORMAT, Printer, printer_for, unescape
 from barnabas.cli.types import ANY_TEXT, COUNT, PARTITION, UNPADDED
@@ -325,12 +326,12 @@ def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, E
     """
     from confluent_kafka import KafkaError, KafkaException
 
-    first = consumer.poll(WAIT_S)
+    first = with_exceptions(consumer.poll, WAIT_S)
     if first is None:
         return [], {}
     messages: Messages = []
     ends: dict[Any, Any] = {}
-    for message in [first, *(consumer.consume(most - 1, 0) if most > 1 else [])]:
+    for message in [first, *(with_exceptions(consumer.consume, most - 1, 0) if most > 1 else [])]:
         error = message.error()
         if error is None:
             messages.append(message)

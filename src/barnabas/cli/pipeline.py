@@ -138,13 +138,10 @@ class _Watch:
             os.close(writing)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        if self._ending:
-            self._folder.finish(self._run, "stopped")
-            self._say(f"pipeline {self._run.name} stopped")
-            return 0
-        if code == 0:
-            self._folder.finish(self._run, "completed")
-            self._say(f"pipeline {self._run.name} completed")
+        if code == 0 or self._ending:  # one that came to its end before it was told to is completed
+            state = "completed" if code == 0 else "stopped"
+            self._folder.finish(self._run, state)
+            self._say(f"pipeline {self._run.name} {state}")
             return 0
         reason = last_error(self._folder) or f"its process ended with code {code}"
         self._folder.finish(self._run, "failed", reason)
@@ -158,6 +155,7 @@ class _Watch:
         while True:
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(POLL_S)
+                _wait_for_group(process.pid)
                 self._tell(events, at_end=True)
                 return code
             self._tell(events)
@@ -166,8 +164,7 @@ class _Watch:
                 deadline = time.monotonic() + STOP_TIMEOUT_S / 2
                 process.terminate()
             if deadline is not None and time.monotonic() > deadline:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                _signal_group(process.pid, signal.SIGKILL)
 
     def _tell(self, events: Events, *, at_end: bool = False) -> None:
         for event in events.read():
@@ -190,6 +187,27 @@ class _Watch:
         except OSError:  # who read it has gone away, and that ends a run in order as Ctrl-C does
             drop_standard_output()
             self._is_heard = False
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Whether there is such a process group."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _wait_for_group(group: int) -> None:
+    """The leader of a run has ended; what it started ends soon (`runs/process.py`), and may hold files and write until then."""
+    deadline = time.monotonic() + STOP_TIMEOUT_S / 2
+    while _signal_group(group, 0):
+        if time.monotonic() > deadline:
+            _signal_group(group, signal.SIGKILL)
+            return
+        with suppress(ChildProcessError):  # orphans are children of this process where it is the first of a container
+            os.waitpid(-group, os.WNOHANG)
+        time.sleep(POLL_S)
 
 
 @pipeline.command("list")

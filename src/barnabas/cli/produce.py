@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from barnabas.cli.connection import Connection, connection_options, reason_of
 from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.fatal import with_exceptions
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pair
 from barnabas.cli.records import INPUT_FORMAT, BadRecord, Record, parser_for, unescape
@@ -69,13 +70,13 @@ class Sender(Struct):
                 try:
                     self.producer.produce(self.topic, value, key, **arguments)
                 except BufferError:
-                    self.producer.poll(0.1)
+                    with_exceptions(self.producer.poll, 0.1)
                 else:
                     break
             self.sent += 1
             now_s = time.monotonic()
             if not self.sent % POLL_EVERY or now_s - self.polled_s > POLL_EVERY_S:
-                self.producer.poll(0)
+                with_exceptions(self.producer.poll, 0)
                 self.polled_s = now_s
         except self.refusals as error:
             raise self._refused(error, record) from error
@@ -98,7 +99,7 @@ class Sender(Struct):
         try:
             if self.failed:
                 self.producer.purge(in_queue=True, in_flight=False)
-            left = self.producer.flush()
+            left = with_exceptions(self.producer.flush)
         except self.refusals as error:
             raise self._refused(error) from error
         if self.failed or left:
@@ -109,7 +110,7 @@ class Sender(Struct):
 
         A report that comes behind that end finds its exception set, and makes a SystemError of it.
         """
-        cause = error.__cause__ if isinstance(error, SystemError) else error
+        cause = (isinstance(error, SystemError) and error.__cause__) or error
         found: Any = next(iter(getattr(cause, "args", ())), None)
         if record is None or not hasattr(found, "code"):
             return Failure(f"topic {self.topic}: {reason_of(cause)}")

@@ -1,6 +1,7 @@
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -10,6 +11,7 @@ import java.util.jar.JarFile;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.junit.platform.engine.DiscoverySelector;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
@@ -83,7 +85,7 @@ public class Run {
         @Override
         public void executionFinished(TestIdentifier test, TestExecutionResult result) {
             if (test.isTest() || result.getStatus() == TestExecutionResult.Status.FAILED) {
-                String why = result.getThrowable().map(Run::describe).orElse("");
+                String why = result.getThrowable().map(error -> describe(error) + place(error, className(test))).orElse("");
                 long took = System.currentTimeMillis() - began.getOrDefault(test.getUniqueId(), 0L);
                 out.println(String.join("\t", "RESULT", className(test), name(test), OUTCOMES[result.getStatus().ordinal()],
                     String.valueOf(took), why));
@@ -94,13 +96,19 @@ public class Run {
     private static String name(TestIdentifier test) {
         Optional<String> method = test.getSource().filter(MethodSource.class::isInstance).map(source -> ((MethodSource) source).getMethodName());
         String shown = test.getDisplayName().strip();
-        Matcher number = Pattern.compile(" \\[\\d+\\]").matcher(shown);
-        return method.orElse(shown) + (number.find() ? number.group() : "");
+        Matcher number = Pattern.compile("(?:^| )(\\[\\d+\\])").matcher(shown);
+        return method.orElse(shown) + (number.find() ? " " + number.group(1) : "");
     }
 
     private static String className(TestIdentifier test) {
         return test.getSource().map(source -> source instanceof MethodSource method ? method.getClassName()
             : source instanceof ClassSource type ? type.getClassName() : "").map(Run::simple).orElse("");
+    }
+
+    /** The lines of the test class that are in the stack. */
+    private static String place(Throwable error, String ofClass) {
+        return Arrays.stream(error.getStackTrace()).filter(each -> simple(each.getClassName()).startsWith(ofClass))
+            .map(each -> " at line " + each.getLineNumber()).collect(Collectors.joining());
     }
 
     private static String describe(Throwable error) {

@@ -8,7 +8,10 @@ Rules
   2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread most often waits for the
      JVM, and an exception there would leave the connection in the middle of a call; so another thread stops Spark, which ends the wait.
      What has not ended after half a minute is killed with its process group.
-  3. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another. Spark's default
+  3. What the run started in its process group ends with it, however it ends: a shell in a session of its own waits for the end of this
+     process, ends the group, and kills what is left of it after some seconds. Spark's JVM ends with this process by itself, but not while
+     it starts: then it fails to say where it listens, and stays.
+  4. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another. Spark's default
      is in memory, and a second run would find the files of tables that no catalog knows.
 """
 
@@ -19,6 +22,7 @@ import json
 import os
 import runpy
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -38,6 +42,15 @@ if TYPE_CHECKING:
 _ending = threading.Event()
 STOPPED = 128 + signal.SIGTERM
 GRACE_S = 30.0  # for queries and session to stop
+LEAVE_S = 15  # for the JVM, which removes its temporary folders
+# $1 is a process group, $2 a number of seconds.
+GUARD = """
+read -r line
+kill -TERM "-$1" 2>/dev/null || exit 0
+left=$2
+while [ "$left" -gt 0 ] && kill -0 "-$1" 2>/dev/null; do sleep 1; left=$((left - 1)); done
+kill -KILL "-$1" 2>/dev/null
+"""
 DEFAULTS = {**SETTINGS, "spark.sql.connect.serverStacktrace.enabled": "false", "spark.log.level": "WARN"}
 ON_THIS_MACHINE = "local[*]"
 
@@ -53,9 +66,11 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--every", type=float)
     parser.add_argument("--grace", type=float, default=GRACE_S)
+    parser.add_argument("--leave", type=int, default=LEAVE_S)
     parser.add_argument("target", type=Path)
     parser.add_argument("arguments", nargs="*")
     given = parser.parse_args()
+    guard_group(given.leave)
     signal.signal(signal.SIGTERM, lambda _number, _frame: _end(given.grace))
     signal.signal(signal.SIGUSR1, _raise)
     threading.Thread(target=_watch, args=(given.parent_pipe,), daemon=True).start()
@@ -65,6 +80,19 @@ def main() -> None:
         run_script(given.target, given.arguments, conf)
     else:
         DeclaredRun(given, conf).run()
+    if _ending.is_set():  # what the end of its queries let come to an end was stopped
+        sys.exit(STOPPED)
+
+
+def guard_group(leave_s: int) -> None:
+    """See rule 3. A process that leads no group shares that of its starter, and is left alone."""
+    if os.getpgid(0) == os.getpid():
+        reading, held = os.pipe()  # nobody writes; the end of this process closes it
+        os.register_at_fork(after_in_child=lambda: os.close(held))
+        command = ["sh", "-c", GUARD, "barnabas-guard", str(os.getpid()), str(leave_s)]
+        nowhere = subprocess.DEVNULL
+        subprocess.Popen(command, stdin=reading, stdout=nowhere, stderr=nowhere, start_new_session=True)
+        os.close(reading)
 
 
 def _end(grace_s: float) -> None:

@@ -20,24 +20,31 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import kafka.cluster.Partition;
+import kafka.log.LogManager;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.JaasUtils;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.MetadataCache;
+import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.opentest4j.TestAbortedException;
 
@@ -46,7 +53,7 @@ import org.opentest4j.TestAbortedException;
  *
  * What a test asks that only Kafka's objects in this JVM could answer ends it as aborted, with the name of what was asked.
  */
-class BarnabasCluster implements ClusterInstance {
+public class BarnabasCluster implements ClusterInstance {
     private static final AtomicInteger CLUSTERS = new AtomicInteger();
     private static final int FIRST_PORT = 20_000;
     private static final int PORTS = 12_000;
@@ -55,6 +62,8 @@ class BarnabasCluster implements ClusterInstance {
     private static final long STOP_TIMEOUT_S = 40;
     private static final Pattern JAVA_CLASS = Pattern.compile("invalid value '\\w+(\\.\\w+)+[$]?\\w*' for");
     private static final long WAIT_MS = 30_000;
+    private static final Map<String, String> IN_PYTHON = Map.of(
+        "org.apache.kafka.clients.CreateTopicsRequestWithPolicyTest$Policy", "python:tests.kafkatests.policies:PartitionsAndReplicas");
 
     private final ClusterConfig config;
     private final Type type;
@@ -66,7 +75,7 @@ class BarnabasCluster implements ClusterInstance {
     private String clusterId;
     private volatile TestAbortedException aborted;
 
-    BarnabasCluster(ClusterConfig config, Type type) {
+    public BarnabasCluster(ClusterConfig config, Type type) {
         this.config = config;
         this.type = type;
     }
@@ -306,10 +315,14 @@ class BarnabasCluster implements ClusterInstance {
             case "boundPort" -> broker.port;
             case "clusterId" -> clusterId();
             case "isShutdown" -> !broker.isAlive();
-            case "brokerState" -> broker.isAlive() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+            case "brokerState" -> broker.state();
             case "shutdown" -> broker.stop();
             case "awaitShutdown" -> null;
             case "startup" -> broker.startup();
+            case "logManager" -> logs(broker);
+            case "replicaManager" -> new ReplicaManager(partition -> replica(partition, broker.id), logs(broker));
+            case "groupCoordinator" -> view(GroupCoordinator.class, broker);
+            case "groupMetadataTopicConfigs" -> ofGroups();
             case "metadataCache" -> view(MetadataCache.class, broker);
             case "getAliveBrokerNodes" -> List.copyOf(nodes());
             case "hasAliveBroker" -> nodes().stream().anyMatch(node -> node.id() == (int) arguments[0]);
@@ -317,6 +330,28 @@ class BarnabasCluster implements ClusterInstance {
             default -> throw abort("asks for " + method.getName() + " of Kafka's " + kind.getSimpleName() + " in this JVM");
         };
         return kind.cast(Proxy.newProxyInstance(kind.getClassLoader(), new Class<?>[] {kind}, handler));
+    }
+
+    private static Properties ofGroups() {
+        Properties properties = new Properties();
+        properties.put("cleanup.policy", "compact");
+        return properties;
+    }
+
+    private LogManager logs(Broker broker) {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.BROKER, String.valueOf(broker.id));
+        return new LogManager(broker.directories(), name ->
+            ask(admin -> admin.describeConfigs(List.of(resource)).all().get().get(resource).get(name).value()));
+    }
+
+    private Partition replica(TopicPartition partition, int broker) {
+        if (!ask(admin -> admin.listTopics().names().get()).contains(partition.topic())) {
+            return null;
+        }
+        TopicDescription topic = ask(admin -> admin.describeTopics(List.of(partition.topic())).allTopicNames().get()).get(partition.topic());
+        return topic.partitions().stream()
+            .filter(each -> each.partition() == partition.partition() && each.replicas().stream().anyMatch(node -> node.id() == broker))
+            .map(each -> new Partition(broker, each.leader() != null && each.leader().id() == broker)).findFirst().orElse(null);
     }
 
     /** One process. */
@@ -335,6 +370,11 @@ class BarnabasCluster implements ClusterInstance {
             return process != null && process.isAlive();
         }
 
+        /** Kafka's object still says that it shuts down when it has. */
+        BrokerState state() {
+            return isAlive() ? BrokerState.RUNNING : process == null ? BrokerState.NOT_RUNNING : BrokerState.SHUTTING_DOWN;
+        }
+
         Object startup() {
             try {
                 launch();
@@ -348,7 +388,7 @@ class BarnabasCluster implements ClusterInstance {
         void launch() throws IOException {
             Path file = folder.resolve("server.properties");
             Properties properties = new Properties();
-            properties.putAll(settings());
+            settings().forEach((key, value) -> properties.put(key, IN_PYTHON.getOrDefault(value, value)));
             try (var writer = Files.newBufferedWriter(file)) {
                 properties.store(writer, null);
             }
@@ -402,9 +442,11 @@ class BarnabasCluster implements ClusterInstance {
             found.put("listeners", listener + "://localhost:" + port);
             found.put("listener.security.protocol.map", listener + ":" + protocol.name);
             found.put("inter.broker.listener.name", listener);
-            found.put("log.dirs", directories());
+            found.put("log.dirs", directories().stream().map(Path::toString).collect(Collectors.joining(",")));
             found.put("log.cleaner.dedupe.buffer.size", "2097152");
             if (config.numBrokers() > 1) {
+                // Tests want a dead broker found within 300 ms. Here brokers find it by each other's silence, whatever the session.
+                found.put("zookeeper.session.timeout.ms", "6000");
                 found.put("zookeeper.connect", System.getProperty("barnabas.zookeeper") + "/kafkatests-" + number);
             }
             if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
@@ -418,17 +460,20 @@ class BarnabasCluster implements ClusterInstance {
                     JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
                     JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD));
             }
+            if (config.features().getOrDefault(Feature.GROUP_VERSION, (short) 1) == 0) {
+                found.put("group.coordinator.rebalance.protocols", "classic");
+            }
             found.putAll(config.serverProperties());
             found.putAll(config.perServerOverrideProperties().getOrDefault(id, Map.of()));
             return found;
         }
 
-        private String directories() {
-            List<String> names = new ArrayList<>();
+        List<Path> directories() {
+            List<Path> names = new ArrayList<>();
             for (int disk = 0; disk < config.numDisksPerBroker(); disk++) {
-                names.add(folder.resolve("data-" + disk).toString());
+                names.add(folder.resolve("data-" + disk));
             }
-            return String.join(",", names);
+            return names;
         }
 
         KafkaConfig kafkaConfig() {

@@ -1,0 +1,28 @@
+package kafka.server;
+
+import java.util.function.Function;
+import kafka.cluster.Partition;
+import kafka.log.LogManager;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import scala.Option;
+
+/** The replicas of a broker of barnabas, as far as tests ask which there are. */
+public class ReplicaManager {
+    private final Function<TopicPartition, Partition> find;
+    private final LogManager logs;
+
+    /** What `find` gives is null where there is none. */
+    public ReplicaManager(Function<TopicPartition, Partition> find, LogManager logs) {
+        this.find = find;
+        this.logs = logs;
+    }
+
+    public Option<Partition> onlinePartition(TopicPartition partition) {
+        return Option.apply(find.apply(partition));
+    }
+
+    public Option<UnifiedLog> localLog(TopicPartition partition) {
+        return logs.getLog(partition, false);
+    }
+}

@@ -1,0 +1,70 @@
+package org.apache.kafka.common.test;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import kafka.server.KafkaBroker;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.common.test.junit.BarnabasCluster;
+
+/** Stands before Kafka's class of this name: the embedded clusters of the tests of Streams and Connect get brokers of barnabas. */
+public class KafkaClusterTestKit implements AutoCloseable {
+    private final MockFaultHandler faults = new MockFaultHandler("nonFatalFaultHandler");
+    private final BarnabasCluster cluster;
+
+    private KafkaClusterTestKit(BarnabasCluster cluster) {
+        this.cluster = cluster;
+    }
+
+    public static class Builder {
+        private final TestKitNodes nodes;
+        private final Map<String, String> settings = new HashMap<>();
+
+        public Builder(TestKitNodes nodes) {
+            this.nodes = nodes;
+        }
+
+        public Builder setConfigProp(String key, Object value) {
+            settings.put(key, String.valueOf(value));
+            return this;
+        }
+
+        public KafkaClusterTestKit build() {
+            Map<Integer, Map<String, String>> ofEach = new HashMap<>();
+            nodes.brokerNodes().forEach((id, node) -> ofEach.put(id, node.propertyOverrides()));
+            return new KafkaClusterTestKit(new BarnabasCluster(ClusterConfig.defaultBuilder()
+                .setTypes(Set.of(Type.KRAFT)).setBrokers(nodes.brokerNodes().size()).setServerProperties(settings)
+                .setPerServerProperties(ofEach).build(), Type.KRAFT));
+        }
+    }
+
+    public void format() {
+        // a broker makes its folders when it starts
+    }
+
+    public void startup() {
+        cluster.start();
+    }
+
+    public void waitForReadyBrokers() throws InterruptedException {
+        cluster.waitForReadyBrokers();
+    }
+
+    public String bootstrapServers() {
+        return cluster.bootstrapServers();
+    }
+
+    public Map<Integer, KafkaBroker> brokers() {
+        return cluster.brokers();
+    }
+
+    public MockFaultHandler nonFatalFaultHandler() {
+        return faults;
+    }
+
+    @Override
+    public void close() {
+        cluster.stop();
+    }
+}
