@@ -50,6 +50,7 @@ SOURCES = {
 }
 VALUE_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
 CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources that are neither a default nor a line of a broker's own file
+ALL_BROKERS, BUILT_IN = 3, 5
 STATIC_BROKER = 4  # that line: changed, for the broker itself; a topic has it from there unless somebody sets it
 
 
@@ -90,13 +91,18 @@ def describe_settings(wire: Wire, kind: ResourceType, name: str) -> list[dict[st
     return sorted((_setting(config, kind) for config in result.configs), key=lambda setting: str(setting["name"]))
 
 
+def _is_built_in(config: Any) -> bool:
+    """Whether a setting of all brokers says what is the case without it, as that of min.insync.replicas from the first start on."""
+    return config.config_source == ALL_BROKERS and any(s.source == BUILT_IN and s.value == config.value for s in config.synonyms)
+
+
 def _setting(config: Any, kind: ResourceType) -> dict[str, Any]:
     changed = CHANGED_HERE | {STATIC_BROKER} if kind is ResourceType.BROKER else CHANGED_HERE
     return {
         "name": config.name,
         "value": config.value,
         "source": SOURCES.get(config.config_source, "unknown"),
-        "default": config.config_source not in changed,
+        "default": config.config_source not in changed or _is_built_in(config),
         "read_only": config.read_only,
         "sensitive": config.is_sensitive,
         "type": VALUE_TYPES[config.config_type] if 0 <= config.config_type < len(VALUE_TYPES) else "unknown",
