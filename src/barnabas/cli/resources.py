@@ -50,7 +50,7 @@ SOURCES = {
 }
 VALUE_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
 CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources that are neither a default nor a line of a broker's own file
-ALL_BROKERS, BUILT_IN = 3, 5
+OF_ALL_BROKERS, BUILT_IN = 3, 5
 STATIC_BROKER = 4  # that line: changed, for the broker itself; a topic has it from there unless somebody sets it
 
 
@@ -93,7 +93,9 @@ def describe_settings(wire: Wire, kind: ResourceType, name: str) -> list[dict[st
 
 def _is_built_in(config: Any) -> bool:
     """Whether a setting of all brokers says what is the case without it, as that of min.insync.replicas from the first start on."""
-    return config.config_source == ALL_BROKERS and any(s.source == BUILT_IN and s.value == config.value for s in config.synonyms)
+    return config.config_source == OF_ALL_BROKERS and any(
+        s.source == BUILT_IN and s.value == config.value for s in config.synonyms
+    )
 
 
 def _setting(config: Any, kind: ResourceType) -> dict[str, Any]:
