@@ -46,6 +46,12 @@ KNOWN: list[Known] = [
         KEYS_OF_KAFKA_4,
     ),
     Known(
+        "describe-other-configs",
+        "DescribeConfigs v0 of all brokers",
+        "results[*].configs[min.insync.replicas]",
+        "min.insync.replicas is a setting of all brokers from the first start on, as with Kafka 4.1 and later.",
+    ),
+    Known(
         "bindings",
         "CreateAcls v0 any operation",
         "results[*].error_code",
