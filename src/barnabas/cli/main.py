@@ -46,7 +46,9 @@ COMMANDS = {
     "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
     "log": Entry("log", "log", "Look into the files of a data folder."),
     "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),
-    "doctor": Entry("doctor", "doctor", "Check this machine, a data folder and a broker."),
+    "doctor": Entry(
+        "doctor", "doctor", "Check this machine, Spark's Python where PySpark is installed, a data folder and a broker."
+    ),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
 }
 

@@ -145,7 +145,7 @@ class FollowedStore(Commands):
         self._tell_changed()
         topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
         self.lost.follow(self.image, topics)
-        self.offline.forget(topic_id for topic_id in delta.deletions if topic_id not in self.image.topics_by_id)
+        self.offline.forget(topic_id for topic_id in delta.deletions if topic_id not in self.image.deletions)
         if self._registration is None:
             return  # nothing is served yet: who serves begins with the image as it is when this broker joins
         core, image = self._core, self.image

@@ -8,6 +8,7 @@ Rules
   1. What failed is out of use until the process ends: a partition stays here until its topic is gone, even if it is taken from this broker
      and given back.
   2. While a directory has failed, the logs of deleted topics are not said to be gone: some may lie there, and the next start removes them.
+     What is said of partitions of theirs stays until then too, so that the other brokers do not wait for this one to say so.
 """
 
 from __future__ import annotations
