@@ -58,7 +58,9 @@ class Cluster(Protocol):
     """Brokers and topics as they are at one moment; made on demand, so asking for all of them takes its time."""
 
     @property
-    def cluster_id(self) -> str: ...
+    def cluster_id(self) -> str:
+        """As DescribeCluster tells it."""
+        ...
 
     @property
     def controller(self) -> int:
@@ -71,7 +73,9 @@ class Cluster(Protocol):
         ...
 
     @property
-    def topics(self) -> Sequence[str]: ...
+    def topics(self) -> Sequence[str]:
+        """Names of all topics, internal ones too."""
+        ...
 
     def partitions(self, topic: str) -> Sequence[PartitionInfo]:
         """Of a topic; empty where there is none."""
