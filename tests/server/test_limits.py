@@ -30,7 +30,7 @@ from tests.server import in_process
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
 from tests.waiting import until, wait_until
 
-PRODUCE, FETCH, METADATA, DESCRIBE_PARTITIONS = (0, 9), (1, 12), (3, 9), (75, 0)
+PRODUCE, FETCH, METADATA = (0, 9), (1, 12), (3, 9)
 TOPIC = "limits"
 
 
