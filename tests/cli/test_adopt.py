@@ -12,7 +12,7 @@ import pytest
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import LoginFailed
-from barnabas.cluster.stopped.kraft.metadata_log import KraftMetadata
+from barnabas.cluster.offline.kraft.metadata_log import KraftMetadata
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import KafkaError

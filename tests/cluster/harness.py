@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.membership.administration import Administration
+from barnabas.cluster.membership.standalone_controller import StandaloneController
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog, Instruction
 from barnabas.cluster.store.interface import MetadataStore
@@ -84,7 +84,7 @@ class FakeBroker:
         config, _ = BrokerConfig.from_properties({"node.id": "1", "log.dirs": str(directory), **(properties or {})})
         self.config = config
         self.client_quotas = None
-        self.controller = Administration(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
+        self.controller = StandaloneController(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
         self.moves = FakeMoves()
         self.partitions = Partitions()

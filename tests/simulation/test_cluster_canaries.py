@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cluster.metadata.records import PARTITIONS
+from barnabas.cluster.metadata.store_entries import PARTITIONS
 from barnabas.testing.simulation import cluster_canaries as canaries
 from barnabas.testing.simulation.clients import Producing
 from barnabas.testing.simulation.cluster import ClusterSimulation

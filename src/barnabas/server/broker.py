@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.cluster.membership.administration import Administration
 from barnabas.cluster.membership.member import Member
+from barnabas.cluster.membership.standalone_controller import StandaloneController
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import (
     COORDINATED_TOPICS,
@@ -145,7 +145,7 @@ class Broker:
         self.all_topics = AllTopics()
         self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
-        self.controller: Administration | Member
+        self.controller: StandaloneController | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
         self.quorum: Quorum | None = None  # of a cluster
@@ -211,7 +211,7 @@ class Broker:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
             await self.http.start(*metrics_address)
         await self._bind()
-        if isinstance(self.controller, Administration):
+        if isinstance(self.controller, StandaloneController):
             self._register_alone(self.controller, bump_leader_epochs=not clean)
         self.hosting.host_all()
         self.moves.resume()
@@ -279,9 +279,9 @@ class Broker:
                 store.close()
                 raise StoreUnavailable(f"there is none in {directories[0]}, and {found} holds a partition: {ELSEWHERE}")
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
-            self.take_controller(Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
+            self.take_controller(StandaloneController(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
 
-    def take_controller(self, controller: Administration | Member) -> None:
+    def take_controller(self, controller: StandaloneController | Member) -> None:
         """What decides on topics and settings here, or asks the broker that does."""
         self.controller = controller
         controller.policies = self.plugins.policies
@@ -293,7 +293,7 @@ class Broker:
             self.audit = audit_of(self, self.authorizer)
             self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
 
-    def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
+    def _register_alone(self, controller: StandaloneController, *, bump_leader_epochs: bool) -> None:
         config = self.config
         registration = BrokerRegistration(
             config.broker_id,

@@ -1,7 +1,7 @@
 """What the metadata asks of this broker, carried out: each instruction goes to the part of the broker that it is for, in their order.
 
-The order is that of whoever hands them on (`cluster/membership/changes.py`, the planners). What touches the disk comes in runs of one kind,
-so that a thousand logs are made at once and not one after the other.
+The order is that of whoever hands them on (`cluster/membership/image_changes.py`, the planners). What touches the disk comes in runs of one
+kind, so that a thousand logs are made at once and not one after the other.
 
 Rules
   1. In a cluster the coordinators give up what ends before its log is another's, and take up what begins when the replicas know of it.

@@ -205,7 +205,7 @@ async def test_a_process_that_is_gone_is_told_once(neighbour: Neighbour) -> None
 
 
 async def test_who_listens_again_under_the_same_registration_is_not_dead(neighbour: Neighbour, attempts: list[Address]) -> None:
-    """A living broker that refused for a moment is not buried later, when whoever was told so becomes controller."""
+    """A living broker that refused for a moment is not unregistered later, when whoever was told so becomes controller."""
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
 

@@ -12,7 +12,7 @@ import pytest
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.store.interface import Put
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
@@ -56,7 +56,7 @@ def add_users(tree: MemoryTree, **users: str) -> None:
     """As `barnabas user add --metadata` does, before there is a broker."""
     for user, password in users.items():
         kept = {mechanism: encode(credential_of(mechanism, password, b"salt", 4096)) for mechanism in HASHES}
-        MemoryStore(tree).commit([Put(records.declaration_path(Kind.USER, user), records.encode(kept))])
+        MemoryStore(tree).commit([Put(store_entries.declaration_path(Kind.USER, user), store_entries.encode(kept))])
 
 
 def end_of(broker: Broker, number: int) -> int:

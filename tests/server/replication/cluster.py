@@ -14,9 +14,9 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from barnabas.cluster.membership.changes import config_instructions, replica_instructions
+from barnabas.cluster.membership.image_changes import config_instructions, replica_instructions
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage, PartitionState, Topic
-from barnabas.cluster.metadata.records import CLUSTER, encode
+from barnabas.cluster.metadata.store_entries import CLUSTER, encode
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.store.interface import ABSENT, Put

@@ -25,8 +25,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.records import ControllerOffice
+from barnabas.cluster.metadata import store_entries
+from barnabas.cluster.metadata.store_entries import ControllerOffice
 from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Put, Remove, SessionState
 
 
@@ -139,8 +139,8 @@ class Election:
                 assert_never(event)
 
     def _read(self, controller: Entry | None, epoch: Entry | None) -> list[ElectionInstruction]:
-        self.office = None if controller is None else records.decode_controller(controller.value)
-        current = 0 if epoch is None else int(records.decode(epoch.value))
+        self.office = None if controller is None else store_entries.decode_controller(controller.value)
+        current = 0 if epoch is None else int(store_entries.decode(epoch.value))
         version = ABSENT if epoch is None else epoch.version
         if controller is None or self.office is None:
             return [*self._leave("its entry is gone"), self._stand(current, version)]
@@ -162,11 +162,11 @@ class Election:
         self.state = ElectionState.CLAIMING
         self._claim = epoch + 1
         self._claimed_fence = version + 1  # ABSENT is -1: the first version is 0
-        office = records.encode_controller(ControllerOffice(self.broker_id, self._claim, self.incarnation))
+        office = store_entries.encode_controller(ControllerOffice(self.broker_id, self._claim, self.incarnation))
         return Claim(
             (
-                Put(records.CONTROLLER, office, ABSENT, ephemeral=True),
-                Put(records.CONTROLLER_EPOCH, records.encode(self._claim), version),
+                Put(store_entries.CONTROLLER, office, ABSENT, ephemeral=True),
+                Put(store_entries.CONTROLLER_EPOCH, store_entries.encode(self._claim), version),
             )
         )
 
@@ -214,4 +214,4 @@ class Election:
 
 def _withdraw(epoch_version: int) -> Withdraw:
     """Free the office, but not a successor's: whoever claims it raises the epoch's version."""
-    return Withdraw((Check(records.CONTROLLER_EPOCH, epoch_version), Remove(records.CONTROLLER)))
+    return Withdraw((Check(store_entries.CONTROLLER_EPOCH, epoch_version), Remove(store_entries.CONTROLLER)))

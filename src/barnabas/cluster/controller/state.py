@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from barnabas.cluster.controller.election import ClaimOutcome, Election
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Topic
 from barnabas.cluster.metadata.observation import Observation, observe_all
-from barnabas.cluster.metadata.records import ControllerOffice
+from barnabas.cluster.metadata.store_entries import ControllerOffice
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.planning.plan import Plan, PlanBuilder, Versions
@@ -86,13 +86,13 @@ class ControllerState:
         if found.is_complete:
             self.versions = Versions()
         self.versions.reread(found.entries)
-        if records.CONTROLLER_EPOCH in found.entries:
-            self._controller_epoch = found.entries[records.CONTROLLER_EPOCH]
-        if records.CONTROLLER in found.entries:
-            holder = found.entries[records.CONTROLLER]
-            self._office = None if holder is None else records.decode_controller(holder.value)
-        self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(records.BROKER_EPOCH)))
-        self._next_block = max(self._next_block, _number(found.entries.get(records.PRODUCER_IDS)))
+        if store_entries.CONTROLLER_EPOCH in found.entries:
+            self._controller_epoch = found.entries[store_entries.CONTROLLER_EPOCH]
+        if store_entries.CONTROLLER in found.entries:
+            holder = found.entries[store_entries.CONTROLLER]
+            self._office = None if holder is None else store_entries.decode_controller(holder.value)
+        self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(store_entries.BROKER_EPOCH)))
+        self._next_block = max(self._next_block, _number(found.entries.get(store_entries.PRODUCER_IDS)))
         delta = found.delta
         self.image = self.image.apply(delta)
         self._brokers_changed(delta)
@@ -135,7 +135,7 @@ class ControllerState:
     @property
     def deleted_topics(self) -> set[UUID]:
         """Topics whose deletion is written down and may not be carried out on this broker."""
-        mine = {self.broker_id, records.ANY_BROKER}
+        mine = {self.broker_id, store_entries.ANY_BROKER}
         return {topic_id for topic_id, brokers in self.image.deletions.items() if not mine.isdisjoint(brokers)}
 
     def topic_config(self, name: str) -> TopicConfig:
@@ -165,4 +165,4 @@ class ControllerState:
 
 
 def _number(entry: Entry | None) -> int:
-    return 0 if entry is None else int(records.decode(entry.value))
+    return 0 if entry is None else int(store_entries.decode(entry.value))

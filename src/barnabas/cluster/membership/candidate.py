@@ -25,12 +25,12 @@ from barnabas.cluster.controller.election import (
     TakeOffice,
     Withdraw,
 )
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import ROOT, MetadataStore, Operation, SessionEvent, StoreConflict, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-OFFICE = frozenset({ROOT, records.CONTROLLER, records.CONTROLLER_EPOCH})
+OFFICE = frozenset({ROOT, store_entries.CONTROLLER, store_entries.CONTROLLER_EPOCH})
 
 
 class Candidate:
@@ -95,8 +95,8 @@ class Candidate:
         # The epoch first: every election raises it, so a controller that was elected between the two readings is not taken for one
         # under whom somebody raised it, whose office is to be freed.
         try:
-            epoch = self._store.get(records.CONTROLLER_EPOCH)
-            event = OfficeReadEvent(self._store.get(records.CONTROLLER), epoch)
+            epoch = self._store.get(store_entries.CONTROLLER_EPOCH)
+            event = OfficeReadEvent(self._store.get(store_entries.CONTROLLER), epoch)
         except StoreUnavailable:
             self.undecided = True
             return ()

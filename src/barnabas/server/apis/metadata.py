@@ -2,7 +2,7 @@
 
 A topic made on the way is in the answer: Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again,
 since its controller is another machine. Here that is the answer where the controller takes longer than a moment
-(`cluster/membership/creation.py`); the topic is made all the same.
+(`cluster/membership/auto_topic_creation.py`); the topic is made all the same.
 """
 
 from __future__ import annotations

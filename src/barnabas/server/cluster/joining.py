@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.membership.lost import LastRecord
+from barnabas.cluster.membership.lost_partitions import LastRecord
 from barnabas.cluster.membership.member import Member
-from barnabas.cluster.membership.offline import MAX_SAID
+from barnabas.cluster.membership.offline_replicas import MAX_SAID
 from barnabas.cluster.metadata.image import BrokerRegistration, Kept, Topic
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed

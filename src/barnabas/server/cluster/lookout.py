@@ -1,9 +1,9 @@
 """Finds out that the process of another broker is gone, or that it stands still.
 
 Owns a connection to every other active broker. When a process ends in whatever way, its machine closes its connections; when a new one
-is refused then, nobody listens there any more, and the member is told (`cluster/controller/burial.py`). A machine or a network that
+is refused then, nobody listens there any more, and the member is told (`cluster/controller/dead_brokers.py`). A machine or a network that
 fails refuses nothing, and neither does a process that stands still: on each of the connections a sign of life is asked for all the
-time, and the member is told of who gives none for too long (`cluster/membership/silence.py`).
+time, and the member is told of who gives none for too long (`cluster/membership/failure_detector.py`).
 
 Rules
   1. Only who was reached under a registration is found dead under it. A broker whose address refuses from the beginning (a firewall,
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.asynchronous import AsyncConnection
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
-from barnabas.cluster.membership.silence import Registered, Silence
+from barnabas.cluster.membership.failure_detector import FailureDetector, Registered
 from barnabas.errors import BarnabasError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.cluster.peers import address_of, client_config, inter_broker_listener
@@ -62,7 +62,7 @@ class Lookout:
         interval_ms = config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT
         if self._client.tls is not None:
             interval_ms *= TIMES_OVER_TLS
-        self._silence = Silence(interval_ms, config.metadata_session_timeout_ms)
+        self._silence = FailureDetector(interval_ms, config.metadata_session_timeout_ms)
         self.reached: set[Registered] = set()  # of those that are watched
         self._dead: set[Registered] = set()  # as the member was told
         self._tasks = [

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cluster.membership.offline import MAX_SAID
+from barnabas.cluster.membership.offline_replicas import MAX_SAID
 from barnabas.errors import CorruptLog, LogDirFailed, StartsUnwritten, StorageError, StorageExhausted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.protocol.values import NO_LEADER
 from barnabas.testing.simulation.history import Violation
@@ -82,9 +82,9 @@ class Watchman:
     def _written(self, paths: tuple[str, ...]) -> None:
         try:
             for path in paths:
-                if path.startswith(records.TOPICS):
+                if path.startswith(store_entries.TOPICS):
                     self._head_written(path)
-                elif path.startswith(records.PARTITIONS):
+                elif path.startswith(store_entries.PARTITIONS):
                     self._chunk_written(path)
         except Violation as violation:  # the broker that wrote would catch it
             self._simulation.report_violation(violation)
@@ -92,8 +92,8 @@ class Watchman:
     def _head_written(self, path: str) -> None:
         """Another topic of the name begins anew."""
         entry = self._tree.entries.get(path)
-        name = records.topic_of_path(path)
-        identity = b"" if entry is None else records.decode_head(entry.value)[0].bytes
+        name = store_entries.topic_of_path(path)
+        identity = b"" if entry is None else store_entries.decode_head(entry.value)[0].bytes
         if self._heads.get(name) != identity:
             self._heads[name] = identity
             for key in [key for key in self._states if key[0] == name]:
@@ -103,8 +103,8 @@ class Watchman:
         entry = self._tree.entries.get(path)
         if entry is None:
             return
-        topic, chunk = records.topic_of_path(path), int(path.rpartition("/")[2])
-        for index, state in enumerate(records.decode_chunk(entry.value), chunk * records.CHUNK):
+        topic, chunk = store_entries.topic_of_path(path), int(path.rpartition("/")[2])
+        for index, state in enumerate(store_entries.decode_chunk(entry.value), chunk * store_entries.CHUNK):
             before = self._states.get((topic, index))
             self._states[topic, index] = state
             if before != state:

@@ -29,7 +29,7 @@ from barnabas.errors import BarnabasError, Closed, ErrorCode, KafkaError
 logger = logging.getLogger(__name__)
 
 
-class Administration(Commands):
+class StandaloneController(Commands):
     """The controller of a broker that stands alone.
 
     Args:

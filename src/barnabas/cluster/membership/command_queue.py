@@ -15,9 +15,9 @@ from concurrent.futures import Executor
 from functools import partial
 
 from barnabas.cluster.controller.core import Controller
-from barnabas.cluster.controller.returning import MOVED_AT_ONCE, Returning
+from barnabas.cluster.controller.returned_brokers import MOVED_AT_ONCE, ReturnedBrokers
+from barnabas.cluster.membership.auto_topic_creation import AutoTopicCreation
 from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Command, NotController, R
-from barnabas.cluster.membership.creation import Creations
 from barnabas.cluster.membership.followed_store import FollowedStore
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import MetadataStore, SessionState, StoreConflict, StoreUnavailable
@@ -29,28 +29,28 @@ NO_ANSWER = "The metadata store does not answer."
 logger = logging.getLogger(__name__)
 
 
-class Turns(FollowedStore):
+class CommandQueue(FollowedStore):
     """See the module; the arguments are those of `FollowedStore`."""
 
     def __init__(self, store: MetadataStore, core: Controller, thread: Executor) -> None:
         super().__init__(store, core, thread)
         self.make_topics: MakeTopics | None = None
         self._running: set[asyncio.Task[object]] = set()
-        self._creations = Creations(self._make_missing)
+        self._auto_topic_creation = AutoTopicCreation(self._make_missing)
         self._closed = False
-        self._returning = Returning()
+        self._returned_brokers = ReturnedBrokers()
 
     async def _run(self, command: Command[R]) -> R:
         return await self._do(command, as_controller=True)
 
     def is_being_made(self, name: str) -> bool:
-        return self._creations.is_under_way(name)
+        return self._auto_topic_creation.is_under_way(name)
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """As for a broker alone, but nobody waits long: what is not there by then may be when it is asked for again."""
         if self._closed:
             raise Closed("the metadata store is closed")
-        return await self._creations.want(names)
+        return await self._auto_topic_creation.want(names)
 
     async def _make_missing(self, wanted: Sequence[str]) -> dict[str, KafkaError | None]:
         if self.is_controller or self.make_topics is None:
@@ -70,7 +70,7 @@ class Turns(FollowedStore):
 
     async def balance(self) -> None:
         """Give partitions back to their preferred leaders, where this broker is controller."""
-        left, but = BALANCED_AT_ONCE, self._returning.on_probation(_now_ms())
+        left, but = BALANCED_AT_ONCE, self._returned_brokers.on_probation(_now_ms())
         while left > 0 and self.is_controller:
             try:
                 moved = await self._do(partial(self._core.balance_leaders, left, but), as_controller=True)
@@ -101,13 +101,13 @@ class Turns(FollowedStore):
                 return
             await self._in_thread(self._store.catch_up)
             await self._follow()
-            handed = self._handing_on.done()
+            handed = self._instruction_queue.done()
         await handed
 
     async def give_back(self) -> None:
-        """Give partitions back to brokers that have come back, see `controller/returning.py`; to be called every second."""
+        """Give partitions back to brokers that have come back, see `controller/returned_brokers.py`; to be called every second."""
         now_ms = _now_ms()
-        due = self._returning.look(self.image, now_ms)
+        due = self._returned_brokers.look(self.image, now_ms)
         if not due or not self.is_controller:
             return
         try:
@@ -116,12 +116,12 @@ class Turns(FollowedStore):
             logger.info("event=leaders-not-given-back error=%r", str(error))
             return
         for broker_id in lagging:
-            self._returning.put_off(broker_id, now_ms)
+            self._returned_brokers.put_off(broker_id, now_ms)
         if moved:
             logger.info("event=leaders-given-back partitions=%d brokers=%r", moved, sorted(due - lagging))
             return
         for broker_id in due - lagging:
-            self._returning.settle(broker_id)
+            self._returned_brokers.settle(broker_id)
 
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
         """Carry out a command to the end, even when who asked for it went away."""
@@ -138,7 +138,7 @@ class Turns(FollowedStore):
         async with self._turn:
             self._check_store()
             answer = await self._attempt(command, as_controller=as_controller)
-            handed = self._handing_on.done()
+            handed = self._instruction_queue.done()
         await handed
         return answer
 

@@ -2,8 +2,8 @@
 
 A process that stands still, or that cannot be reached, refuses nothing, so nobody is told of it. But it does not answer either. Every
 broker asks every other one for a sign of life again and again; here is decided whom to ask, and who has been silent for too long. Whoever
-is found silent is found dead (`controller/burial.py`). That is a hint, and safety does not rest on it: what is decided here is how soon
-a broker loses its leaderships, and how often a living one does for nothing.
+is found silent is found dead (`controller/dead_brokers.py`). That is a hint, and safety does not rest on it: what is decided here is how
+soon a broker loses its leaderships, and how often a living one does for nothing.
 
 Rules
   1. Time is this broker's own: what passes between two looks counts as one interval at most. Who stood still himself knows nothing.
@@ -39,7 +39,7 @@ LEAST_INTERVAL_MS = 10.0  # whatever is asked for
 MAX_ASKED_PER_S = 100  # signs of life, of all others together: more brokers are asked less often
 
 
-class Look(NamedTuple):
+class DetectorReport(NamedTuple):
     """What is to be done after some time has passed."""
 
     ask: list[Registered]
@@ -68,7 +68,7 @@ class _Other(Struct):
     is_silent: bool = False
 
 
-class Silence:
+class FailureDetector:
     """See the module.
 
     Args:
@@ -120,7 +120,7 @@ class Silence:
         other.asked_ms, other.is_silent = None, False
         self._heard(registered[0])
 
-    def look(self, clock_ms: float) -> Look:
+    def look(self, clock_ms: float) -> DetectorReport:
         """What follows now, by a clock that goes on evenly."""
         interval_ms = self.interval_ms
         passed_ms = 0.0 if self._looked_ms is None else min(clock_ms - self._looked_ms, interval_ms)
@@ -134,7 +134,7 @@ class Silence:
         for registered in ask:
             self._others[registered].asked_ms = self._now_ms
             self._others[registered].asked_clock_ms = clock_ms
-        return Look(ask, silent)
+        return DetectorReport(ask, silent)
 
     @property
     def _at_first_ms(self) -> float:

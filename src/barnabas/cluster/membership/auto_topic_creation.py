@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 Told = dict[str, KafkaError | None]
 
 
-class Creations:
+class AutoTopicCreation:
     """See the module.
 
     Args:

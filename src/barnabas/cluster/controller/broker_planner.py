@@ -11,11 +11,11 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from barnabas.cluster.controller.burial import Dead, Successor, bury
+from barnabas.cluster.controller.dead_brokers import DeadBrokers, Successor, remove_registration
 from barnabas.cluster.controller.election import Claim, OfficeReadEvent
 from barnabas.cluster.controller.registration import register, update
 from barnabas.cluster.controller.state import ControllerState
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, LogEnd, MetadataDelta
 from barnabas.cluster.planning.configs import MIN_IN_SYNC
 from barnabas.cluster.planning.leadership import Electorate, counts_on
@@ -29,7 +29,7 @@ MAX_PRODUCER_ID = 2**63 - 1
 FORGOTTEN_AT_ONCE = 1_000  # deleted topics; a commit has a largest size
 
 
-class EveryBroker(ControllerState):
+class BrokerPlanner(ControllerState):
     """See the module."""
 
     # Its registration
@@ -38,7 +38,7 @@ class EveryBroker(ControllerState):
         """Name a new cluster; nothing to do for one that has a name."""
         if self.image.cluster_id:
             return Plan()
-        put = Put(records.CLUSTER, records.encode({"id": cluster_id}), ABSENT)
+        put = Put(store_entries.CLUSTER, store_entries.encode({"id": cluster_id}), ABSENT)
         return Plan((put,), MetadataDelta(cluster_id=cluster_id))
 
     def set_minimum(self) -> Plan:
@@ -65,9 +65,9 @@ class EveryBroker(ControllerState):
         registered, operations = register(broker, found, self._last_broker_epoch, self.versions)
         delta = MetadataDelta(brokers=(registered,))
         if found is not None and self._office_of(found):
-            operations.append(Remove(records.CONTROLLER, self.versions.expected(records.CONTROLLER)))
+            operations.append(Remove(store_entries.CONTROLLER, self.versions.expected(store_entries.CONTROLLER)))
             delta = replace(delta, controller_id=NO_CONTROLLER)
-        claims = self.versions.expected(records.CONTROLLER) == ABSENT
+        claims = self.versions.expected(store_entries.CONTROLLER) == ABSENT
         if claims:
             operations += self._claim()
             delta = replace(delta, controller_id=broker.broker_id)
@@ -118,13 +118,13 @@ class EveryBroker(ControllerState):
         broker = replace(self.image.brokers[self.broker_id], offline=offline)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
-    def bury(self, dead: Dead) -> Plan | None:
+    def unregister_dead(self, dead: DeadBrokers) -> Plan | None:
         """Take away the registration of one of these, if that is for this broker to do."""
         for broker in dead.among(self.image.brokers):
             if self._holds_office(broker):
-                return bury(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
+                return remove_registration(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
             if self.election.is_leading:
-                return bury(broker, self.versions, successor=None)
+                return remove_registration(broker, self.versions, successor=None)
         return None
 
     # Logs of topics that are gone
@@ -149,7 +149,7 @@ class EveryBroker(ControllerState):
         for topic_id in topic_ids:
             brokers = self.image.deletions.get(topic_id)
             if brokers is not None:
-                gone = {broker_id, records.ANY_BROKER}
+                gone = {broker_id, store_entries.ANY_BROKER}
                 plan.wait_for_deletion(topic_id, tuple(other for other in brokers if other not in gone))
 
     # Producer ids
@@ -160,6 +160,6 @@ class EveryBroker(ControllerState):
         if start > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no producer ids are left")
         self._next_block = start + PRODUCER_ID_BLOCK
-        path = records.PRODUCER_IDS
-        put = Put(path, records.encode(self._next_block), self.versions.expected(path))
+        path = store_entries.PRODUCER_IDS
+        put = Put(path, store_entries.encode(self._next_block), self.versions.expected(path))
         return range(start, self._next_block), Plan((put,))

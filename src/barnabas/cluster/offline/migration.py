@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import ABSENT, Entry, MetadataStore, Operation, Put, Remove
 from barnabas.errors import BarnabasError
 
@@ -54,32 +54,32 @@ class Migration(NamedTuple):
 
 def migrate(source: MetadataStore, target: MetadataStore) -> Migration:
     """Copy all of `source`; raises ClusterExists, ForeignEntry, StoreUnavailable."""
-    found = target.get(records.CLUSTER)
+    found = target.get(store_entries.CLUSTER)
     if found is not None:
-        raise ClusterExists(records.decode(found.value)["id"])
+        raise ClusterExists(store_entries.decode(found.value)["id"])
     there = [entry.path for entry in target.list("/")]
-    foreign = next((path for path in there if not records.is_own(path)), None)
+    foreign = next((path for path in there if not store_entries.is_own(path)), None)
     if foreign is not None:
         raise ForeignEntry(foreign)
     entries = [entry for entry in source.list("/") if not _is_of_session(entry.path)]
-    (name,) = [entry for entry in entries if entry.path == records.CLUSTER]
+    (name,) = [entry for entry in entries if entry.path == store_entries.CLUSTER]
     kept = {entry.path for entry in entries}
     left_over = [Remove(path) for path in there if path not in kept]
-    copies = [Put(entry.path, entry.value) for entry in entries if entry.path != records.CLUSTER]
+    copies = [Put(entry.path, entry.value) for entry in entries if entry.path != store_entries.CLUSTER]
     for commit in _in_pieces([*left_over, *copies]):
         target.commit(commit)
     target.commit([Put(name.path, name.value, ABSENT)])
-    heads = [records.decode_head(entry.value) for entry in entries if entry.path.startswith(records.TOPICS)]
-    return Migration(records.decode(name.value)["id"], len(heads), sum(count for _, count in heads), len(entries))
+    heads = [store_entries.decode_head(entry.value) for entry in entries if entry.path.startswith(store_entries.TOPICS)]
+    return Migration(store_entries.decode(name.value)["id"], len(heads), sum(count for _, count in heads), len(entries))
 
 
 def is_named(entries: Iterable[Entry]) -> bool:
     """Whether there is a cluster to copy."""
-    return any(entry.path == records.CLUSTER for entry in entries)
+    return any(entry.path == store_entries.CLUSTER for entry in entries)
 
 
 def _is_of_session(path: str) -> bool:
-    return path.startswith(records.BROKERS) or path == records.CONTROLLER
+    return path.startswith(store_entries.BROKERS) or path == store_entries.CONTROLLER
 
 
 def _in_pieces(operations: Iterable[Operation]) -> Iterator[list[Operation]]:

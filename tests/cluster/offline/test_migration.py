@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.cluster.membership.administration import Administration
-from barnabas.cluster.metadata import records
+from barnabas.cluster.membership.standalone_controller import StandaloneController
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration
+from barnabas.cluster.offline import migration
+from barnabas.cluster.offline.migration import ClusterExists, ForeignEntry, migrate
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.topics import NewTopic
-from barnabas.cluster.stopped import migration
-from barnabas.cluster.stopped.migration import ClusterExists, ForeignEntry, migrate
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import Operation, Put, StoreUnavailable
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
@@ -40,7 +40,7 @@ async def alone(folder: Path) -> None:
     """A broker that stood alone, with topics and settings."""
     config, _ = BrokerConfig.from_properties({"node.id": "1", "log.dirs": str(folder)})
     ids = iter(range(1, 100))
-    broker = Administration(EmbeddedStore(folder), config, new_id=lambda: UUID(int=next(ids)), cluster_id="grown")
+    broker = StandaloneController(EmbeddedStore(folder), config, new_id=lambda: UUID(int=next(ids)), cluster_id="grown")
 
     async def apply(_: Sequence[Instruction]) -> None:
         """There are no logs."""
@@ -62,7 +62,7 @@ async def test_everything_comes_along(tmp_path: Path, interrupted_at: int, monke
         if interrupted_at < 99:
             with pytest.raises(StoreUnavailable):
                 migrate(source, Breaking(tree, interrupted_at))
-            assert records.CLUSTER not in tree.entries
+            assert store_entries.CLUSTER not in tree.entries
         done = migrate(source, MemoryStore(tree))
         assert (done.cluster_id, done.topics, done.partitions) == ("grown", 3, 900)
         wanted = {e.path: e.value for e in source.list("/")}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from barnabas.cluster.controller.returning import FORGIVEN_MS, LONGEST_MS, STABLE_MS, Returning
+from barnabas.cluster.controller.returned_brokers import FORGIVEN_MS, LONGEST_MS, STABLE_MS, ReturnedBrokers
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage
 from barnabas.cluster.planning.topics import NewTopic
 from tests.cluster.controller.controllers import Cluster, alter
@@ -21,7 +21,7 @@ class Broker:
     """One broker as the image has it; `went_back` are the times at which it was given its leaderships."""
 
     def __init__(self) -> None:
-        self.book = Returning()
+        self.book = ReturnedBrokers()
         self.epoch = 0
         self.now_ms = 10 * FORGIVEN_MS  # of a clock that began long ago
         self.image = MetadataImage("")

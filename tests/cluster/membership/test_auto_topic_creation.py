@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from barnabas import limits
-from barnabas.cluster.membership import creation
-from barnabas.cluster.membership.creation import Creations, Told
+from barnabas.cluster.membership import auto_topic_creation
+from barnabas.cluster.membership.auto_topic_creation import AutoTopicCreation, Told
 from barnabas.errors import Closed, ErrorCode, KafkaError
 from tests.waiting import until
 
@@ -34,9 +34,9 @@ LATER = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_nobody_waits_for_long_and_each_topic_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(creation, "WAIT_S", 0.01)
+    monkeypatch.setattr(auto_topic_creation, "WAIT_S", 0.01)
     controller = Controller()
-    creations = Creations(controller.make)
+    creations = AutoTopicCreation(controller.make)
     told = await asyncio.gather(creations.want(["a", "b", "a"]), creations.want(["b", "c"]), creations.want([]))
     assert list(map(codes, told)) == [{"a": LATER, "b": LATER}, {"b": LATER, "c": LATER}, {}]
     assert codes(await creations.want(["a"])) == {"a": LATER}
@@ -60,7 +60,7 @@ async def test_nobody_waits_for_long_and_each_topic_is_asked_for_once(monkeypatc
 async def test_what_nobody_has_decided_may_be_later(said: ErrorCode, code: ErrorCode) -> None:
     for is_raised in (False, True):
         controller = Controller()
-        creations = Creations(controller.make)
+        creations = AutoTopicCreation(controller.make)
         if is_raised:
             controller.answer.set_exception(KafkaError(said))
         else:
@@ -69,10 +69,10 @@ async def test_what_nobody_has_decided_may_be_later(said: ErrorCode, code: Error
 
 
 async def test_only_so_many_are_in_the_making(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(creation, "WAIT_S", 0.01)
+    monkeypatch.setattr(auto_topic_creation, "WAIT_S", 0.01)
     monkeypatch.setattr(limits, "MAX_TOPICS_IN_THE_MAKING", 2)
     controller = Controller()
-    creations = Creations(controller.make)
+    creations = AutoTopicCreation(controller.make)
     for names in (["a", "b", "c"], ["d"]):
         assert codes(await creations.want(names)) == dict.fromkeys(names, LATER)
     assert controller.asked == [["a", "b"]]
@@ -84,4 +84,4 @@ async def test_a_closed_store_and_faults_of_ours_are_told_to_who_asks() -> None:
         controller = Controller()
         controller.answer.set_exception(error)
         with pytest.raises(type(error)):
-            await Creations(controller.make).want(["a"])
+            await AutoTopicCreation(controller.make).want(["a"])

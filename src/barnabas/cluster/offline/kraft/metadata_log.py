@@ -19,8 +19,8 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from barnabas.cluster.stopped.kraft.declared import KINDS, KraftDeclared
-from barnabas.cluster.stopped.kraft.reader import Reader
+from barnabas.cluster.offline.kraft.declared import KINDS, KraftDeclared
+from barnabas.cluster.offline.kraft.reader import Reader
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.batches import SegmentWalk

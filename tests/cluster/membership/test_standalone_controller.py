@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cluster.controller.every_broker import PRODUCER_ID_BLOCK
-from barnabas.cluster.metadata import records
+from barnabas.cluster.controller.broker_planner import PRODUCER_ID_BLOCK
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.placement import Ring
 from barnabas.cluster.planning.topics import NewTopic
@@ -108,8 +108,8 @@ async def test_a_plan_that_another_writer_overtook_is_made_anew() -> None:
     async with FakeBroker(store=MemoryStore(tree)) as broker:
         await broker.controller.create_topics([NewTopic("a", 1, 1)])
         with MemoryStore(tree) as other:
-            path = records.config_path((ResourceType.TOPIC, "a"))
-            other.commit([Put(path, records.encode({"retention.ms": "5"}))])
+            path = store_entries.config_path((ResourceType.TOPIC, "a"))
+            other.commit([Put(path, store_entries.encode({"retention.ms": "5"}))])
         change = ResourceChange(ResourceType.TOPIC, "a", [("segment.ms", AlterOperation.SET, "7")])
         assert await broker.controller.alter_configs([change]) == [None]
         config = broker.controller.topic_config("a")
@@ -163,9 +163,9 @@ async def test_leader_epochs_rise_after_an_unclean_stop(tmp_path: Path) -> None:
 
 def test_names_of_any_kind_become_paths_and_come_back() -> None:
     for name in ("plain", "a/b", "%41", "", "gruppe-ö", "..", "a b"):
-        path = records.config_path((ResourceType.GROUP, name))
+        path = store_entries.config_path((ResourceType.GROUP, name))
         assert path.count("/") == 3
-        assert records.unescape(records.escape(name)) == name
+        assert store_entries.unescape(store_entries.escape(name)) == name
 
 
 async def test_placement_needs_enough_brokers() -> None:

@@ -19,11 +19,11 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import COORDINATED_TOPICS, PartitionState, Topic
+from barnabas.cluster.offline.kraft.declared import KraftDeclared
+from barnabas.cluster.offline.kraft.metadata_log import FOLDER, KraftMetadata, read_metadata_log
 from barnabas.cluster.planning.internal_topics import internal_topic
-from barnabas.cluster.stopped.kraft.declared import KraftDeclared
-from barnabas.cluster.stopped.kraft.metadata_log import FOLDER, KraftMetadata, read_metadata_log
 from barnabas.cluster.store.embedded import FILE_NAME, MEMORY_SUFFIX, RESERVE_SUFFIX, WAL_SUFFIX, EmbeddedStore
 from barnabas.cluster.store.interface import ABSENT, Operation, Put, StoreUnavailable
 from barnabas.config.broker import BrokerConfig
@@ -262,19 +262,19 @@ def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
         for path in small:
             if _is_empty(files, path):
                 files.replace_file(path, checkpoints.encode_offsets({}))
-    operations = [Put(records.CLUSTER, records.encode({"id": plan.cluster_id}), ABSENT)]
-    operations.append(Put(records.PRODUCER_IDS, records.encode(plan.next_producer_id), ABSENT))
+    operations = [Put(store_entries.CLUSTER, store_entries.encode({"id": plan.cluster_id}), ABSENT)]
+    operations.append(Put(store_entries.PRODUCER_IDS, store_entries.encode(plan.next_producer_id), ABSENT))
     for adopted in plan.topics:
         node = (plan.node_id,)
         states = tuple(PartitionState(plan.node_id, epoch, node, node) for epoch in adopted.leader_epochs)
         topic = Topic(adopted.name, adopted.topic_id, states)
-        operations.append(Put(records.topic_path(topic.name), records.encode_topic(topic), ABSENT))
-        operations += [Put(path, value, ABSENT) for path, value in records.chunks_of(topic)]
+        operations.append(Put(store_entries.topic_path(topic.name), store_entries.encode_topic(topic), ABSENT))
+        operations += [Put(path, value, ABSENT) for path, value in store_entries.chunks_of(topic)]
         if adopted.settings:
             operations.append(_put_settings(ResourceType.TOPIC, adopted.name, adopted.settings))
     operations += [_put_settings(ResourceType.BROKER, name, kept) for name, kept in plan.broker_settings.items() if kept]
     for kind, key, value in plan.declared.declarations(secret):
-        operations.append(Put(records.declaration_path(kind, key), records.encode(value), ABSENT))
+        operations.append(Put(store_entries.declaration_path(kind, key), store_entries.encode(value), ABSENT))
     _make_database(files, plan.folders[0].path, operations)
 
 
@@ -306,7 +306,7 @@ def _is_empty(files: Files, path: Path) -> bool:
 
 
 def _put_settings(kind: ResourceType, name: str, settings: Mapping[str, str]) -> Put:
-    return Put(records.config_path((kind, name)), records.encode(dict(settings)), ABSENT)
+    return Put(store_entries.config_path((kind, name)), store_entries.encode(dict(settings)), ABSENT)
 
 
 def _trim_indexes(files: Files, folder: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cluster.membership.silence import (
+from barnabas.cluster.membership.failure_detector import (
     AT_FIRST_INTERVALS,
     MAX_ASKED_PER_S,
     TIMES_AS_LATE,
     TIMES_AS_SLOW,
+    FailureDetector,
     Registered,
-    Silence,
 )
 
 INTERVAL_MS, SESSION_MS = 100.0, 6_000.0
@@ -21,24 +21,24 @@ class Watch:
     """A broker that looks every 100 ms, and the others that it asks."""
 
     def __init__(self, *others: Registered, replicas: int = 0) -> None:
-        self.silence = Silence(INTERVAL_MS, SESSION_MS)
-        self.silence.changed(len(others) + 1, replicas)
-        self.silence.look(0.0)
+        self.detector = FailureDetector(INTERVAL_MS, SESSION_MS)
+        self.detector.changed(len(others) + 1, replicas)
+        self.detector.look(0.0)
         self.clock_ms = 0.0
         self.answer_ms = 1.0
         for each in others:
-            self.silence.reached(each)
+            self.detector.reached(each)
         self.mute: set[Registered] = set()
         self._asked: set[Registered] = set()
 
     def look(self, after_ms: float = INTERVAL_MS) -> list[Registered]:
         """Who is found silent now; who is asked answers before the next look, unless mute."""
         self.clock_ms += after_ms
-        found = self.silence.look(self.clock_ms)
+        found = self.detector.look(self.clock_ms)
         self._asked.update(found.ask)
         for each in sorted(self._asked - self.mute):
             self._asked.discard(each)
-            self.silence.answered(each, self.clock_ms + self.answer_ms)
+            self.detector.answered(each, self.clock_ms + self.answer_ms)
         return found.silent
 
     def looks_until_silent(self, at_most: int = 1_000) -> tuple[int, list[Registered]]:
@@ -86,7 +86,7 @@ def test_of_two_brokers_neither_finds_the_other_silent() -> None:
 def test_who_cannot_be_asked_counts_as_not_heard() -> None:
     watch = Watch(A, B)
     watch.be_calm()
-    watch.silence.lost(B)
+    watch.detector.lost(B)
     watch.mute.add(A)
     assert watch.looks_until_silent() == (1_000, [])
 
@@ -106,9 +106,9 @@ def test_at_first_there_is_more_patience(event: str) -> None:
     watch = Watch(A, B)
     watch.be_calm()
     if event == "reached anew":
-        watch.silence.reached(A)
+        watch.detector.reached(A)
     else:
-        watch.silence.changed(3, 0)
+        watch.detector.changed(3, 0)
     watch.mute.add(A)
     count, found = watch.looks_until_silent()
     assert found == [A]
@@ -161,15 +161,15 @@ def test_who_was_found_silent_for_nothing_is_given_much_time() -> None:
     patience = []
     for epoch in range(3):
         again = (A[0], 100 + epoch)
-        watch.silence.lost(A)
-        watch.silence.reached(again)
+        watch.detector.lost(A)
+        watch.detector.reached(again)
         watch.be_calm()
         watch.mute.add(again)
         count, found = watch.looks_until_silent()
         assert found == [again]
         patience.append(count)
         watch.look()
-        watch.silence.lost(again)  # it was buried, registers anew and is reached at once
+        watch.detector.lost(again)  # it was unregistered, registers anew and is reached at once
     assert patience[0] == 4
     assert patience[1] > 4 * patience[0]
     assert patience[2] > patience[1]
@@ -182,9 +182,9 @@ def test_who_comes_back_after_a_sessions_time_was_not_slow() -> None:
     assert watch.looks_until_silent() == (4, [A])
     for _ in range(int(SESSION_MS / INTERVAL_MS)):
         watch.look()
-    watch.silence.lost(A)
+    watch.detector.lost(A)
     again = (A[0], 21)
-    watch.silence.reached(again)
+    watch.detector.reached(again)
     watch.be_calm()
     watch.mute.add(again)
     assert watch.looks_until_silent() == (4, [again])
@@ -209,17 +209,17 @@ def test_with_patience_for_a_session_nobody_is_found_silent() -> None:
 
 
 def test_many_brokers_are_asked_less_often() -> None:
-    silence = Silence(INTERVAL_MS, SESSION_MS)
-    assert silence.interval_ms == INTERVAL_MS
-    silence.changed(201, 0)
-    assert silence.interval_ms == 200 * 1000 / MAX_ASKED_PER_S
+    detector = FailureDetector(INTERVAL_MS, SESSION_MS)
+    assert detector.interval_ms == INTERVAL_MS
+    detector.changed(201, 0)
+    assert detector.interval_ms == 200 * 1000 / MAX_ASKED_PER_S
 
 
 @pytest.mark.parametrize(("brokers", "found_ms"), [(10, 600), (50, 2_450), (100, 4_950), (150, 7_450), (200, None)])
 def test_the_more_brokers_the_later_one_is_found_silent(brokers: int, found_ms: float | None) -> None:
     """The figures of docs/scale.md: after its last answer, with 3,000 replicas on each broker."""
     watch = Watch(*((broker_id, 1) for broker_id in range(2, brokers + 1)), replicas=3_000)
-    interval_ms = watch.silence.interval_ms
+    interval_ms = watch.detector.interval_ms
     for _ in range(200):
         assert watch.look(interval_ms) == []
     watch.mute.add((2, 1))
@@ -230,5 +230,5 @@ def test_the_more_brokers_the_later_one_is_found_silent(brokers: int, found_ms: 
 def test_among_a_hundred_brokers_nobody_is_found_silent_for_14_s_after_one_went() -> None:
     watch = Watch(*((broker_id, 1) for broker_id in range(2, 101)), replicas=3_000)
     watch.mute.add((2, 1))
-    found = next(count for count in range(1, 100) if watch.look(watch.silence.interval_ms))
-    assert 14_000 < found * watch.silence.interval_ms < 15_000
+    found = next(count for count in range(1, 100) if watch.look(watch.detector.interval_ms))
+    assert 14_000 < found * watch.detector.interval_ms < 15_000

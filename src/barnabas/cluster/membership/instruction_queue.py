@@ -16,7 +16,7 @@ from barnabas.cluster.planning.instructions import Instruction
 logger = logging.getLogger(__name__)
 
 
-class HandingOn:
+class InstructionQueue:
     """A queue with one reader.
 
     Args:

@@ -9,8 +9,9 @@ Rules
   1. That a broker is dead is a hint. It need not be true: whoever takes a living broker's registration away has done what a session that
      ends too early does. Leaders are elected in new epochs, what the broker writes as controller is refused by the fence, and it stands
      down and registers anew when it sees that it is gone.
-  2. The controller buries the others. Where the controller is dead, everybody does, and the first whose commit is done is its successor.
-  3. Only an ACTIVE registration with the very epoch is buried. Who says that it is SHUTTING_DOWN closes its sockets in order.
+  2. The controller unregisters the others. Where the controller is dead, everybody does, and the first whose commit is done is its
+     successor.
+  3. Only an ACTIVE registration with the very epoch is removed. Who says that it is SHUTTING_DOWN closes its sockets in order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataDelta
 from barnabas.cluster.planning.plan import Plan, Versions
 from barnabas.cluster.store.interface import ABSENT, Check, Operation, Remove
@@ -33,7 +34,7 @@ class Successor(NamedTuple):
     claim: tuple[Operation, ...]
 
 
-class Dead:
+class DeadBrokers:
     """The broker epochs that were told, as long as they mean something."""
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class Dead:
         self._epochs[broker_id] = epoch
 
     def take_back(self, broker_id: int, epoch: int) -> None:
-        """It was not: who is not controller keeps what it was told, and would bury a living broker when it becomes controller."""
+        """It was not: who is not controller keeps what it was told, and would unregister a living broker when it becomes controller."""
         if self._epochs.get(broker_id) == epoch:
             del self._epochs[broker_id]
 
@@ -54,7 +55,7 @@ class Dead:
         return [brokers[broker_id] for broker_id in self._epochs if brokers[broker_id].is_active]
 
 
-def bury(broker: BrokerRegistration, versions: Versions, *, successor: Successor | None) -> Plan:
+def remove_registration(broker: BrokerRegistration, versions: Versions, *, successor: Successor | None) -> Plan:
     """The registration goes, and with it the office of controller where the broker held that.
 
     It conflicts when a broker has registered or somebody was elected since the image was made: then it is to be looked at anew.
@@ -62,15 +63,15 @@ def bury(broker: BrokerRegistration, versions: Versions, *, successor: Successor
     Args:
         successor: who takes the office that the broker held; without one the planner has it.
     """
-    path = records.broker_path(broker.broker_id)
+    path = store_entries.broker_path(broker.broker_id)
     operations: list[Operation] = [
         Check(entry, versions.expected(entry))
-        for entry in (records.CONTROLLER_EPOCH, records.BROKER_EPOCH)
+        for entry in (store_entries.CONTROLLER_EPOCH, store_entries.BROKER_EPOCH)
         if versions.expected(entry) != ABSENT
     ]
     operations.append(Remove(path, versions.expected(path)))
     delta = MetadataDelta(gone_brokers=(broker.broker_id,))
     if successor is not None:
-        operations += [Remove(records.CONTROLLER, versions.expected(records.CONTROLLER)), *successor.claim]
+        operations += [Remove(store_entries.CONTROLLER, versions.expected(store_entries.CONTROLLER)), *successor.claim]
         delta = replace(delta, controller_id=successor.broker_id)
     return Plan(tuple(operations), delta, claims_office=successor is not None)

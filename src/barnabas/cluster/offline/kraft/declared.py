@@ -16,7 +16,7 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from barnabas.cluster.metadata.declared import Kind
-from barnabas.cluster.stopped.kraft.reader import Reader
+from barnabas.cluster.offline.kraft.reader import Reader
 from barnabas.errors import KafkaError
 from barnabas.quota.entities import Entity, check_entity, check_quota, encode_entity, entity_of
 from barnabas.security.acls import Acl, Operation, PatternType, Permission, ResourceType, acl_as_json, acl_key

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import COORDINATED_TOPICS, Topic
 from barnabas.cluster.store.embedded import FILE_NAME, FORMAT
 from barnabas.cluster.store.interface import Entry
@@ -74,18 +74,18 @@ def _read(path: Path, found: StoredMetadata) -> None:
         entries = [Entry(*row) for row in database.execute("SELECT path, value, version FROM entry ORDER BY path")]
     finally:
         database.close()
-    prefixes = records.TOPICS, records.PARTITIONS, records.CONFIGS, records.DELETED_TOPICS
+    prefixes = store_entries.TOPICS, store_entries.PARTITIONS, store_entries.CONFIGS, store_entries.DELETED_TOPICS
     by_prefix = {prefix: [e for e in entries if e.path.startswith(prefix)] for prefix in prefixes}
-    topics = records.decode_topics(by_prefix[records.TOPICS], by_prefix[records.PARTITIONS])
+    topics = store_entries.decode_topics(by_prefix[store_entries.TOPICS], by_prefix[store_entries.PARTITIONS])
     found.topics = {topic.name: topic for topic in topics}
-    configs = dict(map(records.decode_config, by_prefix[records.CONFIGS]))
+    configs = dict(map(store_entries.decode_config, by_prefix[store_entries.CONFIGS]))
     found.compacted |= {
         name for (kind, name), settings in configs.items()
         if kind is ResourceType.TOPIC and "compact" in settings.get("cleanup.policy", "")
     }  # fmt: skip
-    found.deleted = {records.decode_deletion(entry)[0] for entry in by_prefix[records.DELETED_TOPICS]}
-    cluster = next((e for e in entries if e.path == records.CLUSTER), None)
-    found.cluster_id = None if cluster is None else str(records.decode(cluster.value)["id"])
+    found.deleted = {store_entries.decode_deletion(entry)[0] for entry in by_prefix[store_entries.DELETED_TOPICS]}
+    cluster = next((e for e in entries if e.path == store_entries.CLUSTER), None)
+    found.cluster_id = None if cluster is None else str(store_entries.decode(cluster.value)["id"])
 
 
 def check_topics(

@@ -44,7 +44,7 @@ class _Seen(Struct):
         return self.active_since_ms is not None and now_ms - self.active_since_ms >= self.stable_for_ms
 
 
-class Returning:
+class ReturnedBrokers:
     """The book of one broker."""
 
     def __init__(self) -> None:
