@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4, uuid5
 
-from barnabas.coordination.groups import GroupCoordinator
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Caller, Now, Producer
-from barnabas.coordination.seams import EndMarker, LogEntry
+from barnabas.coordination.group_coordinator import GroupCoordinator
+from barnabas.coordination.interfaces import EndMarker, LogEntry
+from barnabas.coordination.result import NO_PRODUCER, Caller, Now, Producer
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import KafkaError
 
 NAMESPACE = UUID(int=7)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from barnabas.coordination.classic.group import ClassicGroup
-from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message

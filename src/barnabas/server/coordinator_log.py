@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Producer
-from barnabas.coordination.seams import EndMarker, LogEntry
+from barnabas.coordination.interfaces import EndMarker, LogEntry
+from barnabas.coordination.result import NO_PRODUCER, Producer
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import OwnBatch, build_pairs, iterate_records, split_batches
 from barnabas.server.logs.damage import tell_damage

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState
 from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog, ForgetTopics, Instruction, StandDown
-from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.cluster.taking_up import TakingUp

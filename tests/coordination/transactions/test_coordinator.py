@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from barnabas.coordination.outcome import Now, Outcome
+from barnabas.coordination.result import CoordinatorResult, Now
 from barnabas.coordination.transactions.coordinator import Delivery, TransactionCoordinator
+from barnabas.coordination.transactions.data_types import InitRequest
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from tests.coordination.support import ManualClock, MemoryLog
@@ -230,7 +230,7 @@ async def test_an_end_that_the_log_refused_is_written_later(world: World) -> Non
     assert await world.state() == "PrepareCommit"
     world.log.refusal = None
     world.clock.advance(1_000)
-    world.coordinator.shards.wake()
+    world.coordinator.runtime.wake()
     assert await world.state() == "CompleteCommit"
 
 
@@ -278,13 +278,13 @@ async def test_a_shard_that_breaks_over_a_deadline_takes_no_timers_with_it(monke
     owner = (await world.coordinator.init(InitRequest(other, TIMEOUT_MS))).owner
     await world.coordinator.add(other, owner, [A], 2)
 
-    def breaks(now: Now) -> Iterator[Outcome]:
-        yield Outcome()
+    def breaks(now: Now) -> Iterator[CoordinatorResult]:
+        yield CoordinatorResult()
         raise InvariantViolated("on purpose")
 
-    monkeypatch.setattr(world.coordinator.shards.active()[world.home], "expire", breaks)
+    monkeypatch.setattr(world.coordinator.runtime.active()[world.home], "expire", breaks)
     world.clock.advance(TIMEOUT_MS)
-    world.coordinator.shards.wake()
+    world.coordinator.runtime.wake()
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
         await world.state()
     assert (await world.coordinator.describe(other)).state.title == "PrepareAbort"

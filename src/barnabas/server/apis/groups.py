@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from typing import Any, Protocol
 from uuid import UUID
 
-from barnabas.coordination.groups import GroupCoordinator
-from barnabas.coordination.outcome import Caller
+from barnabas.coordination.group_coordinator import GroupCoordinator
+from barnabas.coordination.result import Caller
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.message import ZERO_UUID, Message

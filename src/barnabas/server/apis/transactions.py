@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
-from barnabas.coordination.outcome import Producer
-from barnabas.coordination.seams import EndMarker
+from barnabas.coordination.interfaces import EndMarker
+from barnabas.coordination.result import Producer
 from barnabas.coordination.transactions.coordinator import Pending
-from barnabas.coordination.transactions.terms import InitRequest
+from barnabas.coordination.transactions.data_types import InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

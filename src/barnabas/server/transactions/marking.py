@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
-from barnabas.coordination.led import shielded
-from barnabas.coordination.outcome import Producer
-from barnabas.coordination.seams import EndMarker
+from barnabas.coordination.hosted_shard import shielded
+from barnabas.coordination.interfaces import EndMarker
+from barnabas.coordination.result import Producer
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,

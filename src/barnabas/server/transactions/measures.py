@@ -42,10 +42,10 @@ def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Itera
     coordinator = broker.transactions
     known = opened = two_phase = ending = 0
     oldest_ms = now_ms
-    for led in coordinator.shards:
-        known += len(led.shard)
-        ending += len(led.shard.markers)
-        for each in in_turns(list(led.shard.transactions.values())):
+    for hosted in coordinator.runtime:
+        known += len(hosted.shard)
+        ending += len(hosted.shard.markers)
+        for each in in_turns(list(hosted.shard.transactions.values())):
             if each is None:
                 yield None
             elif each.state is State.ONGOING:

@@ -12,7 +12,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from barnabas.coordination.shards import Shards
+from barnabas.coordination.runtime import CoordinatorRuntime
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.errors import ErrorCode
 from barnabas.replication.replica import Replica
@@ -95,10 +95,10 @@ class _ForAll:
 def answering_before_the_record_is_committed() -> Iterator[None]:
     """A coordinator that says how it has decided before the others have its record, and sends markers after that."""
 
-    async def at_once(shards: Shards[Any], commit: Any) -> None:
+    async def at_once(runtime: CoordinatorRuntime[Any], commit: Any) -> None:
         """Nobody waits for a commit."""
 
-    with mock.patch.object(Shards, "wait_for", at_once):
+    with mock.patch.object(CoordinatorRuntime, "wait_for", at_once):
         yield
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from barnabas.coordination.outcome import Written
+from barnabas.coordination.result import Written
 
 
 class Deadline(StrEnum):

@@ -11,8 +11,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import ClassVar
 
-from barnabas.coordination.numbered import NUMBER_BYTES, Record, leading_number, version_of
 from barnabas.coordination.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, State, TopicPartition, Transaction
+from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, leading_number, version_of
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import decode, write_varint, writer_of
 from barnabas.protocol.message import FieldSpec, Message

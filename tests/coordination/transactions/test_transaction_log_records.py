@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordination.numbered import NUMBER_BYTES
-from barnabas.coordination.transactions.records import TransactionLogValue, read_record, transaction_record
 from barnabas.coordination.transactions.transaction import State, Transaction
+from barnabas.coordination.transactions.transaction_log_records import TransactionLogValue, read_record, transaction_record
+from barnabas.coordination.version_prefix import NUMBER_BYTES
 from barnabas.protocol.codec import decode, encode
 
 IDS = st.integers(-1, 2**63 - 1)

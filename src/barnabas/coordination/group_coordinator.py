@@ -1,6 +1,6 @@
 """The group coordinator: what a broker does with requests about groups.
 
-It finds the shard of `__consumer_offsets` that a group belongs to and has it answer; `shards.py` writes what the shard wants written.
+It finds the shard of `__consumer_offsets` that a group belongs to and has it answer; `runtime.py` writes what the shard wants written.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from functools import partial
 
 from barnabas.clock import Clock
 from barnabas.coordination.consumer.group import ConsumerGroup
-from barnabas.coordination.consumer.seams import Topics
-from barnabas.coordination.led import Led, Phase, shielded
-from barnabas.coordination.outcome import Caller, GroupConfig
-from barnabas.coordination.seams import CoordinatorLog, EndMarker
-from barnabas.coordination.shard import GroupShard
-from barnabas.coordination.shards import Shards
+from barnabas.coordination.consumer.interfaces import Topics
+from barnabas.coordination.group_shard import GroupShard
+from barnabas.coordination.hosted_shard import HostedShard, Phase, shielded
+from barnabas.coordination.interfaces import CoordinatorLog, EndMarker
+from barnabas.coordination.result import Caller, GroupConfig
+from barnabas.coordination.runtime import CoordinatorRuntime
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages import consumer_group_describe
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -39,7 +39,7 @@ class GroupCoordinator:
     Args:
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
         topics: what consumer groups see of the metadata.
-        is_coming: as of `Shards`.
+        is_coming: as of `CoordinatorRuntime`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GroupCoordinator:
         prepare: Callable[[], Awaitable[None]] | None = None,
         is_coming: Callable[[int], bool] | None = None,
     ) -> None:
-        self._shards: Shards[GroupShard] = Shards(
+        self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             "group",
             log_,
             clock,
@@ -64,76 +64,76 @@ class GroupCoordinator:
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its groups from then on."""
-        await self._shards.load(partition, ready)
+        await self._runtime.load(partition, ready)
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`: whoever waits here is sent there."""
-        self._shards.unload(partition)
+        self._runtime.unload(partition)
 
     async def prepare(self) -> None:
         """See to it that the topic exists and is loaded, once, whoever asks."""
-        await self._shards.prepare()
+        await self._runtime.prepare()
 
     def close(self) -> None:
         """Send everybody away; nothing of this object runs afterwards."""
-        self._shards.close()
+        self._runtime.close()
 
     def partition_of(self, group_id: str) -> int:
-        return self._shards.partition_of(group_id)
+        return self._runtime.partition_of(group_id)
 
     @property
     def group_count(self) -> int:
-        return len(self._shards)
+        return len(self._runtime)
 
     def committed_offsets(self) -> Iterator[tuple[str, str, int, int]]:
         """Group, topic, partition and offset of every commit, for those who measure lag."""
-        for led in self._shards:
-            yield from led.shard.offsets.all()
+        for hosted in self._runtime:
+            yield from hosted.shard.offsets.all()
 
     @property
     def shards(self) -> dict[int, GroupShard]:
         """The shards that serve, by partition."""
-        return self._shards.active()
+        return self._runtime.active()
 
     # -- membership -----------------------------------------------------------------------------------------------------
 
     async def join(self, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
-        await self._shards.prepare()
+        await self._runtime.prepare()
         token: asyncio.Future[JoinGroupResponse] = asyncio.get_running_loop().create_future()
-        return await self._shards.post(request.group_id, token, lambda shard, now: shard.join(request, caller, token, now))
+        return await self._runtime.post(request.group_id, token, lambda shard, now: shard.join(request, caller, token, now))
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        led = self._shards.led_for(request.group_id)
+        hosted = self._runtime.hosted_for(request.group_id)
         token: asyncio.Future[SyncGroupResponse] = asyncio.get_running_loop().create_future()
-        response = await self._shards.post(request.group_id, token, lambda shard, now: shard.sync(request, token, now))
-        await self._settled(led, request.group_id)
+        response = await self._runtime.post(request.group_id, token, lambda shard, now: shard.sync(request, token, now))
+        await self._settled(hosted, request.group_id)
         return response
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         try:
-            led = self._shards.led_for(request.group_id)
+            hosted = self._runtime.hosted_for(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return HeartbeatResponse()  # clients have no answer to that code; the sessions begin when all is loaded
             raise
         try:
-            return self._shards.ask(led, lambda: led.shard.heartbeat(request, self._shards.now()))
+            return self._runtime.ask(hosted, lambda: hosted.shard.heartbeat(request, self._runtime.now()))
         finally:
-            self._shards.arm(led)
-            await self._settled(led, request.group_id)
+            self._runtime.arm(hosted)
+            await self._settled(hosted, request.group_id)
 
-    async def _settled(self, led: Led[GroupShard], group_id: str) -> None:
+    async def _settled(self, hosted: HostedShard[GroupShard], group_id: str) -> None:
         """In a group of consumers records hold members of the classic protocol too: what those are told rests on them, refusals as well."""
-        if isinstance(led.shard.groups.get(group_id), ConsumerGroup):
-            await self._shards.settled(led)
+        if isinstance(hosted.shard.groups.get(group_id), ConsumerGroup):
+            await self._runtime.settled(hosted)
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        response: LeaveGroupResponse = await self._shards.write(request.group_id, lambda shard, now: shard.leave(request, now))
+        response: LeaveGroupResponse = await self._runtime.write(request.group_id, lambda shard, now: shard.leave(request, now))
         return response
 
     async def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerGroupHeartbeatResponse:
-        await self._shards.prepare()
-        response: ConsumerGroupHeartbeatResponse = await self._shards.write(
+        await self._runtime.prepare()
+        response: ConsumerGroupHeartbeatResponse = await self._runtime.write(
             request.group_id, lambda shard, now: shard.consumer_heartbeat(request, caller, now)
         )
         return response
@@ -141,31 +141,31 @@ class GroupCoordinator:
     # -- offsets --------------------------------------------------------------------------------------------------------
 
     async def commit_offsets(self, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
-        await self._shards.prepare()
-        response: OffsetCommitResponse = await self._shards.write(
+        await self._runtime.prepare()
+        response: OffsetCommitResponse = await self._runtime.write(
             request.group_id, lambda shard, now: shard.commit_offsets(request, api_version, now)
         )
         return response
 
     async def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-        await self._shards.prepare()
-        response: TxnOffsetCommitResponse = await self._shards.write(
+        await self._runtime.prepare()
+        response: TxnOffsetCommitResponse = await self._runtime.write(
             request.group_id, lambda shard, now: shard.commit_offsets_in_transaction(request, now)
         )
         return response
 
     def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None] | None:
-        """As `Shards.end_transaction`."""
-        return self._shards.end_transaction(partition, marker)
+        """As `CoordinatorRuntime.end_transaction`."""
+        return self._runtime.end_transaction(partition, marker)
 
     async def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
-        await self._shards.prepare()
-        return await self._shards.read(
+        await self._runtime.prepare()
+        return await self._runtime.read(
             request.group_id, lambda shard: shard.fetch_offsets(request, require_stable=require_stable)
         )
 
     async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-        response: OffsetDeleteResponse = await self._shards.write(
+        response: OffsetDeleteResponse = await self._runtime.write(
             request.group_id, lambda shard, _: shard.delete_offsets(request)
         )
         return response
@@ -175,44 +175,44 @@ class GroupCoordinator:
         so as soon as it is loaded."""
         gone = set(names)
         commits = []
-        for led in list(self._shards):
-            if led.phase is Phase.LOADING:
-                led.missed_deletions |= gone
+        for hosted in list(self._runtime):
+            if hosted.phase is Phase.LOADING:
+                hosted.missed_deletions |= gone
             else:
-                commits += self._forget_topics(led, gone)
+                commits += self._forget_topics(hosted, gone)
         for commit in commits:
             if commit is not None:
                 with suppress(KafkaError):  # logged; the shard reads its log again
                     await shielded(commit)
 
-    def _forget_topics(self, led: Led[GroupShard], gone: Set[str]) -> list[asyncio.Future[None] | None]:
-        outcomes = self._shards.ask(led, partial(led.shard.delete_topics, gone))
-        return [self._shards.carry_out_quietly(led, outcome) for outcome in outcomes]
+    def _forget_topics(self, hosted: HostedShard[GroupShard], gone: Set[str]) -> list[asyncio.Future[None] | None]:
+        outcomes = self._runtime.ask(hosted, partial(hosted.shard.delete_topics, gone))
+        return [self._runtime.carry_out_quietly(hosted, outcome) for outcome in outcomes]
 
-    def _make_up(self, led: Led[GroupShard]) -> None:
+    def _make_up(self, hosted: HostedShard[GroupShard]) -> None:
         """Do what was missed while a shard was loading."""
-        if led.missed_deletions:
-            self._forget_topics(led, led.missed_deletions)
+        if hosted.missed_deletions:
+            self._forget_topics(hosted, hosted.missed_deletions)
 
     # -- groups ---------------------------------------------------------------------------------------------------------
 
     async def delete_group(self, group_id: str) -> None:
-        await self._shards.write(group_id, lambda shard, _: shard.delete_group(group_id))
+        await self._runtime.write(group_id, lambda shard, _: shard.delete_group(group_id))
 
     async def describe(self, group_id: str) -> DescribedGroup:
-        return await self._shards.read(group_id, lambda shard: shard.describe(group_id))
+        return await self._runtime.read(group_id, lambda shard: shard.describe(group_id))
 
     async def describe_consumers(self, group_id: str) -> consumer_group_describe.DescribedGroup:
-        return await self._shards.read(group_id, lambda shard: shard.describe_consumers(group_id))
+        return await self._runtime.read(group_id, lambda shard: shard.describe_consumers(group_id))
 
     async def clients_of(self, group_id: str) -> set[tuple[str, str]]:
         """Client ids and hosts of a group's members, whatever its type."""
-        return await self._shards.read(group_id, lambda shard: shard.clients_of(group_id))
+        return await self._runtime.read(group_id, lambda shard: shard.clients_of(group_id))
 
     async def list_groups(self) -> list[ListedGroup]:
         """Every group that is coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known yet."""
-        leds = list(self._shards)
-        if any(led.phase is Phase.LOADING for led in leds):
+        hosted_shards = list(self._runtime)
+        if any(hosted.phase is Phase.LOADING for hosted in hosted_shards):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         listed = [
             ListedGroup(
@@ -221,9 +221,9 @@ class GroupCoordinator:
                 group_state=group.state_name,
                 group_type=group.group_type.value,
             )
-            for led in leds
-            for group in led.shard.groups.values()
+            for hosted in hosted_shards
+            for group in hosted.shard.groups.values()
         ]
-        for led in leds:
-            await self._shards.settled(led)
+        for hosted in hosted_shards:
+            await self._runtime.settled(hosted)
         return listed

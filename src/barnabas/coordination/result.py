@@ -1,6 +1,6 @@
 """What the coordinators' cores take and give: who calls, what time it is, and what is to be done.
 
-A core is called with a request and answers with an `Outcome`. The runtime carries it out in this order: append the records,
+A core is called with a request and answers with an `CoordinatorResult`. The runtime carries it out in this order: append the records,
 replay them, wait until they are committed, then let the replies go and tell the core with `receive_written`.
 
 Replies to requests that wait for others (JoinGroup, SyncGroup) are addressed by a token: whatever object the caller handed in.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from barnabas.coordination.numbered import Record
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode
 
 Token = object
@@ -68,7 +68,7 @@ class Written:
     __slots__ = ()
 
 
-class Outcome(Struct):
+class CoordinatorResult(Struct):
     """What follows from one call of a core.
 
     `records` go into the log as one batch, of the transaction of `producer` if there is one. `replays` is False where the state

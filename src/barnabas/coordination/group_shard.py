@@ -1,8 +1,8 @@
 """All groups whose records are in one partition of `__consumer_offsets`.
 
-Owns the table of groups and their offsets. A pure core: requests and `Now` in, `Outcome` out; `replay` takes records, from the
+Owns the table of groups and their offsets. A pure core: requests and `Now` in, `CoordinatorResult` out; `replay` takes records, from the
 log while loading and from its own outcomes later, so that what is in memory is what the log says (except for the members of
-classic groups, see `outcome.py`).
+classic groups, see `result.py`).
 
 Rules
   1. A group that has an offset is in the table; the first commit or the first record of one makes it.
@@ -19,18 +19,18 @@ from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.protocol import ClassicProtocol
 from barnabas.coordination.classic.rebalance import TimerKey
 from barnabas.coordination.consumer.classic_members import ClassicMembers
+from barnabas.coordination.consumer.consumer_group_records import read_consumer_key
+from barnabas.coordination.consumer.deadlines import Changed, ConsumerTimerKey
 from barnabas.coordination.consumer.group import ConsumerGroup
+from barnabas.coordination.consumer.interfaces import Topics
 from barnabas.coordination.consumer.migration import Downgraded, Upgraded
 from barnabas.coordination.consumer.protocol import ConsumerProtocol
-from barnabas.coordination.consumer.records import read_consumer_key
-from barnabas.coordination.consumer.seams import Topics
-from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey
 from barnabas.coordination.group import Group
-from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin
+from barnabas.coordination.group_records import OffsetCommitKey, RecordType, read_group_value, read_key, read_offset_value
 from barnabas.coordination.offsets import Offsets, check_commit, check_transactional_commit
-from barnabas.coordination.outcome import NO_PRODUCER, Caller, GroupConfig, Now, Outcome, Token, Written
-from barnabas.coordination.records import OffsetCommitKey, RecordType, read_group_value, read_key, read_offset_value
+from barnabas.coordination.result import NO_PRODUCER, Caller, CoordinatorResult, GroupConfig, Now, Token, Written
 from barnabas.coordination.timers import Timers
+from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, begin
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages import consumer_group_describe
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -86,7 +86,7 @@ class GroupShard:
 
     # -- membership -----------------------------------------------------------------------------------------------------
 
-    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
+    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> CoordinatorResult:
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             refusal = self._classic.refusal_of(request)
@@ -94,7 +94,7 @@ class GroupShard:
                 return self._told(self._classic_members.join(group, request, caller, token, now), now)
         return self._told(self._classic.join(request, caller, token, now), now)
 
-    def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
+    def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> CoordinatorResult:
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self._classic_members.sync(group, request, token, now)
@@ -106,16 +106,16 @@ class GroupShard:
             return self._classic_members.heartbeat(group, request, now)
         return self._classic.heartbeat(request, now)
 
-    def leave(self, request: LeaveGroupRequest, now: Now) -> Outcome:
+    def leave(self, request: LeaveGroupRequest, now: Now) -> CoordinatorResult:
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self._told(self._classic_members.leave(group, request, now), now)
         return self._told(self._classic.leave(request, now), now)
 
-    def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> Outcome:
+    def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> CoordinatorResult:
         return self._told(self._consumers.heartbeat(request, caller, now), now)
 
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> CoordinatorResult:
         """The records of the outcome that named `event` are committed, or were refused."""
         match event:
             case Changed():
@@ -126,21 +126,21 @@ class GroupShard:
                 out = self._classic.receive_downgraded(group_id, now)
             case Downgraded(_, key):
                 self._consumers.receive_refused(key, now)
-                out = Outcome()
+                out = CoordinatorResult()
             case _:
                 out = self._classic.receive_written(event, error, now)
         return self._told(out, now)
 
     # -- offsets --------------------------------------------------------------------------------------------------------
 
-    def commit_offsets(self, request: OffsetCommitRequest, api_version: int, now: Now) -> Outcome:
+    def commit_offsets(self, request: OffsetCommitRequest, api_version: int, now: Now) -> CoordinatorResult:
         group = self._groups.get(request.group_id)
         check_commit(group, request, api_version)
         if isinstance(group, ClassicGroup) and request.member_id:
             self._classic.hear_from(group, request.member_id, now)
         return self._offsets.commit(request, now)
 
-    def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Outcome:
+    def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> CoordinatorResult:
         """Offsets that are committed when the transaction is."""
         group = self._groups.get(request.group_id)
         check_transactional_commit(group, request, self._topics.topic_id)
@@ -154,23 +154,23 @@ class GroupShard:
             group.check_offset_fetch(request.member_id, request.member_epoch)
         return self._offsets.fetch(request, require_stable=require_stable)
 
-    def delete_offsets(self, request: OffsetDeleteRequest) -> Outcome:
+    def delete_offsets(self, request: OffsetDeleteRequest) -> CoordinatorResult:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = self._known(request.group_id)
         group.check_offset_delete()
         return self._offsets.delete(request, group)
 
-    def delete_topics(self, names: Iterable[str]) -> list[Outcome]:
+    def delete_topics(self, names: Iterable[str]) -> list[CoordinatorResult]:
         """Topics are gone: so are their offsets."""
         return list(_in_parts(self._offsets.forget_topics(names)))
 
     # -- groups ---------------------------------------------------------------------------------------------------------
 
-    def delete_group(self, group_id: str) -> Outcome:
+    def delete_group(self, group_id: str) -> CoordinatorResult:
         group = self._known(group_id)
         group.check_delete()
-        return Outcome(records=[*self._offsets.forget_group(group_id), *group.tombstones()])
+        return CoordinatorResult(records=[*self._offsets.forget_group(group_id), *group.tombstones()])
 
     def describe(self, group_id: str) -> DescribedGroup:
         return self._known(group_id).describe()
@@ -216,12 +216,12 @@ class GroupShard:
         """The transaction of a producer ended: the offsets it has written are committed, or gone."""
         self._offsets.replay_end(producer_id, commit=commit)
 
-    def receive_loaded(self, now: Now) -> list[Outcome]:
+    def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
         """Everything in the log has been replayed."""
         outcomes = [*self._consumers.receive_loaded(now), *self._classic.receive_loaded(now)]
         return [self._told(outcome, now) for outcome in outcomes]
 
-    def unload(self, now: Now) -> Outcome:
+    def unload(self, now: Now) -> CoordinatorResult:
         """The shard is no longer here: whoever waits is sent away."""
         return self._told(self._classic.unload(now), now)
 
@@ -232,7 +232,7 @@ class GroupShard:
         deadlines = (self._timers.next_deadline_ms(), self._consumer_timers.next_deadline_ms(), self._cleanup_at_ms)
         return min(deadline for deadline in deadlines if deadline is not None)
 
-    def expire(self, now: Now) -> Iterator[Outcome]:
+    def expire(self, now: Now) -> Iterator[CoordinatorResult]:
         """What follows from the time that has passed. A consumer group changes when an outcome is carried out, so the next one is asked for
         after that."""
         for key in self._timers.due(now.steady_ms):
@@ -267,21 +267,21 @@ class GroupShard:
         except InvariantViolated as error:
             raise InvariantViolated(error.rule, self.story) from error
 
-    def _told(self, out: Outcome, now: Now) -> Outcome:
+    def _told(self, out: CoordinatorResult, now: Now) -> CoordinatorResult:
         for note in out.notes:
             self._story.append(f"{now.steady_ms}: {note}")
         return out
 
 
-def _in_parts(tombstones: Iterable[Record]) -> Iterator[Outcome]:
+def _in_parts(tombstones: Iterable[Record]) -> Iterator[CoordinatorResult]:
     """Batches of `PART_BYTES`; each stands for itself, so that one which is refused keeps no other from being written."""
     part: list[Record] = []
     size = 0
     for record in tombstones:
         if part and size + len(record[0]) > PART_BYTES:
-            yield Outcome(records=part)
+            yield CoordinatorResult(records=part)
             part, size = [], 0
         part.append(record)
         size += len(record[0])
     if part:
-        yield Outcome(records=part)
+        yield CoordinatorResult(records=part)

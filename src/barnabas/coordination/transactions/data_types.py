@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from barnabas.coordination.outcome import Written
+from barnabas.coordination.result import Written
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, Transaction
 

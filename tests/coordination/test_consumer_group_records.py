@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordination.consumer.group import expression_record, group_epoch_record, member_target_record, target_record
-from barnabas.coordination.consumer.member import ClassicSide, ConsumerMember, MemberState, Owned
-from barnabas.coordination.consumer.records import (
+from barnabas.coordination.consumer.consumer_group_records import (
     VALUES,
     ConsumerRecordType,
     CurrentValue,
@@ -30,6 +28,8 @@ from barnabas.coordination.consumer.records import (
     read_consumer_key,
     read_consumer_value,
 )
+from barnabas.coordination.consumer.group import expression_record, group_epoch_record, member_target_record, target_record
+from barnabas.coordination.consumer.member import ClassicSide, ConsumerMember, MemberState, Owned
 from barnabas.errors import MalformedMessage
 
 TOPIC = UUID(int=0x0102)

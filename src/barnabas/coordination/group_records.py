@@ -19,7 +19,7 @@ from enum import IntEnum
 from typing import ClassVar, TypeVar
 from uuid import UUID
 
-from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin, leading_number, version_of
+from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, begin, leading_number, version_of
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 

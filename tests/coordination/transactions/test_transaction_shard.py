@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordination.transactions.records import read_record, transaction_record
-from barnabas.coordination.transactions.terms import EndCounts, Initialised
+from barnabas.coordination.transactions.data_types import EndCounts, Initialised
 from barnabas.coordination.transactions.transaction import LAST_EPOCH, NEVER_TIMES_OUT_MS, Owner, State, Transaction
+from barnabas.coordination.transactions.transaction_log_records import read_record, transaction_record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, C, Config, Driver
 

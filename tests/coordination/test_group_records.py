@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordination.records import (
+from barnabas.coordination.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

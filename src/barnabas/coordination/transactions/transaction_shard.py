@@ -1,7 +1,7 @@
 """All transactional ids whose records are in one partition of `__transaction_state`.
 
-Owns the table of transactions, the markers that are due, and the deadlines. A pure core: requests and `Now` in, `Outcome` out; `replay`
-takes records, from the log while loading and from its own outcomes later.
+Owns the table of transactions, the markers that are due, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out;
+`replay` takes records, from the log while loading and from its own outcomes later.
 
 Rules
   1. Nothing changes but by replaying a record. Markers are due only once the record that decides the end is committed
@@ -20,13 +20,10 @@ from enum import Enum
 
 from msgspec.structs import replace
 
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written
+from barnabas.coordination.result import NO_PRODUCER, CoordinatorResult, Now, Written
 from barnabas.coordination.timers import Timers
 from barnabas.coordination.transactions import transaction as rules
-from barnabas.coordination.transactions.markers import Marker, MarkersDue
-from barnabas.coordination.transactions.records import read_record, tombstone, transaction_record
-from barnabas.coordination.transactions.terms import (
+from barnabas.coordination.transactions.data_types import (
     Completing,
     Decided,
     EndCounts,
@@ -34,6 +31,7 @@ from barnabas.coordination.transactions.terms import (
     InitRequest,
     TransactionConfig,
 )
+from barnabas.coordination.transactions.markers import Marker, MarkersDue
 from barnabas.coordination.transactions.transaction import (
     COMPLETED,
     NEVER_TIMES_OUT_MS,
@@ -44,6 +42,8 @@ from barnabas.coordination.transactions.transaction import (
     TopicPartition,
     Transaction,
 )
+from barnabas.coordination.transactions.transaction_log_records import read_record, tombstone, transaction_record
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
 STORY_LENGTH = 64  # events told when an invariant breaks
@@ -101,7 +101,7 @@ class TransactionShard:
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
-    def init(self, request: InitRequest, now: Now) -> Outcome:
+    def init(self, request: InitRequest, now: Now) -> CoordinatorResult:
         """Give an id to a new owner; the response is `Initialised`, or None where the open transaction is aborted first.
 
         Raises:
@@ -132,7 +132,7 @@ class TransactionShard:
 
     def add(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int, now: Now
-    ) -> Outcome:
+    ) -> CoordinatorResult:
         """Partitions that the transaction is about to write to.
 
         Raises:
@@ -141,7 +141,7 @@ class TransactionShard:
         self._wall_offset_ms = now.steady_ms - now.wall_ms
         before = self._known(transactional_id)
         after = rules.add(before, asking, frozenset(partitions), client_version, now.wall_ms)
-        return Outcome() if after is before else self._write(after)
+        return CoordinatorResult() if after is before else self._write(after)
 
     def verify(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
@@ -156,7 +156,7 @@ class TransactionShard:
         held = found.partitions if found.state is State.ONGOING else frozenset()
         return {each: ErrorCode.NONE if each in held else ErrorCode.TRANSACTION_ABORTABLE for each in partitions}
 
-    def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int, now: Now) -> Outcome:
+    def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int, now: Now) -> CoordinatorResult:
         """Decide the end of a transaction; the response is the owner from then on.
 
         Raises:
@@ -165,7 +165,7 @@ class TransactionShard:
         before = self._known(transactional_id)
         after = rules.end(before, asking, commit=commit, client_version=client_version, now_ms=now.wall_ms, take_id=self._take_id)
         if after is None:
-            return Outcome(response=before.owner)
+            return CoordinatorResult(response=before.owner)
         return self._decide(after, after.owner)
 
     def holds(self, transactional_id: str, asking: Owner, place: TopicPartition) -> bool:
@@ -173,10 +173,10 @@ class TransactionShard:
         found = self._transactions.get(transactional_id)
         return found is not None and found.state is State.ONGOING and place in found.partitions and found.owner == asking
 
-    def _fence(self, before: Transaction, now: Now, *, is_late: bool = False) -> Outcome:
+    def _fence(self, before: Transaction, now: Now, *, is_late: bool = False) -> CoordinatorResult:
         return self._decide(rules.fence(before, now.wall_ms, self._take_id), None, is_late=is_late)
 
-    def _decide(self, after: Transaction, response: Owner | None, *, is_late: bool = False) -> Outcome:
+    def _decide(self, after: Transaction, response: Owner | None, *, is_late: bool = False) -> CoordinatorResult:
         out = self._write(after, response)
         out.written = Decided(after, is_late)
         return out
@@ -189,15 +189,15 @@ class TransactionShard:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return found
 
-    def _write(self, after: Transaction, response: object = None) -> Outcome:
+    def _write(self, after: Transaction, response: object = None) -> CoordinatorResult:
         record = transaction_record(after)
         self._made = deque([(record, after)])
         self._story.append(after)
-        return Outcome(response=response, records=[record])
+        return CoordinatorResult(response=response, records=[record])
 
     # -- markers --------------------------------------------------------------------------------------------------------
 
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome | None:
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> CoordinatorResult | None:
         """The records of an outcome are committed, or were refused (and nothing has changed)."""
         if error is None and isinstance(event, Completing):
             return None
@@ -213,7 +213,7 @@ class TransactionShard:
         elif isinstance(event, Completing):
             for marker in event.markers:
                 self._timers.schedule((_Due.COMPLETE, marker.transactional_id), now.steady_ms + RETRY_MS)
-        return Outcome()
+        return CoordinatorResult()
 
     def _count(self, decided: Decided) -> None:
         if decided.transaction.state is State.PREPARE_COMMIT:
@@ -222,22 +222,22 @@ class TransactionShard:
             self._counts.aborted += 1
             self._counts.timed_out += decided.is_late
 
-    def _begin_markers(self, decided: Transaction) -> Outcome:
+    def _begin_markers(self, decided: Transaction) -> CoordinatorResult:
         marker = self.markers.begin(decided)
-        return self._completed([marker]) if self.markers.is_complete(marker) else Outcome()
+        return self._completed([marker]) if self.markers.is_complete(marker) else CoordinatorResult()
 
-    def receive_marked(self, marker: Marker, partitions: Iterable[TopicPartition], now: Now) -> Outcome:
+    def receive_marked(self, marker: Marker, partitions: Iterable[TopicPartition], now: Now) -> CoordinatorResult:
         """A marker was written to `partitions`, or they are no more."""
         if not self.markers.written(marker, partitions):
-            return Outcome()
+            return CoordinatorResult()
         return self._completed([marker], now)
 
-    def delete_topic(self, topic: str, now: Now) -> Outcome:
+    def delete_topic(self, topic: str, now: Now) -> CoordinatorResult:
         """A topic is gone, and nothing has to be marked there."""
         return self._completed(self.markers.drop_topic(topic), now)
 
-    def _completed(self, markers: Iterable[Marker], now: Now | None = None) -> Outcome:
-        out = Outcome()
+    def _completed(self, markers: Iterable[Marker], now: Now | None = None) -> CoordinatorResult:
+        out = CoordinatorResult()
         complete = tuple(markers)
         if complete:
             out.written = Completing(complete)
@@ -290,7 +290,7 @@ class TransactionShard:
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
         """Nobody writes to this topic in a transaction; a marker in it changes nothing."""
 
-    def receive_loaded(self, now: Now) -> list[Outcome]:
+    def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
         """Everything in the log has been replayed: decided ends are carried out, open transactions have their deadlines."""
         self._is_loading = False
         self._wall_offset_ms = now.steady_ms - now.wall_ms
@@ -312,7 +312,7 @@ class TransactionShard:
         deadline = self._timers.next_deadline_ms()
         return self._cleanup_at_ms if deadline is None else min(deadline, self._cleanup_at_ms)
 
-    def expire(self, now: Now) -> Iterator[Outcome]:
+    def expire(self, now: Now) -> Iterator[CoordinatorResult]:
         """What follows from the time that has passed; each outcome is to be carried out before the next is asked for."""
         for kind, name in self._timers.due(now.steady_ms):
             if kind is _Due.ABORT:
@@ -323,14 +323,14 @@ class TransactionShard:
             self._cleanup_at_ms = now.steady_ms + self._config.transaction_remove_expired_transaction_cleanup_interval_ms
             yield from self._forget_unused(now)
 
-    def _abort_late(self, name: str, now: Now) -> Outcome:
+    def _abort_late(self, name: str, now: Now) -> CoordinatorResult:
         try:
             return self._fence(self._transactions[name], now, is_late=True)
         except KafkaError:  # no producer id is to be had
             self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
-            return Outcome()
+            return CoordinatorResult()
 
-    def _forget_unused(self, now: Now) -> Iterator[Outcome]:
+    def _forget_unused(self, now: Now) -> Iterator[CoordinatorResult]:
         limit_ms = now.wall_ms - self._config.transactional_id_expiration_ms
         unused = [
             each.transactional_id
@@ -338,11 +338,11 @@ class TransactionShard:
             if each.state not in {State.ONGOING, *PREPARED} and each.last_update_ms <= limit_ms
         ]
         for start in range(0, len(unused), RECORDS_AT_ONCE):
-            yield Outcome(records=[tombstone(name) for name in unused[start : start + RECORDS_AT_ONCE]])
+            yield CoordinatorResult(records=[tombstone(name) for name in unused[start : start + RECORDS_AT_ONCE]])
 
-    def unload(self, now: Now) -> Outcome:
+    def unload(self, now: Now) -> CoordinatorResult:
         """The shard is no longer here; nobody waits in it."""
-        return Outcome()
+        return CoordinatorResult()
 
     # -- looking --------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What stands on both sides of the shell of coordinators: the log that they write to, and the core of one partition.
 
-`shards.py` drives any `Shard` over any `CoordinatorLog`: groups and transactions are two kinds of the one, a broker's partitions and a
+`runtime.py` drives any `Shard` over any `CoordinatorLog`: groups and transactions are two kinds of the one, a broker's partitions and a
 list in the tests two of the other.
 """
 
@@ -10,8 +10,8 @@ from asyncio import Future
 from collections.abc import AsyncGenerator, Iterable
 from typing import NamedTuple, Protocol
 
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Producer, Written
+from barnabas.coordination.result import NO_PRODUCER, CoordinatorResult, Now, Producer, Written
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode
 
 
@@ -88,15 +88,15 @@ class Shard(Protocol):
         """The transaction of a producer ended."""
         ...
 
-    def receive_loaded(self, now: Now) -> Iterable[Outcome]:
+    def receive_loaded(self, now: Now) -> Iterable[CoordinatorResult]:
         """Everything in the log has been replayed."""
         ...
 
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome | None:
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> CoordinatorResult | None:
         """The records of the outcome that named `event` are committed, or were refused; None where nothing follows."""
         ...
 
-    def unload(self, now: Now) -> Outcome:
+    def unload(self, now: Now) -> CoordinatorResult:
         """The shard is no longer here: whoever waits is sent away."""
         ...
 
@@ -104,6 +104,6 @@ class Shard(Protocol):
         """On the steady clock, no later than when `expire` has something to do."""
         ...
 
-    def expire(self, now: Now) -> Iterable[Outcome]:
+    def expire(self, now: Now) -> Iterable[CoordinatorResult]:
         """What follows from the time that has passed; each outcome is carried out before the next is asked for."""
         ...

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from barnabas.coordination.consumer.seams import Topics
-from barnabas.coordination.numbered import NUMBER_BYTES, begin, leading_number
+from barnabas.coordination.consumer.interfaces import Topics
+from barnabas.coordination.version_prefix import NUMBER_BYTES, begin, leading_number
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import reader_of, writer_of
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from barnabas.coordination.outcome import NO_PRODUCER
-from barnabas.coordination.seams import CoordinatorLog, LogEntry, Shard
+from barnabas.coordination.interfaces import CoordinatorLog, LogEntry, Shard
+from barnabas.coordination.result import NO_PRODUCER
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Phase(Enum):
     ACTIVE = "active"
 
 
-class Led(Struct, Generic[S], eq=False):
+class HostedShard(Struct, Generic[S], eq=False):
     """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
 
     partition: int
@@ -38,28 +38,28 @@ class Led(Struct, Generic[S], eq=False):
     missed_deletions: set[str] = field(default_factory=set)  # of topics, while it was loading
 
 
-async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
+async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
     """Replay all that the log holds of a partition, or a part of it where it is not wanted any more."""
     unreadable = count = 0
-    async with aclosing(log_.read_all(led.partition)) as parts:
-        async for part in _due(led.shard, parts):
+    async with aclosing(log_.read_all(hosted.partition)) as parts:
+        async for part in _due(hosted.shard, parts):
             if not is_wanted():
                 return
             for entry in part:
                 if entry is not None:
-                    unreadable += not _replay(led, entry, kind)
+                    unreadable += not _replay(hosted, entry, kind)
                 count += 1
                 if count % RECORDS_BETWEEN_BREATHS == 0:
                     await asyncio.sleep(0)
                     if not is_wanted():
                         return
-    level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
+    level = logging.INFO if len(hosted.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
     logger.log(
         level,
         "event=shard-loaded kind=%s partition=%d count=%d unreadable=%d",
         kind,
-        led.partition,
-        len(led.shard),
+        hosted.partition,
+        len(hosted.shard),
         unreadable,
     )
 
@@ -95,15 +95,15 @@ async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncI
     yield release()
 
 
-def _replay(led: Led[S], entry: LogEntry, kind: str) -> bool:
+def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
     """Whether it could be read."""
     try:
         if entry.record is None:
-            led.shard.replay_end(entry.producer_id, commit=entry.commit)
+            hosted.shard.replay_end(entry.producer_id, commit=entry.commit)
         else:
-            led.shard.replay(entry.record, entry.producer_id)
+            hosted.shard.replay(entry.record, entry.producer_id)
     except MalformedMessage as error:
-        logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, led.partition, str(error))
+        logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, hosted.partition, str(error))
         return False
     return True
 

@@ -1,8 +1,8 @@
-"""One timer of the loop for whoever has deadlines: it rings no later than asked, and never by itself again.
+"""One timer of the event loop for a coordinator's deadlines: it fires no later than asked, and once for each `fire_by`.
 
 Rules
-  1. It may ring early, for a deadline that was moved later meanwhile; whoever is rung looks what is due.
-  2. After `close` it does not ring.
+  1. It may fire early, if its deadline was moved later meanwhile. So the callback checks which deadlines are due.
+  2. It does not fire after `close`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Callable
 from barnabas.clock import Clock
 
 
-class Alarm:
-    """Calls `ring` on the running loop, by the steady clock."""
+class LoopTimer:
+    """Calls `callback` on the running loop, by the steady clock."""
 
-    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, callback: Callable[[], None]) -> None:
         self._clock = clock
-        self._ring = ring
+        self._callback = callback
         self._timer: asyncio.TimerHandle | None = None
         self._at_ms = 0
 
-    def ring_by(self, deadline_ms: int) -> None:
+    def fire_by(self, deadline_ms: int) -> None:
         if self._timer is not None:
             if self._at_ms <= deadline_ms:
                 return
@@ -33,7 +33,7 @@ class Alarm:
 
     def _fire(self) -> None:
         self._timer = None
-        self._ring()
+        self._callback()
 
     def close(self) -> None:
         if self._timer is not None:
