@@ -34,7 +34,7 @@ from barnabas.server.page_cache import at_hand
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
 from barnabas.server.surroundings import Surroundings
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 from bench.wire import produce_frame, record_batch
 
 TOPIC, VALUE_BYTES = "steps", 100

@@ -10,9 +10,9 @@ from threading import Thread
 import pytest
 
 from barnabas.server.held import HeldFiles
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 
 
 class CountedFiles(OsFiles):
@@ -42,7 +42,7 @@ def held(files: CountedFiles) -> HeldFiles:
 
 def region(path: Path, data: bytes) -> FileRegion:
     path.write_bytes(data)
-    return FileRegion(os.open(path, os.O_RDONLY), 0, len(data), 0, Trust(OsFiles(), 0))
+    return FileRegion(os.open(path, os.O_RDONLY), 0, len(data), 0, SegmentIntegrity(OsFiles(), 0))
 
 
 def test_all_regions_of_a_segment_share_a_descriptor(tmp_path: Path, files: CountedFiles, held: HeldFiles) -> None:

@@ -20,9 +20,9 @@ from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, SENT_SHARE, TRIES, UNTRIED, Outbox, Part, Region
 from barnabas.server.room import Room
 from barnabas.server.ways import MEASURED_BYTES, Ways
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 
 FILES = OsFiles()
 PIECE = 200_000
@@ -81,7 +81,7 @@ async def send(
     outbox = Outbox(loop, near.fileno(), HeldFiles(FILES, 100), room, lambda: None, failures.append)
     fileno = os.open(path, os.O_RDONLY)
     items: list[Part] = [
-        part if isinstance(part, bytes) else FileRegion(fileno, part[0], part[1], 0, Trust(FILES, 0)) for part in parts
+        part if isinstance(part, bytes) else FileRegion(fileno, part[0], part[1], 0, SegmentIntegrity(FILES, 0)) for part in parts
     ]
     total = sum(len(part) if isinstance(part, bytes) else part[1] for part in parts)
     for item in items:
@@ -206,7 +206,7 @@ def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> No
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * 1024 * 1024)
         outbox = outbox_of(near, FILES, failures)
         with path.open("rb") as file, near, far:
-            outbox.push(FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0)))
+            outbox.push(FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, SegmentIntegrity(FILES, 0)))
             outbox.flush()
             outbox.close()
             near.shutdown(socket.SHUT_WR)
@@ -384,7 +384,7 @@ def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Pa
         outbox = outbox_of(near, FILES, failures)
         with path.open("rb") as file, near, far:
             outbox.push(b"head")
-            outbox.push(FileRegion(file.fileno(), 0, 2000, 0, Trust(FILES, 0)))
+            outbox.push(FileRegion(file.fileno(), 0, 2000, 0, SegmentIntegrity(FILES, 0)))
             outbox.flush()
             outbox.close()
 
@@ -404,7 +404,7 @@ def test_who_can_not_be_waited_for_is_given_up(tmp_path: Path, pushed_before: in
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2_000)
         outbox = outbox_of(near, NoneLeft(), failures)
         with path.open("rb") as file, near, far:
-            region = FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0))
+            region = FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, SegmentIntegrity(FILES, 0))
             outbox.push(region if pushed_before else bytes(2**20))
             outbox.flush()
             if not pushed_before:
@@ -449,7 +449,7 @@ def test_who_asks_for_more_files_than_may_be_held_goes_where_nobody_else_can(
         near, far = socket.socketpair()
         waiting, other = socket.socketpair()
         files = [stack.enter_context((tmp_path / f"{number}").open("w+b")) for number in range(3)]
-        regions = [FileRegion(file.fileno(), 0, 7, 0, Trust(FILES, 0)) for file in files]
+        regions = [FileRegion(file.fileno(), 0, 7, 0, SegmentIntegrity(FILES, 0)) for file in files]
         reader, elsewhere = SlowReader(held.hold(regions[0])), held.hold(regions[1])
         assert held.is_crowded
         with near, far, waiting, other:
@@ -484,7 +484,7 @@ def test_who_was_given_up_is_not_given_up_again_for_the_rest_of_an_answer(tmp_pa
         outbox._on_error = give_up
         outbox._wait_for_turn()
         with path.open("rb") as file, near, far:
-            region = FileRegion(file.fileno(), 0, 1000, 0, Trust(FILES, 0))
+            region = FileRegion(file.fileno(), 0, 1000, 0, SegmentIntegrity(FILES, 0))
             for part in (b"head", region, region, region):
                 outbox.push(part)
             assert outbox.hold([region]) == []

@@ -14,9 +14,9 @@ import pytest
 
 from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.room import Room
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 from tests.waiting import until
 
 FILES = OsFiles()
@@ -121,7 +121,7 @@ def test_who_waits_longest_makes_way(pairs: list[tuple[socket.socket, socket.soc
             path = tmp_path / f"{number}"
             path.write_bytes(b"records")
             with path.open("rb") as file:
-                regions.append(held.hold(FileRegion(file.fileno(), 0, 7, 0, Trust(FILES, 0))))
+                regions.append(held.hold(FileRegion(file.fileno(), 0, 7, 0, SegmentIntegrity(FILES, 0))))
             room.watch(pairs[number][0].fileno(), reader)
         room.make_way(held, readers[2])
         assert told == ["0 gave up", "3 gave up", "4 gave up"]

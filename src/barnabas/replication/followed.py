@@ -19,8 +19,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.following import Cut, Following, LeadersAnswer, Next, Position
 from barnabas.replication.leading import Cluster, Leadership
 from barnabas.replication.partition import Partition
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.log import Log
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.replica import FetchWaiter, FlushScheduler

@@ -23,8 +23,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.leading import Cluster, Leadership, Leading
 from barnabas.replication.replica import NEVER, READ_COMMITTED, READ_UNCOMMITTED, Replica
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.log import AppendOrigin, AppendResult, Log
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.protocol.records.record import OwnBatch

@@ -37,7 +37,7 @@ from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.producing.repeated import RepeatedProduce, RepeatedRoom
 from barnabas.server.receiver import Receiver
 from barnabas.server.room import Room
-from barnabas.storage.faults import EXHAUSTED
+from barnabas.storage.os_errors import EXHAUSTED
 
 if TYPE_CHECKING:
     from barnabas.server.authentication.login import Login

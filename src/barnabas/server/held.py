@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 
 
 class _Descriptor:
@@ -65,14 +65,14 @@ class HeldFiles:
         self.files = files
         self.on_more: Callable[[], None] = lambda: None  # told when one more is held
         self._most = most
-        self._held: WeakValueDictionary[Trust, _HeldFile] = WeakValueDictionary()
+        self._held: WeakValueDictionary[SegmentIntegrity, _HeldFile] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._held)
 
     def __contains__(self, region: FileRegion) -> bool:
         """Whether the region's file is held already, so that to hold it takes no descriptor."""
-        return region.trust in self._held
+        return region.integrity in self._held
 
     @property
     def is_crowded(self) -> bool:
@@ -91,8 +91,8 @@ class HeldFiles:
         Raises:
             OSError: there are no descriptors left.
         """
-        file = self._held.get(region.trust)
+        file = self._held.get(region.integrity)
         if file is None:
-            file = self._held[region.trust] = _HeldFile(_Descriptor(self.files, self.files.dup(region.fileno)))
+            file = self._held[region.integrity] = _HeldFile(_Descriptor(self.files, self.files.dup(region.fileno)))
             self.on_more()
         return HeldRegion(file, region.position, region.size)

@@ -26,7 +26,7 @@ from barnabas.protocol.fetch import Buffer, Copied
 from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.room import Room
 from barnabas.server.ways import MEASURED_BYTES, Ways
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 
 SEGMENT_BYTES = 65_483  # of TCP over loopback
 FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes so many at once

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.delete_records import (
 from barnabas.server.broker import Broker
 from barnabas.server.fetching import ahead
 from barnabas.server.fetching.ahead import ReadAhead, Readers
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.file_region import FileRegion
+from barnabas.storage.integrity import SegmentIntegrity
 from tests.server.fetching.test_continued_fetch import Session, wanted
 from tests.server.fetching.test_repeated_fetch import FETCH, LATEST, asked, errors, request
 from tests.server.in_process import TOPIC, Client, running
@@ -193,7 +193,7 @@ def test_a_consumer_with_a_session_has_it_found_too(tmp_path: Path, counted: Cou
 
 
 def region() -> FileRegion:
-    return FileRegion(0, 0, 4, 0, Trust(FILES, 0))
+    return FileRegion(0, 0, 4, 0, SegmentIntegrity(FILES, 0))
 
 
 def test_records_are_kept_of_one_region_and_given_once() -> None:

@@ -14,7 +14,7 @@ import pytest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.records.batch import split_batches
 from barnabas.server import descriptors
-from barnabas.storage.trust import READ_AHEAD_BYTES
+from barnabas.storage.integrity import READ_AHEAD_BYTES
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, Client, running
 from tests.storage.support import with_emptied

@@ -27,11 +27,11 @@ from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone, StorageError
 from barnabas.server.cleaning.process import CleanerDied
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.compaction.choose import Dirtiness, dirtiness
-from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.segment_replacement import replace_segments
 from barnabas.storage.compaction.swap import drop_cleaned
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
-from barnabas.storage.faults import storage_error
 from barnabas.storage.log import MAX_OFFSET
+from barnabas.storage.os_errors import storage_error
 
 if TYPE_CHECKING:
     from pathlib import Path

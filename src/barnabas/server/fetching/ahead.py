@@ -19,7 +19,7 @@ from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.fetch import Copied
 from barnabas.server.outbox import FILE_BYTES_PER_TURN
 from barnabas.server.page_cache import at_hand
-from barnabas.storage.reading import Behind, FileRegion
+from barnabas.storage.file_region import Behind, FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

@@ -39,7 +39,7 @@ from barnabas.server.fetching.loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.looking import count_follower
 from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

@@ -18,7 +18,7 @@ from barnabas.server.fetching.looking import Found, Looking, failed
 from barnabas.server.held import HeldRegion
 from barnabas.server.logs.damage import tell_damage
 from barnabas.server.page_cache import Loaded
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.verify import Verified
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Loading(Looking):
             return
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
-        asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
+        asked = [(slot, region, region.integrity.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
         named = [wanted.named for wanted, _ in found]
         future.add_done_callback(lambda done: self._after_load(found, asked, named, done))
 
@@ -106,7 +106,7 @@ class Loading(Looking):
             return
         for (slot, region, cuts), loaded in zip(asked, done.result(), strict=True):
             minimum_one = all(data.records is None for _, data in found[:slot])
-            if region.trust.cuts == cuts:
+            if region.integrity.cuts == cuts:
                 found[slot] = self._loaded(found[slot], region, loaded, minimum_one=minimum_one)
             else:  # the log was truncated while a thread looked at it
                 found[slot] = self._again(found[slot], region, minimum_one=minimum_one)
@@ -120,17 +120,17 @@ class Loading(Looking):
         wanted, data = found
         if isinstance(loaded, OSError):
             return wanted, self._unreadable(wanted, loaded)
-        trust, verified = region.trust, loaded.verified
-        trust.add(region.position, verified.end)
+        integrity, verified = region.integrity, loaded.verified
+        integrity.add(region.position, verified.end)
         if loaded.is_from_disk:
-            trust.forget_behind(verified.end, verified.size, region.position + region.size)
+            integrity.forget_behind(verified.end, verified.size, region.position + region.size)
         partition = self._find(wanted)
         if partition is None:  # deleted meanwhile
             return wanted, self._failed(wanted, self._absence(wanted))
         if verified.damage is None:
             return self._sound(found, region, verified, minimum_one=minimum_one)
         damage = partition.log.bounded(verified.damage)
-        if trust.note(damage):
+        if integrity.note(damage):
             self._broker.metrics.corrupt_stretches += 1
             tell_damage(partition.topic, partition.index, damage)
         if verified.end > region.position:
@@ -152,7 +152,7 @@ class Loading(Looking):
             return self._again(found, region, minimum_one=minimum_one)
         if verified.end != region.position + region.size:
             cast(HeldRegion, data.records).size = verified.end - region.position
-        region.trust.note_end(verified.next_offset, verified.end)
+        region.integrity.note_end(verified.next_offset, verified.end)
         return found
 
     def _again(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:

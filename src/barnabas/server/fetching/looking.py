@@ -26,7 +26,7 @@ from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.logs.damage import refuse_read
 from barnabas.server.outbox import Region
 from barnabas.server.replication.selector import preferred_replica
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from barnabas.server.fetching.fetch import Fetch, Known
 from barnabas.server.fetching.looking import Found, Records
 from barnabas.server.fetching.session import FetchedPartition
 from barnabas.server.held import HeldRegion
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

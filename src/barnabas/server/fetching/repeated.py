@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.looking import Records
-    from barnabas.storage.reading import FileRegion
+    from barnabas.storage.file_region import FileRegion
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
 _OFFSET = Struct(">q")

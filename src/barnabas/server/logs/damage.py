@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.errors import CorruptLog, ErrorCode, StorageError
-from barnabas.storage.trust import Damage
+from barnabas.storage.integrity import Damage
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from barnabas.server.broker import Broker
     from barnabas.storage.directory import LogDirectory
-    from barnabas.storage.moving import LogMove
+    from barnabas.storage.log_move import LogMove
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

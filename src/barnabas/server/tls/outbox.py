@@ -21,7 +21,7 @@ from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, Outbox, Region, TurnIsOver
 from barnabas.server.room import Room
 from barnabas.server.tls.buffers import TlsBuffers
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 
 
 class TlsOutbox(Outbox):

@@ -24,7 +24,7 @@ from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, Segment, file_name
 
 
-class Segments:
+class LogSegments:
     """The segments of a log, at least one, in the order of their base offsets.
 
     `bases[i]` is the base offset of the i-th; they grow.

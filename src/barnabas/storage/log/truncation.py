@@ -17,24 +17,24 @@ from barnabas.errors import (
     SegmentsGone,
     StorageExhausted,
 )
-from barnabas.storage.aborted import aborted_of
 from barnabas.storage.files import sync_file
 from barnabas.storage.garbage import Garbage
-from barnabas.storage.log.appending import GrowingLog
+from barnabas.storage.log.appending import AppendableLog
 from barnabas.storage.log.state import MAX_OFFSET
+from barnabas.storage.log_segments import retire
 from barnabas.storage.producer_loading import load_producers, snapshot_offsets
 from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
-from barnabas.storage.segments import retire
+from barnabas.storage.transaction_index import aborted_of
 
 logger = logging.getLogger(__name__)
 MAX_SEGMENTS = 2**31
 REPLAYED_AT_ONCE_BYTES = 8 * 1024  # 100 of the smallest batches, which take 1 ms
 
 
-class ShrinkingLog(GrowingLog):
+class TruncatableLog(AppendableLog):
     """What makes a log shorter."""
 
     def delete_records_before(self, offset: int) -> None:

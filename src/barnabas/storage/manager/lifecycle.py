@@ -10,13 +10,13 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.log import Log
-from barnabas.storage.manager.leaving import LeavingLogs
-from barnabas.storage.manager.making import FoundLog
+from barnabas.storage.manager.creation import FoundLog
+from barnabas.storage.manager.removal import LogRemoval
 
 logger = logging.getLogger(__name__)
 
 
-class LogManager(LeavingLogs):
+class LogManager(LogRemoval):
     """The logs of this broker; call `open_all`, or `find` and `adopt`, first and `close` last."""
 
     def open_all(self, config_of: Callable[[str], TopicConfig]) -> list[Log]:
@@ -43,7 +43,7 @@ class LogManager(LeavingLogs):
         self._finder.look(self._usable())
         found = []
         for directory in self._usable():
-            here = [key for key, home in self._finder.homes.items() if home is directory]
+            here = [key for key, home in self._finder.log_dirs.items() if home is directory]
             try:
                 recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
                 start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)

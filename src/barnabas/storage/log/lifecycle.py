@@ -14,22 +14,22 @@ from barnabas.errors import (
 )
 from barnabas.storage import checkpoints
 from barnabas.storage.epoch_file import EpochFile
-from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import LoadedLog, load_log
-from barnabas.storage.log.shortening import ShrinkingLog
 from barnabas.storage.log.state import PRODUCER_ID_EXPIRATION_MS
+from barnabas.storage.log.truncation import TruncatableLog
+from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.os_errors import storage_error
 from barnabas.storage.producer_state import ProducerEntry
 from barnabas.storage.segment import Segment
-from barnabas.storage.segments import Segments
 
 logger = logging.getLogger(__name__)
 
 
-class Log(ShrinkingLog):
+class Log(TruncatableLog):
     """One partition's log; made by `Log.open`."""
 
     @classmethod
@@ -95,7 +95,7 @@ class Log(ShrinkingLog):
         self._epochs = EpochFile(self._files, self.directory, loaded.epochs, is_written=loaded.has_epochs_written)
         self._producers = loaded.producers
         self.log_start_offset = self.kept_start_offset = loaded.log_start_offset
-        self._segments = Segments(loaded.segments, self._open_files)
+        self._segments = LogSegments(loaded.segments, self._open_files)
         end = self.log_end_offset = self._segments.active.next_offset
         self._flusher = Flusher(
             self._files,
@@ -235,7 +235,7 @@ class Log(ShrinkingLog):
         flusher.snapshots = old.snapshots
         garbage, self._garbage = self._garbage, []
         gone = self._segments.leave_all()
-        self._segments = Segments(segments, self._open_files)
+        self._segments = LogSegments(segments, self._open_files)
         self._epochs = EpochFile(self._files, directory, self._epochs.epochs, is_written=True)
         self._flusher, self.directory = flusher, directory
         self._torn = False

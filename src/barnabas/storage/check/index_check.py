@@ -23,13 +23,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from barnabas.protocol.records.header import BatchHeader
-from barnabas.storage.aborted import ENTRY as ABORTED_ENTRY
-from barnabas.storage.aborted import VERSION as ABORTED_VERSION
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.producer_state import CompletedTransaction
 from barnabas.storage.segment import NO_TIMESTAMP
+from barnabas.storage.transaction_index import ENTRY as ABORTED_ENTRY
+from barnabas.storage.transaction_index import VERSION as ABORTED_VERSION
 
 COSTS_NOTHING = "nothing is lost, it can be made anew from the batches"
 SLOW_OR_WRONG = "lookups through it may miss records; " + COSTS_NOTHING
@@ -90,7 +90,7 @@ class IndexCheck:
             previous = key, value
 
     def damaged(self, position: int, end: int) -> None:
-        """Nothing is known of the batches between two bytes; entries that name them are not judged."""
+        """Nothing is known of the batches between two bytes; entries that name them are not checked."""
         self._trusts_times = False
         self._missing = {at: relative for at, relative in self._missing.items() if not position <= at < end}
 

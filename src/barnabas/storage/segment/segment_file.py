@@ -10,9 +10,9 @@ from pathlib import Path
 
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.integrity import SegmentIntegrity
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
-from barnabas.storage.trust import Trust
+from barnabas.storage.segment.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 NO_TIMESTAMP = -1
 
@@ -32,6 +32,7 @@ class SegmentFile:
         "first_timestamp",
         "has_aborted",
         "index",
+        "integrity",
         "max_timestamp",
         "name_suffix",
         "next_offset",
@@ -42,7 +43,6 @@ class SegmentFile:
         "size",
         "synced",
         "time_index",
-        "trust",
         "used",
         "written_ms",
     )
@@ -54,7 +54,7 @@ class SegmentFile:
     offset_of_max_timestamp: int  # last offset of the batch that has it
     _recent_last: array[int]  # last offsets of the last batches
     _recent_positions: array[int]
-    trust: Trust
+    integrity: SegmentIntegrity
     written_ms: int  # when the last batch came; `append_run` does not count, for its records have timestamps
 
     def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:

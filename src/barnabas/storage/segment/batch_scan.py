@@ -16,16 +16,16 @@ from barnabas.errors import CorruptLog
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.storage.index_repair import contradiction, rebuild_indexes
-from barnabas.storage.segment.file import NO_TIMESTAMP, SegmentFile
-from barnabas.storage.segment.names import ABORTED_SUFFIX
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
+from barnabas.storage.segment.file_names import ABORTED_SUFFIX
+from barnabas.storage.segment.segment_file import NO_TIMESTAMP, SegmentFile
 from barnabas.storage.verify import measure
 
 BASE_OFFSET_BYTES = 8  # of a batch's header, the first
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
 
 
-class WalkedSegment(SegmentFile):
+class ScannedSegment(SegmentFile):
     """A segment whose batches can be gone over."""
 
     __slots__ = ()
@@ -161,7 +161,7 @@ class WalkedSegment(SegmentFile):
 
     def doubt_all(self) -> None:
         """What is there now came from the disk: it is verified before it is served."""
-        self.trust = Trust(self.files, self.size, self.end_offset)
+        self.integrity = SegmentIntegrity(self.files, self.size, self.end_offset)
 
     def _open_indexes(self) -> None:
         """Take the indexes of a sealed segment as their files have them, unless that cannot be."""
@@ -197,14 +197,14 @@ class WalkedSegment(SegmentFile):
         self._recent_last, self._recent_positions = array("q"), array("q")
 
 
-FOUND_OUT_LATER: dict[str, Callable[[WalkedSegment], None]] = {
-    "has_aborted": WalkedSegment._look_for_aborted,
-    "index": WalkedSegment._open_indexes,
-    "time_index": WalkedSegment._open_indexes,
-    "max_timestamp": WalkedSegment._open_max_timestamp,
-    "offset_of_max_timestamp": WalkedSegment._open_max_timestamp,
-    "_recent_last": WalkedSegment._open_recent,
-    "_recent_positions": WalkedSegment._open_recent,
-    "trust": WalkedSegment.doubt_all,
-    "written_ms": WalkedSegment._open_written_ms,
+FOUND_OUT_LATER: dict[str, Callable[[ScannedSegment], None]] = {
+    "has_aborted": ScannedSegment._look_for_aborted,
+    "index": ScannedSegment._open_indexes,
+    "time_index": ScannedSegment._open_indexes,
+    "max_timestamp": ScannedSegment._open_max_timestamp,
+    "offset_of_max_timestamp": ScannedSegment._open_max_timestamp,
+    "_recent_last": ScannedSegment._open_recent,
+    "_recent_positions": ScannedSegment._open_recent,
+    "integrity": ScannedSegment.doubt_all,
+    "written_ms": ScannedSegment._open_written_ms,
 }

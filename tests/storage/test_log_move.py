@@ -13,8 +13,8 @@ from barnabas.errors import LogDirFailed
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
+from barnabas.storage.log_move import MARKER, SWAP_BYTES, LogMove
 from barnabas.storage.manager import LogManager
-from barnabas.storage.moving import MARKER, SWAP_BYTES, LogMove
 from tests.storage.support import FILES, NOW, TOPIC_ID, append, read_all
 
 CONFIG = TopicConfig(segment_bytes=3000, index_interval_bytes=200)

@@ -13,10 +13,10 @@ from barnabas.errors import CorruptLog
 from barnabas.protocol.records.scan import walker
 from barnabas.storage.files import Files
 from barnabas.storage.index_repair import contradiction
-from barnabas.storage.segment.file import NO_TIMESTAMP
+from barnabas.storage.integrity import SegmentIntegrity
+from barnabas.storage.segment.file_names import SUFFIXES, file_name
 from barnabas.storage.segment.lookup import SearchedSegment
-from barnabas.storage.segment.names import SUFFIXES, file_name
-from barnabas.storage.trust import Trust
+from barnabas.storage.segment.segment_file import NO_TIMESTAMP
 
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
@@ -38,7 +38,7 @@ class Segment(SearchedSegment):
         try:
             files.truncate(segment._fileno, 0)
             segment.max_timestamp, segment.offset_of_max_timestamp, segment.written_ms = NO_TIMESTAMP, base_offset, now_ms
-            segment.trust = Trust(files, 0, segment.end_offset)
+            segment.integrity = SegmentIntegrity(files, 0, segment.end_offset)
             segment.index, segment.time_index = segment.make_indexes()
             for index in (segment.index, segment.time_index):
                 index.start_empty()
@@ -169,7 +169,7 @@ class Segment(SearchedSegment):
     def truncate(self, position: int) -> None:
         """Cut the active segment at `position`, where a batch begins or the segment ends."""
         self.size = position
-        self.trust.cut(position)
+        self.integrity.cut(position)
         self.give_back()
         self.index.truncate_below(value=position)
         last = self.index.last()

@@ -23,15 +23,15 @@ from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import Files, OsFiles
-from barnabas.storage.folders import FolderFinder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
 from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.startup_scan import StartupScan
 
 logger = logging.getLogger(__name__)
 MAX_NAME_LENGTH = 255
 
 
-class LogHomes:
+class LogDirs:
     """The logs of this broker by partition, and the directories that they lie in."""
 
     def __init__(
@@ -60,7 +60,7 @@ class LogHomes:
             TopicPartition, LogDirectory
         ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        self._finder = FolderFinder(self._files, self._failed_at_start)
+        self._finder = StartupScan(self._files, self._failed_at_start)
         self._cordoned: frozenset[str] = frozenset()
         self._closed = False
         self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met

@@ -14,11 +14,11 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError, LogDirFailed
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
-from barnabas.storage.faults import storage_error
-from barnabas.storage.folders import hand_over
 from barnabas.storage.garbage import Garbage, remove_folder
-from barnabas.storage.manager.making import MakingLogs
-from barnabas.storage.moving import MARKER, LogMove
+from barnabas.storage.log_move import MARKER, LogMove
+from barnabas.storage.manager.creation import LogCreation
+from barnabas.storage.os_errors import storage_error
+from barnabas.storage.startup_scan import hand_over
 
 
 class Retired(NamedTuple):
@@ -31,7 +31,7 @@ class Retired(NamedTuple):
     home: LogDirectory
 
 
-class LeavingLogs(MakingLogs):
+class LogRemoval(LogCreation):
     """Logs that go, and folders that are left."""
 
     def delete(self, topic: str, partition: int) -> Garbage:
@@ -88,14 +88,14 @@ class LeavingLogs(MakingLogs):
         Raises:
             LogDirFailed: the new names may not last.
         """
-        homes = {id(each.home): each.home for each in retired}.values()
-        for home in homes:
+        log_dirs = {id(each.home): each.home for each in retired}.values()
+        for home in log_dirs:
             try:
                 self._files.sync_directory(home.path)
             except OSError as error:
                 raise LogDirFailed(str(home.path), str(error)) from error
         with self._checkpoint_lock:
-            for directory in homes:
+            for directory in log_dirs:
                 self._forget(directory, [each.key for each in retired if each.home is directory])
 
     # Moving

@@ -39,7 +39,7 @@ class Damage(NamedTuple):
     reason: str
 
 
-class Trust:
+class SegmentIntegrity:
     """What is known of the bytes of one segment.
 
     `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets

@@ -23,12 +23,12 @@ from barnabas.protocol.records.header import (
     MAGIC,
     BatchHeader,
 )
+from barnabas.storage.integrity import NOTHING_FOLLOWS
 from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.log_segments import remove_segment_files
 from barnabas.storage.segment import (
     Segment,
 )
-from barnabas.storage.segments import remove_segment_files
-from barnabas.storage.trust import NOTHING_FOLLOWS
 from barnabas.storage.verify import measure
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
     damage = measure(segment.files, segment.fileno, segment.size, segment.next_offset, "found damaged at the start", size)
     if damage.next_offset == NOTHING_FOLLOWS:
         damage = damage._replace(next_offset=synced_offset)
-    segment.trust.note(damage)
+    segment.integrity.note(damage)
     logger.error(
         "event=corrupt-data-kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
         segment.path,

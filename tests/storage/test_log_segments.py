@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.records.rows import DESCRIBED
+from barnabas.storage.log_segments import LogSegments, retire
 from barnabas.storage.segment import Segment
-from barnabas.storage.segment.growing import RECENT_BATCHES
-from barnabas.storage.segment.names import file_name
-from barnabas.storage.segments import Segments, retire
+from barnabas.storage.segment.active_segment import RECENT_BATCHES
+from barnabas.storage.segment.file_names import file_name
 from tests.storage.support import FILES, NOW
 
 
@@ -33,7 +33,7 @@ def close(*groups: list[Segment]) -> None:
 
 def test_an_offset_belongs_to_the_last_segment_that_begins_at_or_before_it(tmp_path: Path) -> None:
     every = make(tmp_path, 5, 20, 40)
-    segments = Segments(every)
+    segments = LogSegments(every)
     assert [segments.index_of(offset) for offset in (4, 5, 19, 20, 39, 40, 1000)] == [-1, 0, 0, 1, 1, 2, 2]
     assert segments.starting_at(0) == every
     assert segments.starting_at(25) == every[1:]
@@ -46,7 +46,7 @@ def test_replacing_keeps_the_order_and_what_lies_around(tmp_path: Path) -> None:
     folder = tmp_path / "cleaned"
     folder.mkdir()
     every, cleaned = make(tmp_path, 0, 10, 20, 30), make(folder, 10)
-    segments = Segments(every)
+    segments = LogSegments(every)
     segments.replace(every[1:3], cleaned)
     assert list(segments) == [every[0], cleaned[0], every[3]]
     assert (segments.bases, segments.active) == ([0, 10, 30], every[3])
@@ -59,7 +59,7 @@ def test_replacing_keeps_the_order_and_what_lies_around(tmp_path: Path) -> None:
 
 def test_retired_segments_are_renamed_now_and_removed_later(tmp_path: Path) -> None:
     every = make(tmp_path, 0, 10, 20)
-    segments = Segments(every)
+    segments = LogSegments(every)
     gone = segments.detach_first(2)
     garbage = retire(FILES, gone)
     assert (gone, list(segments)) == (every[:2], every[2:])
@@ -73,7 +73,7 @@ def test_retired_segments_are_renamed_now_and_removed_later(tmp_path: Path) -> N
 
 def test_detaching_behind_an_offset_leaves_the_segment_that_holds_it_active(tmp_path: Path) -> None:
     every = make(tmp_path, 0, 10, 20)
-    segments = Segments(every)
+    segments = LogSegments(every)
     assert segments.detach_behind(15) == every[2:]
     assert (segments.active, segments.sealed, segments.sealed_bytes) == (every[1], every[:1], 100)
     close(every)

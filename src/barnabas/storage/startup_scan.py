@@ -22,7 +22,7 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import Files
 from barnabas.storage.garbage import remove_deleted, remove_folder
-from barnabas.storage.moving import MARKER
+from barnabas.storage.log_move import MARKER
 from barnabas.storage.segment import LOG_SUFFIX, file_name
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder t
 Failed = Callable[[LogDirectory, LogDirFailed | OSError], None]
 
 
-class FolderFinder:
+class StartupScan:
     """Looks once, at the start.
 
     Args:
@@ -49,7 +49,7 @@ class FolderFinder:
     def __init__(self, files: Files, failed: Failed) -> None:
         self._files = files
         self._failed = failed
-        self.homes: dict[TopicPartition, LogDirectory] = {}
+        self.log_dirs: dict[TopicPartition, LogDirectory] = {}
         self.interrupted: dict[TopicPartition, LogDirectory] = {}  # where logs were on their way to
         self.begun: dict[TopicPartition, Path] = {}  # the folders of those
 
@@ -61,8 +61,8 @@ class FolderFinder:
                     key = self._partition_of(directory, name)
                     if key is None:
                         continue
-                    other = self.homes.get(key)
-                    self.homes[key] = directory if other is None else self._choose(name, other, directory)
+                    other = self.log_dirs.get(key)
+                    self.log_dirs[key] = directory if other is None else self._choose(name, other, directory)
             except (LogDirFailed, OSError) as error:
                 self._failed(directory, error)
 

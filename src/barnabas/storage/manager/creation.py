@@ -15,10 +15,10 @@ from barnabas.errors import CorruptLog, LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
-from barnabas.storage.faults import storage_error
 from barnabas.storage.garbage import remove_folder
 from barnabas.storage.log import Log
-from barnabas.storage.manager.offsets import LogOffsets
+from barnabas.storage.manager.offset_checkpoints import OffsetCheckpoints
+from barnabas.storage.os_errors import storage_error
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class FoundLog(NamedTuple):
     open: Callable[[], Log]
 
 
-class MakingLogs(LogOffsets):
+class LogCreation(OffsetCheckpoints):
     """New logs."""
 
     def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
-from barnabas.storage.trust import MAX_STRETCHES, READ_AHEAD_BYTES, READ_ENDS, Damage, Trust
+from barnabas.storage.integrity import MAX_STRETCHES, READ_AHEAD_BYTES, READ_ENDS, Damage, SegmentIntegrity
 from barnabas.storage.verify import verify
 from tests.storage.support import FILES, append, open_log
 
@@ -19,7 +19,7 @@ STEP = st.tuples(st.sampled_from(["add", "cold"]), st.integers(0, SIZE), st.inte
 
 @given(st.integers(0, SIZE), st.lists(STEP, max_size=30))
 def test_nothing_is_trusted_that_the_model_does_not_trust(tail: int, steps: list[tuple[str, int, int]]) -> None:
-    trust = Trust(FILES, 0)
+    trust = SegmentIntegrity(FILES, 0)
     trust.tail = tail * UNIT
     trusted = set(range(tail, SIZE))
     for kind, one, other in steps:
@@ -38,7 +38,7 @@ def test_nothing_is_trusted_that_the_model_does_not_trust(tail: int, steps: list
 
 
 def test_a_reader_in_order_leaves_one_stretch_and_jumpers_a_bounded_number() -> None:
-    trust = Trust(FILES, 0)
+    trust = SegmentIntegrity(FILES, 0)
     trust.tail = 1_000_000
     for position in range(0, 1000, 10):
         trust.add(position, position + 10)
@@ -50,7 +50,7 @@ def test_a_reader_in_order_leaves_one_stretch_and_jumpers_a_bounded_number() -> 
 
 
 def test_what_grows_behind_the_end_is_trusted() -> None:
-    trust = Trust(FILES, 0)
+    trust = SegmentIntegrity(FILES, 0)
     trust.tail = 1000
     trust.forget_behind(1000, 1000)
     assert trust.covers(1000, 2000)
@@ -61,7 +61,7 @@ def test_what_grows_behind_the_end_is_trusted() -> None:
 
 
 def test_damage_is_known_by_offset_until_it_is_cut_off() -> None:
-    trust = Trust(FILES, 0)
+    trust = SegmentIntegrity(FILES, 0)
     damage = Damage(100, 200, 10, 20, "why")
     assert trust.note(damage)
     assert not trust.note(damage)
@@ -71,7 +71,7 @@ def test_damage_is_known_by_offset_until_it_is_cut_off() -> None:
 
 
 def test_where_reads_ended_is_known_for_the_last_readers_until_the_segment_is_cut() -> None:
-    trust = Trust(FILES, 0)
+    trust = SegmentIntegrity(FILES, 0)
     assert trust.end_of_read(5) is None
     for offset in range(2 * READ_ENDS):
         trust.note_end(offset, offset * 100)
@@ -96,7 +96,7 @@ def test_offsets_that_lead_out_of_a_sealed_segment_are_damage(tmp_path: Path) ->
     log = open_log(tmp_path)
     region = log.read(0, 10_000, limit_offset=log.log_end_offset, minimum_one=True)
     assert region is not None
-    found = verify(FILES, region.fileno, region.position, region.position + region.size, 0, region.trust.end_offset())
+    found = verify(FILES, region.fileno, region.position, region.position + region.size, 0, region.integrity.end_offset())
     assert found.end == last
     assert found.damage is not None
     assert found.damage.reason == "the offsets lead past the segment"

@@ -1,6 +1,6 @@
 """Where the batches lie that a reader gets: the way from an offset to bytes of a file.
 
-Only headers are looked at; the bytes go from the file to the socket, and whether they may is for `trust` to say.
+Only headers are looked at; the bytes go from the file to the socket, and whether they may is for `integrity` to say.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.storage.integrity import SegmentIntegrity
+from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.segment import Position, Segment
-from barnabas.storage.segments import Segments
-from barnabas.storage.trust import Trust
 from barnabas.tuples import new_tuple
 
 MOST_SKIPPED = 500  # emptied batches that one read steps over: half a millisecond
@@ -20,7 +20,7 @@ MOST_SKIPPED = 500  # emptied batches that one read steps over: half a milliseco
 class FileRegion(NamedTuple):
     """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
 
-    `trust` says whether they may be served as they are; what it does not cover is to be verified first.
+    `integrity` says whether they may be served as they are; what it does not cover is to be verified first.
 
     `reach`: 0, or the region may end within a batch, and whoever verifies it finds out where the last whole one ends. Of a first batch
     that goes past the region as much is to be given as it has, if it ends at or before byte `reach`; more may not be read in any case.
@@ -30,7 +30,7 @@ class FileRegion(NamedTuple):
     position: int
     size: int
     base_offset: int
-    trust: Trust
+    integrity: SegmentIntegrity
     reach: int = 0
 
 
@@ -43,7 +43,7 @@ class Behind(NamedTuple):
     cuts: int  # of the segment, when it was found
 
 
-def region_behind(segments: Segments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
+def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
     """What `read_region` gives behind a region that it gave, as far as that is sure to be what it gives later, and is in memory.
 
     None at the end of a segment, and near the limit: there may be more when the reader asks.
@@ -53,34 +53,34 @@ def region_behind(segments: Segments, region: FileRegion, max_bytes: int, limit_
     """
     segment = segments.holding(region.base_offset)
     end = region.position + region.size
-    if segment is None or segment.trust is not region.trust or end >= segment.size:
+    if segment is None or segment.integrity is not region.integrity or end >= segment.size:
         return None
-    offset = segment.trust.asked_behind(end)
+    offset = segment.integrity.asked_behind(end)
     if offset is None:
         offset = segment.base_offset_at(end)
     if offset is None or segments.holding(offset) is not segment:
         return None
     behind = read_region(segments, offset, max_bytes, limit_offset, minimum_one=False, is_verified_later=True)
-    if behind is None or behind.trust is not region.trust or behind.reach:
+    if behind is None or behind.integrity is not region.integrity or behind.reach:
         return None
     if behind.size <= max_bytes // 2 and segment is segments.active:
         return None
-    return new_tuple(Behind, (offset, behind, segment, segment.trust.cuts))
+    return new_tuple(Behind, (offset, behind, segment, segment.integrity.cuts))
 
 
-def is_still(segments: Segments, behind: Behind) -> bool:
+def is_still(segments: LogSegments, behind: Behind) -> bool:
     """Whether a region that was found in an earlier turn of the loop is what it was, and its descriptor open."""
     segment, region = behind.segment, behind.region
     return (
         segments.holding(behind.offset) is segment
         and segment.fileno == region.fileno
-        and segment.trust is region.trust
-        and region.trust.cuts == behind.cuts
+        and segment.integrity is region.integrity
+        and region.integrity.cuts == behind.cuts
     )
 
 
 def read_region(
-    segments: Segments,
+    segments: LogSegments,
     offset: int,
     max_bytes: int,
     limit_offset: int,
@@ -114,7 +114,7 @@ def read_region(
         end = start + segment.batch_size(start) if whole_end <= start and minimum_one else whole_end
     if end <= start:
         return None
-    region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust, 0))
+    region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.integrity, 0))
     if slot == -1 or region.size % HEADER_SIZE or as_stored:
         return region
     # Perhaps it is nothing but headers, left by compaction.
@@ -139,10 +139,10 @@ def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: 
     if end - start < HEADER_SIZE:
         return None
     reach = 0 if end == first_end else max(first_end, end)
-    return FileRegion(segment.fileno, start, end - start, found.base_offset, segment.trust, reach)
+    return FileRegion(segment.fileno, start, end - start, found.base_offset, segment.integrity, reach)
 
 
-def _skip_emptied(segments: Segments, slot: int, position: int, limit_offset: int, *, waits: bool) -> int | None:
+def _skip_emptied(segments: LogSegments, slot: int, position: int, limit_offset: int, *, waits: bool) -> int | None:
     """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
 
     A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.

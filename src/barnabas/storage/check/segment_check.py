@@ -1,4 +1,4 @@
-"""One pass over the batches of a partition, segment by segment, which feeds the judges of what stands beside them.
+"""One pass over the batches of a partition, segment by segment, which feeds the checks of what stands beside them.
 
 Owns what can only be said once several segments were seen: holes between them, the producers and the epochs of all, and the counts.
 """
@@ -15,14 +15,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from barnabas.storage import checkpoints
-from barnabas.storage.aborted import encode_entries
 from barnabas.storage.check.batches import Progress, SegmentWalk
 from barnabas.storage.check.epochs import EpochCheck
 from barnabas.storage.check.finding import Finding, Repair
-from barnabas.storage.check.indexes import IndexCheck, SegmentFiles, check_aborted
+from barnabas.storage.check.index_check import IndexCheck, SegmentFiles, check_aborted
 from barnabas.storage.check.producers import ProducerCheck
 from barnabas.storage.files import Files
 from barnabas.storage.segment import SNAPSHOT_SUFFIX
+from barnabas.storage.transaction_index import encode_entries
 
 SEGMENT_FILE = re.compile(r"\d{20}(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 NEVER = 2**63 - 1  # as a recovery point: all of the log is on the disk
@@ -128,7 +128,7 @@ class SegmentsCheck:
         report.end_offset = max(walk.next_offset, report.end_offset)
 
     def _go_over(self, segment: SegmentFiles, walk: SegmentWalk, indexes: IndexCheck) -> None:
-        """Show every batch to all who judge by it."""
+        """Show every batch to all checks."""
         producers, report = self._producers, self._report
         producers.begin_segment()
         for batch in walk:
@@ -139,7 +139,7 @@ class SegmentsCheck:
                 continue
             indexes.batch(batch.position, header)
             self._epochs.batch(segment.log, batch.position, header)
-            self._note_thinned(walk.gaps > 0)  # before the snapshots up to this batch are judged
+            self._note_thinned(walk.gaps > 0)  # before the snapshots up to this batch are checked
             producers.batch(header, walk.records_of(batch) if header.is_control else ())
             self._note_thinned(header.records_count != header.last_offset_delta + 1)
             report.batches += 1

@@ -19,14 +19,14 @@ from barnabas.errors import LogDirFailed, StartsUnwritten, StorageError, Storage
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
-from barnabas.storage.faults import storage_error
 from barnabas.storage.log import Log
-from barnabas.storage.manager.homes import LogHomes
+from barnabas.storage.manager.log_dirs import LogDirs
+from barnabas.storage.os_errors import storage_error
 
 logger = logging.getLogger(__name__)
 
 
-class LogOffsets(LogHomes):
+class OffsetCheckpoints(LogDirs):
     """What is written down of logs beside them."""
 
     def checkpoint_recovery_points(self) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.storage.replicated import good_batches, stretch_from
+from barnabas.storage.replicated_batches import good_batches, stretch_from
 from tests.storage.support import NOW, batch, open_log
 
 SIZES = st.lists(st.integers(1, 3), min_size=1, max_size=12)

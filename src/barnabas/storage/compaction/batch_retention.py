@@ -27,10 +27,10 @@ from barnabas.storage.markers import parse_marker
 from barnabas.storage.producer_state import CompletedTransaction, LastWrite
 
 
-class Verdict(IntEnum):
+class BatchRetention(IntEnum):
     """For one batch."""
 
-    FILTER = 0  # its records are judged one by one; the batch goes if none is left
+    FILTER = 0  # its records are looked at one by one; the batch goes if none is left
     FILTER_KEEP_HEADER = 1  # the same, but the header stays
     KEEP = 2  # as it is
     KEEP_WITH_HORIZON = 3  # as it is, but from now on it has a delete horizon
@@ -91,8 +91,8 @@ class TransactionFilter:
             self._aborted_seen.discard(entry.producer_id)
 
 
-class Judge:
-    """Gives each batch of a log its verdict.
+class BatchFilter:
+    """Says of each batch of a log what becomes of it.
 
     Args:
         producers: those that the broker knows.
@@ -104,7 +104,7 @@ class Judge:
         self._producers = producers
         self._expired_ms = expired_ms
 
-    def verdict(self, header: BatchHeader, marker: Record | None, *, is_last: bool) -> Verdict:
+    def retention(self, header: BatchHeader, marker: Record | None, *, is_last: bool) -> BatchRetention:
         """What becomes of the batch.
 
         Args:
@@ -114,19 +114,19 @@ class Judge:
         keep_header = is_last or self._is_last_of_producer(header)
         if not header.is_control:
             if self.transactions.is_aborted(header):
-                return Verdict.HEADER_ONLY if keep_header else Verdict.DROP
-            return Verdict.FILTER_KEEP_HEADER if keep_header else Verdict.FILTER
+                return BatchRetention.HEADER_ONLY if keep_header else BatchRetention.DROP
+            return BatchRetention.FILTER_KEEP_HEADER if keep_header else BatchRetention.FILTER
         useless = self.transactions.is_useless(header, marker)
         if marker is None:
-            return Verdict.HEADER_ONLY if keep_header else Verdict.DROP
+            return BatchRetention.HEADER_ONLY if keep_header else BatchRetention.DROP
         if not useless:
-            return Verdict.KEEP
+            return BatchRetention.KEEP
         horizon = header.delete_horizon_ms
         if horizon is None:
-            return Verdict.KEEP_WITH_HORIZON
+            return BatchRetention.KEEP_WITH_HORIZON
         if horizon > self._expired_ms:
-            return Verdict.KEEP
-        return Verdict.HEADER_ONLY if keep_header else Verdict.DROP
+            return BatchRetention.KEEP
+        return BatchRetention.HEADER_ONLY if keep_header else BatchRetention.DROP
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         known = self._producers.get(header.producer_id)

@@ -28,7 +28,7 @@ def fault_in_records(batch: memoryview, header: BatchHeader) -> str | None:
 
 
 def _fault_in_each(data: bytes | bytearray, header: BatchHeader) -> str | None:
-    """Record by record: the judge of what compaction thinned out and of everything unusual."""
+    """Record by record: for what compaction thinned out and of everything unusual."""
     position, expected, newest = 0, header.base_offset, -1
     try:
         for index in range(header.records_count):
