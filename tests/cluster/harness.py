@@ -19,7 +19,7 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.replication.partitions import Partitions
+from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics, transactions
 
 HANDLERS: dict[ApiKey, Any] = {
@@ -87,7 +87,7 @@ class FakeBroker:
         self.controller = StandaloneController(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
         self.moves = FakeMoves()
-        self.partitions = Partitions()
+        self.partitions = HostedPartitions()
         self.all_topics = metadata.AllTopics()
         self.member = None
         self.client_quotas = None

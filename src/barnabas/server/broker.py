@@ -31,7 +31,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError, LogDirFailed, StorageError
-from barnabas.replication.partitions import Partitions
+from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
 from barnabas.server.authentication.doors import Doors
@@ -134,7 +134,7 @@ class Broker:
         protocols = {endpoint.listener: endpoint.protocol for endpoint in config.listener_endpoints}
         self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
         self.old_requests = OldRequests()
-        self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
+        self.partitions = HostedPartitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
         self.authorizer = AccessControl.of(config)  # None: everybody may do everything

@@ -17,8 +17,8 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.server.apis.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, handle_list_offsets
-from tests.replication.test_leading import FakeCluster, State, fetch
 from tests.replication.test_partition import NOW_MS, batch, open_partition
+from tests.replication.test_partition_followers import FakeCluster, State, fetch
 
 EPOCH_WRITTEN_IN, EPOCH_LED = 3, 5
 

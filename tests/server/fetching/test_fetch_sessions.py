@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from barnabas.replication.offline import OfflinePartition
+from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.server.fetching.session import MAX_EPOCH, FetchContext
 from barnabas.server.fetching.sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 

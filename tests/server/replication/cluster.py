@@ -32,7 +32,7 @@ from barnabas.protocol.messages.alter_partition import (
     ResponseTopicData,
 )
 from barnabas.protocol.values import ResourceType
-from barnabas.replication.followed import FollowedPartition
+from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.partition import Partition
 from barnabas.server.broker import Broker
 from barnabas.server.carrying_out import carry_out
@@ -182,10 +182,10 @@ class Cluster:
         assert found is not None, f"broker {broker_id} has no replica of {TOPIC}-{partition}"
         return found
 
-    def follower(self, broker_id: int, partition: int = 0) -> FollowedPartition:
+    def follower(self, broker_id: int, partition: int = 0) -> FollowerPartition:
         """As `replica`, of a broker that follows."""
         found = self.replica(broker_id, partition)
-        assert isinstance(found, FollowedPartition)
+        assert isinstance(found, FollowerPartition)
         return found
 
     def ends(self, partition: int = 0) -> dict[int, int]:

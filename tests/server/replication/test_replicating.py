@@ -21,7 +21,7 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, De
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
-from barnabas.replication.followed import FollowedPartition
+from barnabas.replication.follower_partition import FollowerPartition
 from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
 from tests.server.scraped import render
 from tests.waiting import until
@@ -49,20 +49,20 @@ async def test_a_fault_while_an_answer_is_taken_in_does_not_end_replication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     faults: list[bool] = []  # whether the fetcher's task waited meanwhile, of each
-    receive = FollowedPartition.receive
+    receive = FollowerPartition.receive
 
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
         await produce(cluster, b"a")
         (fetcher,) = cluster.brokers[2].fetchers._fetchers.values()
 
-        def failing(partition: FollowedPartition, *arguments: Any) -> Any:
+        def failing(partition: FollowerPartition, *arguments: Any) -> Any:
             if not faults:
                 faults.append(fetcher._is_parked)
                 raise RuntimeError("nobody thought of this")
             return receive(partition, *arguments)
 
-        monkeypatch.setattr(FollowedPartition, "receive", failing)
+        monkeypatch.setattr(FollowerPartition, "receive", failing)
         await produce(cluster, b"b")
         assert faults == [True]
         assert cluster.ends() == {1: 2, 2: 2}

@@ -14,8 +14,8 @@ from barnabas.cluster.metadata.image import PartitionState, Topic
 from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.protocol.values import NO_LEADER
-from barnabas.replication.followed import FollowedPartition
-from barnabas.replication.offline import OfflinePartition
+from barnabas.replication.follower_partition import FollowerPartition
+from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.replication.partition import Partition
 from barnabas.server.collector import KeptLogs
 from barnabas.server.logs.faults import report_later
@@ -254,7 +254,7 @@ class Hosting:
         own = broker.config.broker_id
         mark = self._high_watermarks.pop((found.topic, found.partition), 0)
         if state.leader != own:
-            followed = FollowedPartition(found, state, flushes=broker.flushing, high_watermark=mark)
+            followed = FollowerPartition(found, state, flushes=broker.flushing, high_watermark=mark)
             self._begin(followed)
             return
         known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
@@ -266,7 +266,7 @@ class Hosting:
         broker = self._broker
         broker.partitions.add(partition)
         partition.resume_flushing()
-        if isinstance(partition, FollowedPartition):
+        if isinstance(partition, FollowerPartition):
             broker.fetchers.follow(partition)
 
     def _assume(self, replica: Partition, state: PartitionState) -> None:
@@ -275,7 +275,7 @@ class Hosting:
         own = broker.config.broker_id
         if replica.is_offline or state.leader_epoch < replica.leader_epoch:
             return
-        if isinstance(replica, FollowedPartition):
+        if isinstance(replica, FollowerPartition):
             if state.leader != own:
                 if replica.follow(state):
                     broker.fetchers.follow(replica)
@@ -292,7 +292,7 @@ class Hosting:
             replica.lead(state, broker.isr, broker.isr.now_ms())
             return
         else:
-            after = FollowedPartition(replica.log, state, flushes=broker.flushing, high_watermark=replica.high_watermark)
+            after = FollowerPartition(replica.log, state, flushes=broker.flushing, high_watermark=replica.high_watermark)
         logger.info(
             "event=partition-role role=%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
             "leading" if after.is_leader else "following",

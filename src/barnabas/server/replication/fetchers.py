@@ -14,7 +14,7 @@ from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.fetcher import Fetcher
 
 if TYPE_CHECKING:
-    from barnabas.replication.followed import FollowedPartition
+    from barnabas.replication.follower_partition import FollowerPartition
     from barnabas.server.broker import Broker
 
 Slot = tuple[int, int]  # leader, number
@@ -26,7 +26,7 @@ class Fetchers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._fetchers: dict[Slot, Fetcher] = {}
-        self._home: dict[FollowedPartition, Slot] = {}
+        self._home: dict[FollowerPartition, Slot] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
         self.requests = peers_of(lambda: broker.metadata, broker, "fetcher-requests")
@@ -34,7 +34,7 @@ class Fetchers:
     def __len__(self) -> int:
         return len(self._fetchers)
 
-    def follow(self, partition: FollowedPartition) -> None:
+    def follow(self, partition: FollowerPartition) -> None:
         """Fetch from whoever leads the partition now, from its position on."""
         slot = self._slot(partition)
         if self._home.get(partition) != slot:
@@ -48,12 +48,12 @@ class Fetchers:
         partition.on_close = lambda: self.leave(partition)
         fetcher.add(partition)
 
-    def _slot(self, partition: FollowedPartition) -> Slot | None:
+    def _slot(self, partition: FollowerPartition) -> Slot | None:
         if partition.leader_id == NO_LEADER:
             return None
         return partition.leader_id, (crc32(partition.topic.encode()) + partition.index) % self._broker.config.num_replica_fetchers
 
-    def leave(self, partition: FollowedPartition) -> None:
+    def leave(self, partition: FollowerPartition) -> None:
         """Do not fetch it any more; a partition that is closed leaves by itself."""
         slot = self._home.pop(partition, None)
         if slot is None:

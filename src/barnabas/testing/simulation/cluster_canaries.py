@@ -41,7 +41,7 @@ def acknowledging_before_the_others_have_it() -> Iterator[None]:
 def followers_that_do_not_truncate() -> Iterator[None]:
     """A follower keeps what another leader's epoch has replaced.
 
-    Leaders do not say where histories part, for who is told and does not cut refuses to go on (`replication/following.py`).
+    Leaders do not say where histories part, for who is told and does not cut refuses to go on (`replication/follower_state.py`).
     """
     silent = mock.patch.object(Partition, "diverging_epoch", return_value=None)
     with silent, mock.patch.object(log.Log, "truncate_to", return_value=None):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.replication.following import DivergingEpoch, Following, LeadersAnswer, Next
+from barnabas.replication.follower_state import DivergingEpoch, FollowerState, LeadersAnswer, Next
 from barnabas.storage.log import Log
 from tests.storage.support import NOW, batch, bytes_of, open_log
 
@@ -22,7 +22,7 @@ def produce(log: Log, epoch: int, value: bytes = b"x") -> None:
     log.append_as_leader(batch(value), leader_epoch=epoch, now_ms=NOW)
 
 
-def answer_of(leader: Log, follower: Following, high_watermark: int, max_bytes: int = 10**6) -> LeadersAnswer:
+def answer_of(leader: Log, follower: FollowerState, high_watermark: int, max_bytes: int = 10**6) -> LeadersAnswer:
     """As a leader answers a fetch at the follower's position."""
     asked = follower.position
     if asked.last_fetched_epoch >= 0:
@@ -51,7 +51,7 @@ def write_down(log: Log) -> None:
         log.start_written(mark)
 
 
-def follow(leader: Log, follower: Following, high_watermark: int | None = None, max_bytes: int = 10**6) -> int:
+def follow(leader: Log, follower: FollowerState, high_watermark: int | None = None, max_bytes: int = 10**6) -> int:
     """Fetch until nothing comes any more, writing down what is to be; how many answers it took."""
     mark = leader.log_end_offset if high_watermark is None else high_watermark
     for count in range(1, 1000):
@@ -85,11 +85,11 @@ def leader(tmp_path: Path) -> Log:
 
 
 @pytest.fixture
-def follower(tmp_path: Path) -> Following:
-    return Following(open_log(tmp_path / "follower"), leader_id=LEADER, leader_epoch=9, high_watermark=0)
+def follower(tmp_path: Path) -> FollowerState:
+    return FollowerState(open_log(tmp_path / "follower"), leader_id=LEADER, leader_epoch=9, high_watermark=0)
 
 
-def test_an_empty_follower_gets_everything(leader: Log, follower: Following) -> None:
+def test_an_empty_follower_gets_everything(leader: Log, follower: FollowerState) -> None:
     for epoch in (1, 1, 2, 4):
         produce(leader, epoch)
     follow(leader, follower, high_watermark=3, max_bytes=1)
@@ -97,7 +97,7 @@ def test_an_empty_follower_gets_everything(leader: Log, follower: Following) -> 
     assert (follower.high_watermark, follower.log.latest_epoch) == (3, 4)
 
 
-def test_what_parts_from_the_leaders_history_is_cut(leader: Log, follower: Following) -> None:
+def test_what_parts_from_the_leaders_history_is_cut(leader: Log, follower: FollowerState) -> None:
     for log in (leader, follower.log):
         produce(log, 1, b"same")
     for value in (b"lost", b"lost too"):
@@ -108,7 +108,7 @@ def test_what_parts_from_the_leaders_history_is_cut(leader: Log, follower: Follo
     assert follower.log.log_end_offset == 2
 
 
-def test_a_follower_ahead_in_the_same_epoch_is_cut_to_the_leaders_end(leader: Log, follower: Following) -> None:
+def test_a_follower_ahead_in_the_same_epoch_is_cut_to_the_leaders_end(leader: Log, follower: FollowerState) -> None:
     for log in (leader, follower.log, follower.log):
         produce(log, 1, b"same")
     produce(leader, 2)
@@ -116,7 +116,7 @@ def test_a_follower_ahead_in_the_same_epoch_is_cut_to_the_leaders_end(leader: Lo
     assert content(follower.log) == content(leader)
 
 
-def test_an_epoch_the_leader_never_saw_takes_several_cuts(leader: Log, follower: Following) -> None:
+def test_an_epoch_the_leader_never_saw_takes_several_cuts(leader: Log, follower: FollowerState) -> None:
     produce(leader, 1)
     produce(follower.log, 1)
     produce(leader, 2)
@@ -128,7 +128,7 @@ def test_an_epoch_the_leader_never_saw_takes_several_cuts(leader: Log, follower:
 
 
 @pytest.mark.parametrize("changes", [True, False])
-def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, follower: Following, changes: bool) -> None:
+def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, follower: FollowerState, changes: bool) -> None:
     for number in range(300):
         data = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=number)
         for log in (leader, follower.log) if number < 290 else (follower.log,):
@@ -147,7 +147,7 @@ def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, fol
 
 @pytest.mark.parametrize(("cleaned_end", "begins_anew"), [(3, False), (4, True)])
 def test_a_cut_below_what_was_compacted_begins_the_log_anew(
-    leader: Log, follower: Following, cleaned_end: int, begins_anew: bool
+    leader: Log, follower: FollowerState, cleaned_end: int, begins_anew: bool
 ) -> None:
     for number in range(5):
         for log in (leader, follower.log) if number < 3 else (follower.log,):
@@ -160,7 +160,7 @@ def test_a_cut_below_what_was_compacted_begins_the_log_anew(
     assert content(follower.log) == content(leader)
 
 
-def test_that_records_are_synced_no_more_is_written_down_before_they_are_cut(leader: Log, follower: Following) -> None:
+def test_that_records_are_synced_no_more_is_written_down_before_they_are_cut(leader: Log, follower: FollowerState) -> None:
     """A crash in the middle of the cut leaves a hole, which a start mends past the recovery point only."""
     produce(leader, 3)
     for _ in range(3):
@@ -176,7 +176,7 @@ def test_that_records_are_synced_no_more_is_written_down_before_they_are_cut(lea
     assert content(log) == content(leader)
 
 
-def test_a_compacted_log_that_begins_behind_the_leaders_end_begins_anew_before_it(leader: Log, follower: Following) -> None:
+def test_a_compacted_log_that_begins_behind_the_leaders_end_begins_anew_before_it(leader: Log, follower: FollowerState) -> None:
     """The power took the leader's end, and it was elected all the same."""
     produce(leader, 2)
     follower.log.truncate_fully_and_start_at(3)
@@ -185,15 +185,15 @@ def test_a_compacted_log_that_begins_behind_the_leaders_end_begins_anew_before_i
     assert content(follower.log) == content(leader)
 
 
-def test_nothing_is_cut_without_the_leaders_word(leader: Log, follower: Following) -> None:
+def test_nothing_is_cut_without_the_leaders_word(leader: Log, follower: FollowerState) -> None:
     produce(follower.log, 1)
     produce(follower.log, 1)
-    again = Following(follower.log, leader_id=LEADER, leader_epoch=10, high_watermark=1)
+    again = FollowerState(follower.log, leader_id=LEADER, leader_epoch=10, high_watermark=1)
     assert again.log.log_end_offset == 2, "a watermark that lags behind says nothing about what was committed"
     assert again.high_watermark == 1
 
 
-def test_the_leaders_deleted_records_go_here_too(leader: Log, follower: Following) -> None:
+def test_the_leaders_deleted_records_go_here_too(leader: Log, follower: FollowerState) -> None:
     for _ in range(5):
         produce(leader, 1)
     follow(leader, follower)
@@ -202,7 +202,7 @@ def test_the_leaders_deleted_records_go_here_too(leader: Log, follower: Followin
     assert follower.log.log_start_offset == 3
 
 
-def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: Following) -> None:
+def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: FollowerState) -> None:
     produce(follower.log, 1)
     for _ in range(5):
         produce(leader, 1)
@@ -223,14 +223,14 @@ def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: 
         (ErrorCode.OFFSET_OUT_OF_RANGE, Next.ASK_RANGE),
     ],
 )
-def test_errors_change_nothing(follower: Following, error: ErrorCode, step: Next) -> None:
+def test_errors_change_nothing(follower: FollowerState, error: ErrorCode, step: Next) -> None:
     produce(follower.log, 1)
     before = follower.position
     assert follower.receive(before, failed(error), NOW) is step
     assert follower.position == before
 
 
-def test_an_answer_to_an_older_question_is_passed_over(leader: Log, follower: Following) -> None:
+def test_an_answer_to_an_older_question_is_passed_over(leader: Log, follower: FollowerState) -> None:
     asked = follower.position
     produce(leader, 1)
     late = answer_of(leader, follower, 1)
@@ -239,7 +239,7 @@ def test_an_answer_to_an_older_question_is_passed_over(leader: Log, follower: Fo
     assert follower.log.log_end_offset == 1
 
 
-def test_a_divergence_that_cuts_nothing_is_refused(follower: Following) -> None:
+def test_a_divergence_that_cuts_nothing_is_refused(follower: FollowerState) -> None:
     produce(follower.log, 1)
     wrong = LeadersAnswer(ErrorCode.NONE, -1, -1, b"", DivergingEpoch(1, 5))
     with pytest.raises(KafkaError) as raised:
@@ -288,8 +288,8 @@ class Replicas(RuleBasedStateMachine):
             for offset in range(self.logs[who].log_end_offset):
                 assert self.logs[who].epoch_at(offset) == self.logs[self.leader].epoch_at(offset)
 
-    def following(self, who: int) -> Following:
-        return Following(self.logs[who], leader_id=self.leader, leader_epoch=self.epoch, high_watermark=0)
+    def following(self, who: int) -> FollowerState:
+        return FollowerState(self.logs[who], leader_id=self.leader, leader_epoch=self.epoch, high_watermark=0)
 
     def teardown(self) -> None:
         for log in self.logs:

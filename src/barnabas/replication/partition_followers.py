@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_HIDDEN_PIECES = 256  # appends whose sizes are kept apart while they are not committed; those behind are added up
 
 
-class Leadership(Protocol):
+class LeaderAndIsr(Protocol):
     """The controller's word on a partition; `cluster.metadata.image.PartitionState` is one."""
 
     @property
@@ -67,11 +67,11 @@ class Cluster(Protocol):
         ...
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
-        """Ask the controller; the answer comes by `Partition.settle_isr` or `Partition.isr_refused`, or as a newer `Leadership`."""
+        """Ask the controller; the answer comes by `Partition.settle_isr` or `Partition.isr_refused`, or as a newer `LeaderAndIsr`."""
         ...
 
 
-class Leading:
+class PartitionFollowers:
     """See the module.
 
     Args:
@@ -87,7 +87,7 @@ class Leading:
     def __init__(
         self,
         leader_id: int,
-        state: Leadership,
+        state: LeaderAndIsr,
         cluster: Cluster,
         *,
         key: tuple[UUID, int],
@@ -114,7 +114,7 @@ class Leading:
         self.waiters: dict[FetchWaiter, None] = {}  # fetches of followers
         self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of appends that are not committed
 
-    def update(self, state: Leadership, now_ms: int) -> bool:
+    def update(self, state: LeaderAndIsr, now_ms: int) -> bool:
         """A newer word of the controller in the same epoch of leadership; False for an older one.
 
         What its answer to a change has told already comes again by the metadata. Another change may have been proposed in between, of

@@ -1,6 +1,6 @@
 """A partition whose log is on a disk that failed: it stays known, and refuses whatever is asked of it.
 
-It stands in the place of a `Partition` (see `Partitions.take_offline`), so that those which work pay nothing for the question whether
+It stands in the place of a `Partition` (see `HostedPartitions.take_offline`), so that those which work pay nothing for the question whether
 they do.
 """
 

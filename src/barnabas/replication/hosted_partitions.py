@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.replication.offline import OfflinePartition
+from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.replication.partition import Partition
 
 
-class Partitions:
+class HostedPartitions:
     """Look-ups for the hot path: a topic by the bytes a request carries, then a partition by its index.
 
     Args:

@@ -12,7 +12,7 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.rows import ROW, Run
-from barnabas.replication.followed import FollowedPartition
+from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Log
@@ -322,7 +322,7 @@ def test_a_new_leader_does_not_know_the_end_until_the_others_were_heard(tmp_path
 
 def test_who_follows_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
-    followed = FollowedPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
+    followed = FollowerPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
     forbidden: tuple[Callable[[], object], ...] = (
         lambda: followed.append_as_leader(batch(b"a"), NOW_MS),
         lambda: followed.end_offset_for_epoch(1),
@@ -340,7 +340,7 @@ def test_who_follows_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
 def test_who_follows_sends_readers_to_the_leader_that_are_past_the_end_of_its_log(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
     partition.append_as_leader(batch(b"a"), NOW_MS)
-    followed = FollowedPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
+    followed = FollowerPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
     assert followed.read(1, 1_000, minimum_one=True) is None
     with pytest.raises(KafkaError) as refused:
         followed.read(2, 1_000, minimum_one=True)

@@ -1,7 +1,7 @@
 """One partition that another broker leads, or nobody: what the leader's answers do to the log, and what consumers may read of it here.
 
-It stands where a `Partition` does, and refuses what only a leader may do. The cutting of the log is `Following`'s; here is what the rest
-of the broker sees of it.
+It stands where a `Partition` does, and refuses what only a leader may do. The cutting of the log is `FollowerState`'s; here is what the
+rest of the broker sees of it.
 
 Rules
   1. The high watermark is the leader's, as far as the log goes; it moves back only where the log is cut.
@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.replication.following import Cut, Following, LeadersAnswer, Next, Position
-from barnabas.replication.leading import Cluster, Leadership
+from barnabas.replication.follower_state import Cut, FollowerState, LeadersAnswer, Next, Position
 from barnabas.replication.partition import Partition
+from barnabas.replication.partition_followers import Cluster, LeaderAndIsr
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.log import Log
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.replication.replica import FetchWaiter, FlushScheduler
 
 
-class FollowedPartition(Partition):
+class FollowerPartition(Partition):
     """A follower.
 
     Args:
@@ -36,26 +36,26 @@ class FollowedPartition(Partition):
         high_watermark: as it was known last, by the checkpoint or the part this broker had before.
     """
 
-    __slots__ = ("following", "on_close", "on_ready")
+    __slots__ = ("follower_state", "on_close", "on_ready")
 
     is_leader = False
 
-    def __init__(self, log: Log, state: Leadership, *, flushes: FlushScheduler | None, high_watermark: int) -> None:
+    def __init__(self, log: Log, state: LeaderAndIsr, *, flushes: FlushScheduler | None, high_watermark: int) -> None:
         super().__init__(
             log, leader_id=state.leader, leader_epoch=state.leader_epoch, flushes=flushes, high_watermark=high_watermark
         )
-        self.following = Following(
+        self.follower_state = FollowerState(
             log, leader_id=state.leader, leader_epoch=state.leader_epoch, high_watermark=self.high_watermark
         )
         self.on_ready: Callable[[], None] | None = None  # told when a flush that was due is done
         self.on_close: Callable[[], None] | None = None
 
-    def follow(self, state: Leadership) -> bool:
+    def follow(self, state: LeaderAndIsr) -> bool:
         """The controller's word: this broker leads, in this epoch. False for an older word, or no other one."""
         if state.leader_epoch < self.leader_epoch or (state.leader_epoch, state.leader) == (self.leader_epoch, self.leader_id):
             return False
         self.leader_id, self.leader_epoch = state.leader, state.leader_epoch
-        self.following = Following(
+        self.follower_state = FollowerState(
             self.log, leader_id=state.leader, leader_epoch=state.leader_epoch, high_watermark=self.high_watermark
         )
         self._send_fetchers_away()
@@ -75,14 +75,14 @@ class FollowedPartition(Partition):
 
     @property
     def position(self) -> Position:
-        return self.following.position
+        return self.follower_state.position
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
-        """Take in the leader's answer to a fetch at `asked`; raises as `Following.receive`, perhaps with a part of it in the log."""
+        """Take in the leader's answer to a fetch at `asked`; raises as `FollowerState.receive`, perhaps with a part of it in the log."""
         log, end = self.log, self.log.log_end_offset
         start = log.log_start_offset
         try:
-            step = self.following.receive(asked, answer, now_ms)
+            step = self.follower_state.receive(asked, answer, now_ms)
         finally:
             self._follow_log(end, len(answer.records))
         if log.log_start_offset > start:
@@ -90,22 +90,22 @@ class FollowedPartition(Partition):
         return step
 
     def cut(self, cut: Cut) -> Next:
-        """See `Following.cut`."""
+        """See `FollowerState.cut`."""
         end = self.log.log_end_offset
-        step = self.following.cut(cut)
+        step = self.follower_state.cut(cut)
         self._follow_log(end, 0)
         return step
 
     def reset(self, leader_start: int, leader_end: int) -> Next:
-        """The position is outside of the leader's log; see `Following.reset`."""
+        """The position is outside of the leader's log; see `FollowerState.reset`."""
         end = self.log.log_end_offset
-        step = self.following.reset(leader_start, leader_end)
+        step = self.follower_state.reset(leader_start, leader_end)
         self._follow_log(end, 0)
         return step
 
     def _follow_log(self, end_before: int, size: int) -> None:
         """The log has become longer or shorter, and the high watermark may have moved."""
-        end, mark = self.log.log_end_offset, self.following.high_watermark
+        end, mark = self.log.log_end_offset, self.follower_state.high_watermark
         if end < end_before:
             self._hidden_bytes = 0
             self._plan_flushing()
@@ -155,7 +155,7 @@ class FollowedPartition(Partition):
     def end_offset_for_epoch(self, leader_epoch: int) -> NoReturn:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def lead(self, state: Leadership, cluster: Cluster, now_ms: int) -> NoReturn:
+    def lead(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> NoReturn:
         raise AssertionError("who is elected gets a Partition")
 
     def fetched_by(self, *_: object, **__: object) -> NoReturn:

@@ -77,7 +77,7 @@ class Next(Enum):
     STOP = "stop"  # nothing more until the controller says who leads
 
 
-class Following:
+class FollowerState:
     """A follower's part in one epoch of leadership."""
 
     __slots__ = ("has_caught_up", "high_watermark", "leader_epoch", "leader_id", "log", "planned")
