@@ -23,9 +23,9 @@ from barnabas.client.results import NewTopic
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FetchedData, write_fetch_answer
-from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.produce import PartitionAnswer, read_produce, write_produce_answer
+from barnabas.protocol.request_headers import read_request_header, write_request_header
 from barnabas.server.broker import Broker
 from barnabas.server.connection import Connection
 from barnabas.server.fetching.repeated import RepeatedFetch

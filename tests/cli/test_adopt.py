@@ -16,7 +16,7 @@ from barnabas.cluster.offline.kraft.metadata_log import KraftMetadata
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.header import split_batches
+from barnabas.protocol.records.batch_header import split_batches
 from barnabas.protocol.records.record import build_batch
 from barnabas.security.scram import credential_of
 from barnabas.security.tokens import secret_of

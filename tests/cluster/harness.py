@@ -15,8 +15,8 @@ from barnabas.cluster.store.interface import MetadataStore
 from barnabas.cluster.store.memory import MemoryStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.replication.hosted_partitions import HostedPartitions

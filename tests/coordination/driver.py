@@ -12,7 +12,7 @@ from barnabas.coordination.group_shard import GroupShard
 from barnabas.coordination.result import CoordinatorResult
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -13,8 +13,8 @@ import pytest_asyncio
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest

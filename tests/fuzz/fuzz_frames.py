@@ -19,8 +19,8 @@ from typing import Any
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.codec import decode, decode_request, encode
-from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.produce import read_produce
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class

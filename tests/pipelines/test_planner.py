@@ -19,7 +19,7 @@ from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, O
 from barnabas.pipelines.options import read_options
 from barnabas.pipelines.planner import Planner
 from barnabas.pipelines.ranges import Bounds
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 
 
 class FakeClient:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from barnabas import limits
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest

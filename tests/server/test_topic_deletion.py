@@ -12,7 +12,7 @@ from barnabas.cluster.metadata.store_entries import deleted_topic_path, encode
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import Put
 from barnabas.config.broker import BrokerConfig
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.storage.checkpoints import read_partition_metadata
 from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker

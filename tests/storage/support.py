@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
-from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD
+from barnabas.protocol.records.batch_header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import AppendOrigin, AppendResult, Log

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
-from barnabas.protocol.records.header import HEADER_SIZE, split_batches
+from barnabas.protocol.records.batch_header import HEADER_SIZE, split_batches
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log

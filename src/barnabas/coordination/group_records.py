@@ -20,8 +20,8 @@ from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, begin, leading_number, version_of
+from barnabas.protocol.base_message import ZERO_UUID, Buffer, FieldSpec, Message
 from barnabas.protocol.codec import decode, writer_of
-from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 
 class RecordType(IntEnum):

@@ -21,7 +21,7 @@ from barnabas.coordination.pending_offsets import PendingOffsets
 from barnabas.coordination.result import NO_PRODUCER, CoordinatorResult, GroupConfig, Now, Producer
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

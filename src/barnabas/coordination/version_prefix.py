@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 
 from barnabas.errors import MalformedMessage
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 
 Record = tuple[bytes, bytes | None]  # key and value; a None value is a tombstone
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.pipelines.codecs import Room
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.crc import crc32c
 

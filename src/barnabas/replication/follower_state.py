@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.header import HEADER_SIZE, Buffer, read_header
+from barnabas.protocol.records.batch_header import HEADER_SIZE, Buffer, read_header
 from barnabas.storage.log import Log
 from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.tuples import new_tuple

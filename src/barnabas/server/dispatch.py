@@ -15,14 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode_request, encode
-from barnabas.protocol.headers import read_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.security.acls import Operation
 from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.apis import (
@@ -59,7 +59,7 @@ from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
-    from barnabas.protocol.headers import RequestHeader
+    from barnabas.protocol.request_headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.connection import Answer, Connection

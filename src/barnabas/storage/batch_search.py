@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -24,6 +23,7 @@ from barnabas.protocol.records.header import (
     MAGIC_POSITION,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.files import Files
 
 SEARCH_BYTES = 4 * 1024 * 1024  # looked through at once

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.storage.integrity import NOTHING_FOLLOWS, Damage
 from barnabas.storage.verify import measure
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.storage.integrity import SegmentIntegrity
 from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.segment import Position, Segment

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import NO_LEADER_EPOCH
+from barnabas.protocol.records.batch_header import NO_LEADER_EPOCH
 from barnabas.storage import checkpoints
 from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files

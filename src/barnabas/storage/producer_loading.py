@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     NO_PRODUCER_ID,
 )
 from barnabas.protocol.records.record import iterate_records

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -23,6 +22,7 @@ from barnabas.protocol.records.header import (
     MAGIC,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.integrity import NOTHING_FOLLOWS
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.log_segments import remove_segment_files

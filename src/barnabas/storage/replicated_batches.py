@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -25,6 +24,7 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     check_magic,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.tuples import new_tuple
 
 LEAST_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD

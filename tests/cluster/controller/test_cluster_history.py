@@ -29,7 +29,7 @@ from barnabas.cluster.store.interface import Entry, Operation, StoreConflict, St
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.values import NO_LEADER
 
 BROKERS = (1, 2, 3, 4)

@@ -13,7 +13,7 @@ from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.controller.controllers import Cluster
 
 

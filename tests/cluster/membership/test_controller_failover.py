@@ -15,7 +15,7 @@ from barnabas.cluster.planning.partitions import ElectionType, InSyncRequest, Mo
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.members import Members, stop_silently
 from tests.waiting import WITHIN_S

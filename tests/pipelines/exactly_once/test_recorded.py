@@ -19,7 +19,7 @@ from barnabas.client.results import EARLIEST
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once import recorded
 from barnabas.pipelines.exactly_once.state import TOPIC, SinkState, UnreadableState, to_json
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,

@@ -12,8 +12,8 @@ import pytest
 
 from barnabas import limits
 from barnabas.errors import ErrorCode
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

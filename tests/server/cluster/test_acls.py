@@ -16,7 +16,7 @@ from barnabas.client.plans import call
 from barnabas.client.results import NewTopic
 from barnabas.cluster.membership.commands import NotController
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

@@ -15,9 +15,9 @@ from barnabas.client.config import Address, ClientConfig
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
-from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.answers import encode_answer
 from barnabas.server.broker import Broker
 from barnabas.server.closing import close_server

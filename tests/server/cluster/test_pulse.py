@@ -15,8 +15,8 @@ import pytest
 
 from barnabas import limits
 from barnabas.protocol.codec import encode
-from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
+from barnabas.protocol.request_headers import write_request_header
 from tests.server.cluster.in_process import running
 
 WITHIN_S = 60.0

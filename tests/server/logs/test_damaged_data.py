@@ -19,7 +19,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from barnabas.protocol.records.header import BatchHeader, split_batches
+from barnabas.protocol.records.batch_header import BatchHeader, split_batches
 from barnabas.protocol.records.record import Record, build_batch
 from barnabas.server import page_cache
 from barnabas.storage.file_region import FileRegion

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.records import spread as walk
+from barnabas.protocol.records import multi_partition_scan as walk
 from barnabas.server.producing import repeated, spread
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many requests were worked on together each time, with the text of `spread` in the place of machine code."""
+    """How many requests were worked on together each time, with the text of `multi_partition_scan` in the place of machine code."""
     seen: list[int] = []
 
     class Walk:
@@ -21,7 +21,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         answer_spread = staticmethod(walk.answer_spread)
 
     monkeypatch.setattr(repeated, "compiled", Walk)
-    monkeypatch.setattr(spread, "spread_walker", Walk)
+    monkeypatch.setattr(spread, "multi_partition_walker", Walk)
     take = spread.SpreadProduce.take
 
     def counted(self: spread.SpreadProduce, *arguments: Any) -> tuple[int, int]:

@@ -12,9 +12,9 @@ import pytest
 from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode
-from barnabas.protocol.headers import has_flexible_response_header
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from barnabas.protocol.records import walk
+from barnabas.protocol.records import request_scan
+from barnabas.protocol.request_headers import has_flexible_response_header
 from barnabas.server.producing import repeated, spread
 from barnabas.testing.failing_files import SYNCS, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
@@ -35,15 +35,15 @@ class Sent(NamedTuple):
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many requests each run took, with the text of `walk` in the place of machine code."""
+    """How many requests each run took, with the text of `request_scan` in the place of machine code."""
     taken: list[int] = []
 
     class Walk:
-        answer_requests = staticmethod(walk.answer_requests)
+        answer_requests = staticmethod(request_scan.answer_requests)
 
         @staticmethod
         def walk_requests(*arguments: Any) -> object:
-            found = walk.walk_requests(*arguments)
+            found = request_scan.walk_requests(*arguments)
             taken.append(found[1])
             return found
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, split_batches
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.storage.compaction.cleaner import clean
 from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.compaction.plain import PlainEngine

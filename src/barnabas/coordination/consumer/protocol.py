@@ -49,7 +49,7 @@ from barnabas.coordination.group import Group, GroupType
 from barnabas.coordination.result import Caller, CoordinatorResult, GroupConfig, Now
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.messages import consumer_group_describe as described
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment as ToldAssignment,

@@ -14,8 +14,8 @@ from typing import ClassVar
 from barnabas.coordination.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, State, TopicPartition, Transaction
 from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, leading_number, version_of
 from barnabas.errors import MalformedMessage
+from barnabas.protocol.base_message import FieldSpec, Message
 from barnabas.protocol.codec import decode, write_varint, writer_of
-from barnabas.protocol.message import FieldSpec, Message
 from barnabas.protocol.partitions import by_topic
 
 KEY_VERSION, VALUE_VERSION = 0, 1

@@ -27,9 +27,9 @@ from barnabas.client.errors import PartitionError, ResourceError, TimedOut
 from barnabas.client.results import EARLIEST, LATEST, Fetched, NewTopic, TopicPartition
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once.state import TOPIC, SinkState, UnreadableState, from_json
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
+from barnabas.protocol.records.batch_header import CRC_START, HEADER_SIZE, BatchHeader, split_batches
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, BatchHeader, split_batches
 from barnabas.protocol.records.record import iterate_records
 
 SINK_TIMEOUT_MS = 10_000  # of the transaction that records a state; it is open for a few milliseconds

@@ -19,7 +19,7 @@ from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.coordination.result import Caller
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
-from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.base_message import ZERO_UUID, Message
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

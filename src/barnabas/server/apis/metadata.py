@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.planning.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID, WrittenOnce
+from barnabas.protocol.base_message import ZERO_UUID, WrittenOnce
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,

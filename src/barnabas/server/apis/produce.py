@@ -24,8 +24,8 @@ from barnabas.protocol.produce import (
     read_produce,
     write_produce_answer,
 )
+from barnabas.protocol.records.batch_header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.server.authorization.hot import may_write_transaction, split_produce
 from barnabas.server.producing.delayed import (
     ACKS_ALL,

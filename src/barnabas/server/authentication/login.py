@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from barnabas import limits
 from barnabas.errors import ErrorCode, ProtocolError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode_request
-from barnabas.protocol.headers import RequestHeader, read_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.protocol.request_headers import RequestHeader, read_request_header
 from barnabas.security.exchange import AuthenticationFailed, Exchange, Identity, NotYet
 from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.authentication.principals import PrincipalRefused

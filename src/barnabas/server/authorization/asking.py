@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.security.acls import Operation
 
 if TYPE_CHECKING:

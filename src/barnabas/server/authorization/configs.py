@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.api_keys import ApiKey

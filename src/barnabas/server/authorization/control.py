@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas import limits
 from barnabas.errors import ConfigError
-from barnabas.protocol.headers import read_request_header
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, Resource, ResourceType, acl_from_json
 from barnabas.security.authorizer import Authorizer, Session
 

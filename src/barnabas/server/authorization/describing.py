@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead
-from barnabas.protocol.records.header import is_transactional
+from barnabas.protocol.records.batch_header import is_transactional
 from barnabas.security.acls import AUDIT_TOPIC, Operation
 from barnabas.server.producing.delayed import Topics, refused
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

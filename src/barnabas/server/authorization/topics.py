@@ -9,7 +9,7 @@ from uuid import UUID
 
 from barnabas.cluster.planning.deletion import UNKNOWN_NAME
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.base_message import ZERO_UUID, Message
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_partitions import CreatePartitionsTopicResult
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse

@@ -24,9 +24,8 @@ from barnabas.cluster.membership.commands import REFUSALS
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, writer_of
-from barnabas.protocol.headers import has_flexible_response_header, read_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import (
@@ -37,6 +36,7 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.request_headers import has_flexible_response_header, read_request_header
 from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import split
 from barnabas.server.apis.tokens import may_ask
@@ -46,7 +46,7 @@ from barnabas.server.order import Effect, effect_of
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
     from barnabas.cluster.metadata.image import BrokerRegistration
-    from barnabas.protocol.headers import RequestHeader
+    from barnabas.protocol.request_headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

@@ -29,7 +29,7 @@ from barnabas.security.acls import Operation
 from barnabas.server.answers import encode_answer
 
 if TYPE_CHECKING:
-    from barnabas.protocol.headers import RequestHeader
+    from barnabas.protocol.request_headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 

@@ -30,8 +30,8 @@ from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import uuid_of
 from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, Copied, FetchAnswerShape, Parts
 from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, session_epoch_at
-from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.fetching.ahead import ReadAhead
 from barnabas.server.fetching.fetch import Fetch

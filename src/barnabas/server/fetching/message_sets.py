@@ -27,8 +27,8 @@ from barnabas.protocol.older_fetch import (
     read_older_fetch,
     write_older_answer,
 )
+from barnabas.protocol.records.batch_header import HEADER_SIZE, read_header, split_batches
 from barnabas.protocol.records.compression import NAMES, Compression
-from barnabas.protocol.records.header import HEADER_SIZE, read_header, split_batches
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
 from barnabas.server.fetching.fetch import Fetch, Known
 from barnabas.server.fetching.looking import Found, Records

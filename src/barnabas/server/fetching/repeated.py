@@ -31,8 +31,8 @@ from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
 from barnabas.protocol.fetch_request import NO_EPOCH
-from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
+from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.ahead import ReadAhead
 from barnabas.server.fetching.fetch import Fetch

@@ -15,7 +15,7 @@ from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError, ProtocolError
 from barnabas.protocol.produce import PartitionAnswer, PartitionRecords, ProduceHead
-from barnabas.protocol.records.message_sets.messages import is_compressed
+from barnabas.protocol.records.message_sets.message_codec import is_compressed
 from barnabas.protocol.records.message_sets.up_conversion import batch_of
 from barnabas.server.producing.delayed import refused
 

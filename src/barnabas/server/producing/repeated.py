@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING
 from barnabas import limits
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import read_varint
-from barnabas.protocol.headers import BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
     FIRST_FLEXIBLE_VERSION,
@@ -42,9 +41,10 @@ from barnabas.protocol.produce import (
     ProduceHead,
     write_produce_answer,
 )
-from barnabas.protocol.records.header import NO_TIMESTAMP, is_transactional
+from barnabas.protocol.records.batch_header import NO_TIMESTAMP, is_transactional
 from barnabas.protocol.records.rows import ROW, Run
 from barnabas.protocol.records.scan import compiled, walker
+from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 from barnabas import limits
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
 from barnabas.protocol.codec import decode
-from barnabas.protocol.headers import BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.protocol.produce import (
@@ -35,9 +34,10 @@ from barnabas.protocol.produce import (
     PartitionAnswer,
     ProduceHead,
 )
-from barnabas.protocol.records.header import is_transactional
+from barnabas.protocol.records.batch_header import is_transactional
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW, Run
-from barnabas.protocol.records.scan import spread_walker
+from barnabas.protocol.records.scan import multi_partition_walker
+from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
@@ -254,7 +254,7 @@ class SpreadProduce:
     def take(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
         """Append and answer the requests from `position` of `data` on that begin alike; how many, and where the next one begins."""
         for kind in self._kinds:
-            requests, order, numbers, tables, behind = spread_walker.read_requests(
+            requests, order, numbers, tables, behind = multi_partition_walker.read_requests(
                 data,
                 position,
                 kind.start,
@@ -322,7 +322,7 @@ def _run_of(partition: Partition, data: memoryview, rows: bytes, now_ms: int, *,
     bounds = None if partition.closed else partition.log.bounds_of_run(now_ms)
     if bounds is None:
         return nothing
-    run = new_tuple(Run, spread_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))
+    run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))
     try:
         return run if run.records and partition.admits_run(run, data, acks_all=acks_all) else nothing
     except KafkaError:
@@ -352,7 +352,7 @@ def _append_all(
         told.append((run.rows, group.first_offset, log.log_start_offset))
     answers: bytes | bytearray = b""
     if kind.acks != ACKS_NONE:
-        answers = spread_walker.answer_spread(data, requests, order, tuple(told), len(kind.start), kind.version)
+        answers = multi_partition_walker.answer_spread(data, requests, order, tuple(told), len(kind.start), kind.version)
     if kind.budget is not None:
         answers = paid(broker, connection, kind.budget, size, answers, kind.version)
     failures = {group.target.key: group.error for group in groups if group.error is not None}

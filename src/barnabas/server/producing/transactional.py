@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
-from barnabas.protocol.records.header import is_transactional, producer_of, read_header
+from barnabas.protocol.records.batch_header import is_transactional, producer_of, read_header
 from barnabas.server.transactions.joining import PAUSE
 from barnabas.tuples import new_tuple
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Generator
 from types import coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.server.quotas.muting import mute
 
 if TYPE_CHECKING:

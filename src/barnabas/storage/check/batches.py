@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -31,6 +30,7 @@ from barnabas.protocol.records.header import (
     MAGIC,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import Record, iterate_records
 from barnabas.storage.batch_search import FoundBatch, is_plausible, next_batch
 from barnabas.storage.check.finding import Finding, Repair

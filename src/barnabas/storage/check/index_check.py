@@ -22,7 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY

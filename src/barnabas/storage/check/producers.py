@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import NO_PRODUCER_ID, BatchHeader
+from barnabas.protocol.records.batch_header import NO_PRODUCER_ID, BatchHeader
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files

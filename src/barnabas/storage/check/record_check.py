@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.records.batch_header import COMPRESSION_MASK, HEADER_SIZE, LOG_APPEND_TIME_BIT, BatchHeader
 from barnabas.protocol.records.compression import decompress
-from barnabas.protocol.records.header import COMPRESSION_MASK, HEADER_SIZE, LOG_APPEND_TIME_BIT, BatchHeader
 from barnabas.protocol.records.record import read_record
 from barnabas.protocol.records.scan import scan_records
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.protocol.records.record import Record
 from barnabas.storage.markers import parse_marker
 from barnabas.storage.producer_state import CompletedTransaction, LastWrite

@@ -21,8 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.compression import compress
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -34,6 +33,7 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     Buffer,
 )
+from barnabas.protocol.records.compression import compress
 from barnabas.protocol.records.record import Record, assemble, iterate_records
 from barnabas.storage.compaction.batch_retention import BatchFilter, BatchRetention, TransactionFilter
 from barnabas.storage.compaction.engine import Batches, CorruptBatch, Engine, FilteredRecords, KeyMap

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barnabas.protocol.records import kernels as scanning
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -27,6 +26,7 @@ from barnabas.protocol.records.header import (
     MAGIC,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.compaction import kernels as k
 from barnabas.storage.compaction.batch_retention import BatchRetention
 from barnabas.storage.compaction.engine import CorruptBatch

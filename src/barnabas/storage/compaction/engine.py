@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from barnabas.errors import BarnabasError
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 
 
 class CorruptBatch(BarnabasError):

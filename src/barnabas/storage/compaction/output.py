@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.protocol.records.header import NO_TIMESTAMP, Buffer
+from barnabas.protocol.records.batch_header import NO_TIMESTAMP, Buffer
 from barnabas.storage.compaction.swap import CLEANED_SUFFIX
 from barnabas.storage.files import Files, write_all
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY

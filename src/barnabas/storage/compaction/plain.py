@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -23,6 +22,7 @@ from barnabas.protocol.records.header import (
     MAGIC_POSITION,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import records_of
 from barnabas.protocol.records.varint import MalformedVarint, read_varlong, varint
 from barnabas.storage.compaction.batch_retention import BatchRetention

@@ -26,7 +26,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD, read_header
+from barnabas.protocol.records.batch_header import HEADER_SIZE, LENGTH_OVERHEAD, read_header
 from barnabas.storage.files import Files
 from barnabas.storage.segment import (
     ABORTED_SUFFIX,

@@ -21,7 +21,7 @@ from barnabas.errors import (
     LogDirFailed,
     StorageError,
 )
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CONTROL_BIT,
     HEADER,
     LENGTH_OVERHEAD,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import CorruptLog
+from barnabas.protocol.records.batch_header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.storage.index_repair import contradiction, rebuild_indexes
 from barnabas.storage.integrity import SegmentIntegrity
 from barnabas.storage.segment.file_names import ABORTED_SUFFIX

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.storage.damaged_lookup import find_around
 from barnabas.storage.segment.batch_scan import ScannedSegment
 from barnabas.tuples import new_tuple

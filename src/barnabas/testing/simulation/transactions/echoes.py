@@ -14,7 +14,7 @@ from random import Random
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.testing.simulation.clients import client_config
 from barnabas.testing.simulation.loop import World, new_loop
 

@@ -23,7 +23,7 @@ from barnabas.client.errors import ClientError
 from barnabas.client.operations import LAST_VERSION_WITH_NAMES, known, leading, refresh
 from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.protocol.messages.end_txn import EndTxnRequest

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.codec import encode
-from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, PartitionAnswer, read_produce, write_produce_answer
-from barnabas.protocol.records import spread
+from barnabas.protocol.records import multi_partition_scan
 from barnabas.protocol.records.batch import Record, build_batch, read_header
-from barnabas.protocol.records.header import HEADER_SIZE, MAX_SEQUENCE
+from barnabas.protocol.records.batch_header import HEADER_SIZE, MAX_SEQUENCE
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
 from barnabas.protocol.records.scan import compiled
+from barnabas.protocol.request_headers import read_request_header, write_request_header
 
 NOW = 1_700_000_000_000
-WALKS = [spread] if compiled is None else [spread, compiled]
+WALKS = [multi_partition_scan] if compiled is None else [multi_partition_scan, compiled]
 MAX_REQUEST, MAX_BATCH = 3_000, 500
 BOUNDS = (0, MAX_BATCH, NOW - 100, NOW + 100, 2**40, 2**31, 0, False, False)
 TOPICS = (b"a", b"orders.of.the.day")
@@ -241,7 +241,9 @@ def _refused() -> Sequence[tuple[str, tuple[object, ...]]]:
     batch = build_batch([Record(0, NOW, None, b"v", ())])
     stream = frame_of(9, [(0, [(0, batch)])], 1)
     start, numbers = start_of(9), numbers_of(9)
-    table, order, _, (rows,), _ = spread.read_requests(stream, 0, start, 9, MAX_REQUEST, MAX_BATCH, 9, numbers, len(numbers))
+    table, order, _, (rows,), _ = multi_partition_scan.read_requests(
+        stream, 0, start, 9, MAX_REQUEST, MAX_BATCH, 9, numbers, len(numbers)
+    )
     (request,) = REQUEST.iter_unpack(table)
     read = (start, 9, MAX_REQUEST, MAX_BATCH, 9, numbers, len(numbers))
     size, groups = len(start), ((rows, 0, 0),)

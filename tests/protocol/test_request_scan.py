@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError, ProtocolError
 from barnabas.protocol.codec import encode
-from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
-from barnabas.protocol.records import walk
+from barnabas.protocol.records import request_scan
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header, validate_batch
+from barnabas.protocol.records.batch_header import HEADER_SIZE, MAX_SEQUENCE, NO_PRODUCER_ID
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.header import HEADER_SIZE, MAX_SEQUENCE, NO_PRODUCER_ID
 from barnabas.protocol.records.record import assemble
 from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
 from barnabas.protocol.records.scan import compiled
+from barnabas.protocol.request_headers import read_request_header, write_request_header
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig(message_timestamp_before_max_ms=100_000, message_timestamp_after_max_ms=50_000, max_message_bytes=2_000)
 MAX_REQUEST_BYTES = 3_000
-WALKS = [walk] if compiled is None else [walk, compiled]
+WALKS = [request_scan] if compiled is None else [request_scan, compiled]
 Found = list[tuple[int, int, int, int, int]]
 versions = st.sampled_from([7, 8, 9, 12])
 records = st.lists(

@@ -19,9 +19,7 @@ from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import NamedTuple
 
-from barnabas.protocol.records.compression import unfolded
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CRC_START,
     HEADER,
@@ -31,6 +29,8 @@ from barnabas.protocol.records.header import (
     PLACE,
     Buffer,
 )
+from barnabas.protocol.records.compression import unfolded
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.rows import DESCRIBED, ROW
 
 NO_PRODUCER_ID = -1

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     LENGTH_OVERHEAD,
     LOG_APPEND_TIME_BIT,

@@ -46,7 +46,7 @@ IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for thos
 KEY_LENGTHS = bytes((NULL_LENGTH,)) + EVEN_BYTES
 
 
-class Gathered(NamedTuple):
+class BulkChecked(NamedTuple):
     """What the records covered hold: how many they are, where they end, and the fields of `scan.Scan`."""
 
     records: int
@@ -56,10 +56,10 @@ class Gathered(NamedTuple):
     has_null_key: bool
 
 
-NOTHING = Gathered(0, 0, 0, 0, False)
+NOTHING = BulkChecked(0, 0, 0, 0, False)
 
 
-def gather(data: Data, position: int, index: int, stop: int) -> Gathered:
+def bulk_check(data: Data, position: int, index: int, stop: int) -> BulkChecked:
     """Cover records from the one at `position`, which is number `index`, up to number `stop` at most; IndexError at the data's end."""
     stop = min(stop, stretch_end(index))
     body = position + (1 if data[position] < 0x80 else 2)
@@ -86,7 +86,7 @@ def gather(data: Data, position: int, index: int, stop: int) -> Gathered:
     keys = column_of(joined, key_at, HEAD_BYTES, run)
     run = starts_with(keys, bytes((NULL_LENGTH,)) if stride == HEAD_BYTES else KEY_LENGTHS)
     run, oldest, newest = timestamp_deltas(joined, 1, HEAD_BYTES, run, timestamp_width)
-    return Gathered(run, ends[run - 1], oldest, newest, NULL_LENGTH in keys[:run]) if run else NOTHING
+    return BulkChecked(run, ends[run - 1], oldest, newest, NULL_LENGTH in keys[:run]) if run else NOTHING
 
 
 def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tuple[list[Data], list[int], list[int]]:

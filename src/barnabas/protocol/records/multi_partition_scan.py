@@ -1,6 +1,6 @@
 """Walking over Produce requests that have batches for several partitions: what `_walk.c` does with them, told in Python.
 
-As `walk`, and by its rules; for versions of Produce from 7 on. Requests that arrived together are taken apart by partition
+As `request_scan`, and by its rules; for versions of Produce from 7 on. Requests that arrived together are taken apart by partition
 (`read_requests`), the batches for each are checked as those of a run (`check_batches`), and when they are appended the answers are made,
 request by request (`answer_spread`).
 """
@@ -13,9 +13,9 @@ from struct import error as StructError  # the module's own name says nothing he
 from typing import NamedTuple
 
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
-from barnabas.protocol.records.header import HEADER_SIZE, Buffer
+from barnabas.protocol.records.batch_header import HEADER_SIZE, Buffer
+from barnabas.protocol.records.request_scan import Batches, NotSane, read_short
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
-from barnabas.protocol.records.walk import Batches, NotSane, read_short
 
 FIRST_VERSION_WITH_RECORD_ERRORS = 8  # of Produce, in the answer
 ID_BYTES, LONGEST_NAME = 16, 249  # of a topic
