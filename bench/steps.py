@@ -28,12 +28,12 @@ from barnabas.protocol.produce import PartitionAnswer, read_produce, write_produ
 from barnabas.protocol.request_headers import read_request_header, write_request_header
 from barnabas.server.broker import Broker
 from barnabas.server.connection import Connection
+from barnabas.server.environment import Environment
 from barnabas.server.fetching.repeated import RepeatedFetch
 from barnabas.server.outbox import Outbox
 from barnabas.server.page_cache import at_hand
 from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
-from barnabas.server.surroundings import Surroundings
 from barnabas.storage.file_region import FileRegion
 from bench.wire import produce_frame, record_batch
 
@@ -294,7 +294,7 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
     with tempfile.TemporaryDirectory(prefix="barnabas-steps-") as folder:
         properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder, "offsets.topic.num.partitions": "1"}
         config, _ = BrokerConfig.from_properties(properties)
-        broker = Broker(config, asyncio.get_running_loop(), Surroundings())
+        broker = Broker(config, asyncio.get_running_loop(), Environment())
         await broker.start()
         try:
             async with AsyncClient.to(f"127.0.0.1:{broker.endpoints[0].port}") as client:

@@ -24,10 +24,10 @@ from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
-from barnabas.server.held import HeldFiles
+from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.receiver import Receiver
-from barnabas.server.room import Room
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
 from tests.fuzz.requests import damaged, frames
 
@@ -83,8 +83,8 @@ class Recorder:
     """A dispatcher that keeps copies of the frames it is given."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.held = HeldFiles(OsFiles(), 100)
-        self.room = Room(loop)
+        self.pinned_files = PinnedFiles(OsFiles(), 100)
+        self.write_waiters = WriteWaiters(loop)
         self.repeated_room = RepeatedRoom()
         self.frames: list[bytes] = []
 

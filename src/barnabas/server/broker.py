@@ -34,11 +34,11 @@ from barnabas.errors import ConfigError, LogDirFailed, StorageError
 from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
+from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.authentication.doors import Doors
 from barnabas.server.authentication.principals import PrincipalNaming
 from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
-from barnabas.server.carrying_out import carry_out
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.cluster import joining
 from barnabas.server.cluster.forwarding import Forwarder
@@ -49,9 +49,9 @@ from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_held_files, most_open_segments
+from barnabas.server.environment import Environment
 from barnabas.server.fetching.ahead import Readers
 from barnabas.server.fetching.sessions import FetchSessions
-from barnabas.server.held import HeldFiles
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
 from barnabas.server.logs.faults import StorageFaults, report_later
@@ -62,6 +62,8 @@ from barnabas.server.logs.moving import Moves
 from barnabas.server.logs.opening import close_logs, open_logs
 from barnabas.server.metrics import Metrics
 from barnabas.server.old_requests import OldRequests
+from barnabas.server.periodic_jobs import PeriodicJobs
+from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.plugins import Plugins
 from barnabas.server.producing.repeated import RepeatedRoom
 from barnabas.server.quotas.client_quotas import ClientQuotas
@@ -71,12 +73,10 @@ from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
-from barnabas.server.room import Room
 from barnabas.server.scraping import render_in_turns
-from barnabas.server.surroundings import Surroundings
-from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls
 from barnabas.server.transactions.joining import Joining
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.directory import first_partition, read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
@@ -119,14 +119,14 @@ class Broker:
         surroundings: the machine it runs on.
     """
 
-    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, surroundings: Surroundings | None = None) -> None:
+    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, environment: Environment | None = None) -> None:
         self.config = config
         self.loop = loop
-        around = self.surroundings = surroundings or Surroundings()
+        around = self.environment = environment or Environment()
         self.clock = around.clock
         self.files = around.files
-        self.held = HeldFiles(self.files, most_held_files())
-        self.room = Room(loop)
+        self.pinned_files = PinnedFiles(self.files, most_held_files())
+        self.write_waiters = WriteWaiters(loop)
         self.repeated_room = RepeatedRoom()
         self.new_id = around.new_id
         self.metrics = Metrics()
@@ -172,7 +172,7 @@ class Broker:
         self._limits = ConnectionLimits(config, most_connections())
         self.tls = BrokerTls(self.metrics, self.naming)
         self._listeners = Listeners(self)
-        self._timers = Timers(loop)
+        self._periodic_jobs = PeriodicJobs(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self._stop_for)
         self.flushing = Flushing(loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush"))
@@ -224,11 +224,11 @@ class Broker:
         if member is None:
             await self.coordinators.start()
         await self.doors.providers.start()
-        maintenance.schedule(self, self._timers)
+        maintenance.schedule(self, self._periodic_jobs)
         self.cleaner.start()
         await self._listeners.serve()
         if member is not None:
-            await joining.join(self, member, self._timers)
+            await joining.join(self, member, self._periodic_jobs)
             self._registered = True
             self.declarations.tell(Kind)  # what changed before it had joined was not told
         self.ready = True
@@ -257,8 +257,8 @@ class Broker:
         if config.zookeeper_connect:
             cluster_id = (await joining.open_member(self, cluster_id)).image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
-        open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.held)
-        self.held.on_more = open_files.check
+        open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.pinned_files)
+        self.pinned_files.on_more = open_files.check
         self.logs = LogManager(
             directories,
             files=files,
@@ -268,17 +268,17 @@ class Broker:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
             open_files=open_files,
-            boot_id=None if self.member is None else self.surroundings.boot_id(),
+            boot_id=None if self.member is None else self.environment.boot_id(),
             first_has_metadata=self.member is None,
         )
         self.log_starts = LogStarts(self.loop, self.io_threads, self.logs)
         self._opened |= Opened.LOGS
         if self.member is None:
-            store = self.surroundings.open_store(directories[0])
+            store = self.environment.open_store(directories[0])
             if not store.list("/") and (found := first_partition(directories, files)) is not None:
                 store.close()
                 raise StoreUnavailable(f"there is none in {directories[0]}, and {found} holds a partition: {ELSEWHERE}")
-            thread = self.surroundings.make_executor(1, "barnabas-metadata")
+            thread = self.environment.make_executor(1, "barnabas-metadata")
             self.take_controller(StandaloneController(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
 
     def take_controller(self, controller: StandaloneController | Member) -> None:
@@ -302,7 +302,7 @@ class Broker:
             log_dir_paths=absolute(config.log_dirs),
             cordoned=config.cordoned_log_dirs,
         )
-        controller.start(registration, partial(carry_out, self), bump_leader_epochs=bump_leader_epochs)
+        controller.start(registration, partial(apply_instructions, self), bump_leader_epochs=bump_leader_epochs)
         self._registered = True
 
     async def _bind(self) -> None:
@@ -326,9 +326,9 @@ class Broker:
             self.pulse.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
-        self.room.close()
+        self.write_waiters.close()
         await self.doors.providers.close()
-        await self._timers.close()
+        await self._periodic_jobs.close()
         await self.fetchers.close()
         await self.isr.close()
         await self.cleaner.close()

@@ -2,8 +2,8 @@
 
 Rules
   1. Requests take effect in their order, and answers leave in it (the protocol has no other way to tell them apart). A request is worked
-     on when those before it have ended; `order.py` says which may be worked on beside them: produce requests behind produce requests
-     that wait for replicas, fetches behind fetches. One that may not stays where it is, with all behind it, until it is its turn.
+     on when those before it have ended; `request_order.py` says which may be worked on beside them: produce requests behind produce
+     requests that wait for replicas, fetches behind fetches. One that may not stays where it is, with all behind it, until it is its turn.
   2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`), nor is any
      while frames in memory exceed `queued.max.request.bytes`.
   3. A turn of the loop works on so many requests of a connection and no more (`limits.MAX_REQUESTS_PER_TURN`; runs of produce requests,
@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.protocol.fetch import Copied
-from barnabas.server.held import HeldFiles
-from barnabas.server.order import Effect, effect_of, may_begin
 from barnabas.server.outbox import Outbox, Part, Region
+from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.producing.repeated import RepeatedProduce, RepeatedRoom
 from barnabas.server.receiver import Receiver
-from barnabas.server.room import Room
+from barnabas.server.request_order import Effect, effect_of, may_begin
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.os_errors import EXHAUSTED
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def _cost(part: Part) -> int:
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
 
-    held: HeldFiles
-    room: Room
+    pinned_files: PinnedFiles
+    write_waiters: WriteWaiters
     repeated_room: RepeatedRoom
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -156,8 +156,8 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
         make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
-        held, room = self._dispatcher.held, self._dispatcher.room
-        self._outbox = make_outbox(self._loop, descriptor, held, room, self._on_room, self._on_send_error)
+        pinned_files, write_waiters = self._dispatcher.pinned_files, self._dispatcher.write_waiters
+        self._outbox = make_outbox(self._loop, descriptor, pinned_files, write_waiters, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
             logger.warning("event=connection-refused peer=%s reason=%r", self.peer, refused)

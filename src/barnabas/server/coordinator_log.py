@@ -128,7 +128,7 @@ class PartitionedLog:
         files = self._broker.files
         if region.size <= READ_AT_ONCE_BYTES and is_resident(files, region):
             return _verified(files, region, region.fileno)
-        held = self._broker.held.hold(region)
+        held = self._broker.pinned_files.hold(region)
         return await self._broker.loop.run_in_executor(
             self._broker.reading_threads, lambda: _verified(files, region, held.fileno)
         )

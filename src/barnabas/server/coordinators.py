@@ -27,8 +27,8 @@ from barnabas.coordination.transactions.coordinator import TransactionCoordinato
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.cluster.taking_up import TakingUp
 from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.current_leader import current_leader
 from barnabas.server.group_topics import BrokerTopics
-from barnabas.server.leaders import current_leader
 from barnabas.server.logs.faults import report_later
 from barnabas.server.transactions.ids import IdsAtHand
 from barnabas.server.transactions.marking import MarkerSender

@@ -2,7 +2,7 @@
 
 Produce and Fetch have handlers of their own that work on the frame; everything else is decoded, handed to a handler of its API family
 and encoded. A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
-(`order.py`).
+(`request_order.py`).
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.asking import Later
 from barnabas.server.authorization.table import guarded
 from barnabas.server.cluster.pulse import give_sign_of_life
-from barnabas.server.order import effect_of
 from barnabas.server.quotas.muting import put_off_debtor
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
+from barnabas.server.request_order import effect_of
 from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
 

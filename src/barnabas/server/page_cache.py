@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas.protocol.fetch import Copied
-from barnabas.server.held import HeldRegion
 from barnabas.server.outbox import Region
+from barnabas.server.pinned_regions import PinnedRegion
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
 from barnabas.storage.integrity import READ_AHEAD_BYTES
@@ -87,7 +87,7 @@ class Loaded(NamedTuple):
     is_from_disk: bool
 
 
-def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Loaded | OSError]:
+def load(files: Files, regions: Sequence[tuple[FileRegion, PinnedRegion]]) -> list[Loaded | OSError]:
     """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
 
     All are on their way before the first is looked at, so the disk works while the CRCs are computed. Memory and work are bounded by the
@@ -103,7 +103,7 @@ def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list
     return [_load(files, *each, is_from_disk=was_asked) for each, was_asked in zip(regions, asked, strict=True)]
 
 
-def _load(files: Files, region: FileRegion, held: HeldRegion, *, is_from_disk: bool) -> Loaded | OSError:
+def _load(files: Files, region: FileRegion, held: PinnedRegion, *, is_from_disk: bool) -> Loaded | OSError:
     fileno, start = held.fileno, region.position
     try:
         found = verify(files, fileno, start, start + region.size, region.base_offset, region.integrity.end_offset(), region.reach)

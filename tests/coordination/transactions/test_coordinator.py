@@ -107,7 +107,7 @@ async def test_markers_go_out_once_the_decision_is_committed(world: World) -> No
     world.log.hold = True
     ending = asyncio.ensure_future(world.end("t", owner, commit=True, client_version=2))
     await turns()
-    assert len(world.log.held) == 1
+    assert len(world.log.pinned_files) == 1
     assert not ending.done()
     assert world.sender.sent == []
     world.log.commit_held()
@@ -137,7 +137,7 @@ async def test_no_answer_rests_on_what_is_not_committed(world: World) -> None:
     world.log.hold = True
     adding = asyncio.ensure_future(world.coordinator.add("t", owner, [("c", 0)], 2))
     await turns()
-    assert len(world.log.held) == 1
+    assert len(world.log.pinned_files) == 1
     again = asyncio.ensure_future(world.coordinator.add("t", owner, [("c", 0)], 2))
     verifying = asyncio.ensure_future(world.coordinator.verify("t", owner, [("c", 0)]))
     await turns()

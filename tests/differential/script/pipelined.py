@@ -1,7 +1,7 @@
 """Requests in one write: each finds what those before it have changed.
 
 Every API that changes something comes before each that shows it. What Kafka tells later than it answers (its brokers hear of topics from
-their log) is not asked here: `tests/server/test_order.py` asks it of ours.
+their log) is not asked here: `tests/server/test_request_order.py` asks it of ours.
 """
 
 from __future__ import annotations

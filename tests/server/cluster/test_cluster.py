@@ -45,7 +45,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from barnabas.server.broker import Broker
-from barnabas.server.leaders import current_leader
+from barnabas.server.current_leader import current_leader
 from tests.server.cluster.in_process import Cluster, create, running
 from tests.server.in_process import Client
 from tests.server.scraped import render

@@ -24,7 +24,7 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from barnabas.server.leaders import may_lead
+from barnabas.server.current_leader import may_lead
 from barnabas.server.quotas.mutations import mutation_quota
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ class LogCleaner:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._process = broker.surroundings.make_cleaner(broker.loop, broker.io_threads)
+        self._process = broker.environment.make_cleaner(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
         self._in_progress: dict[TopicPartition, Partition] = {}
         self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files

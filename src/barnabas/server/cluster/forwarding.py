@@ -8,7 +8,7 @@ Rules
   2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
   3. The controller's answer is given when this broker's own image has what the controller wrote before it answered, and this broker
      has carried out what follows from it: a client that has the answer, or has sent another request behind the first, finds its
-     effect here (`server/order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
+     effect here (`server/request_order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import split
 from barnabas.server.apis.tokens import may_ask
 from barnabas.server.cluster.peers import ClientError, peers_of
-from barnabas.server.order import Effect, effect_of
+from barnabas.server.request_order import Effect, effect_of
 
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member

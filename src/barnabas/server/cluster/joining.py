@@ -19,7 +19,7 @@ from barnabas.cluster.metadata.image import BrokerRegistration, Kept, Topic
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
 from barnabas.protocol.values import NO_LEADER
-from barnabas.server.carrying_out import carry_out
+from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout
 from barnabas.server.cluster.quorum import Quorum
@@ -28,7 +28,7 @@ from barnabas.storage.directory import LogDirectory
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
-    from barnabas.server.timers import Timers
+    from barnabas.server.periodic_jobs import PeriodicJobs
 
 GIVEN_BACK_EVERY_MS = 1_000
 LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
@@ -43,10 +43,10 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
         ConfigError: its address is none.
     """
     config, loop = broker.config, broker.loop
-    thread = broker.surroundings.make_executor(1, "barnabas-metadata")
+    thread = broker.environment.make_executor(1, "barnabas-metadata")
     try:
         run = loop.call_soon_threadsafe
-        store = await loop.run_in_executor(thread, broker.surroundings.open_cluster_store, config, run)
+        store = await loop.run_in_executor(thread, broker.environment.open_cluster_store, config, run)
     except BaseException:
         thread.shutdown(wait=False)
         raise
@@ -59,7 +59,7 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
     return member
 
 
-async def join(broker: Broker, member: Member, timers: Timers) -> None:
+async def join(broker: Broker, member: Member, periodic_jobs: PeriodicJobs) -> None:
     """Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed where too much is in directories that failed for the cluster to be told."""
     config = broker.config
     if len(member.offline) > MAX_SAID:
@@ -81,12 +81,14 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         await broker.faults.guard(broker.logs.remember_boot)
 
     member.find_log = partial(find_log, broker)
-    broker.pulse = broker.surroundings.make_pulse(broker.loop)
-    await member.join(registration, partial(carry_out, broker), settled, timeout_ms=config.initial_broker_registration_timeout_ms)
+    broker.pulse = broker.environment.make_pulse(broker.loop)
+    await member.join(
+        registration, partial(apply_instructions, broker), settled, timeout_ms=config.initial_broker_registration_timeout_ms
+    )
     broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:
-        timers.every(GIVEN_BACK_EVERY_MS, member.give_back, "leaders-given-back")
-        timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
+        periodic_jobs.every(GIVEN_BACK_EVERY_MS, member.give_back, "leaders-given-back")
+        periodic_jobs.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
 
 def find_log(broker: Broker, topic: Topic, index: int, leader_epoch: int) -> LastRecord | None:

@@ -15,9 +15,9 @@ from typing import cast
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
 from barnabas.server.fetching.looking import Found, Looking, failed
-from barnabas.server.held import HeldRegion
 from barnabas.server.logs.damage import tell_damage
 from barnabas.server.page_cache import Loaded
+from barnabas.server.pinned_regions import PinnedRegion
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.verify import Verified
 
@@ -62,7 +62,7 @@ class Loading(Looking):
         if not doubtful:
             self._answer(found)
             return
-        pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
+        pairs = [(regions[slot], cast(PinnedRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
         asked = [(slot, region, region.integrity.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
         named = [wanted.named for wanted, _ in found]
@@ -70,7 +70,7 @@ class Loading(Looking):
 
     def _hold(self, found: list[Found]) -> dict[int, FileRegion] | None:
         """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
-        held, regions, is_first = self._broker.held, dict[int, FileRegion](), True
+        held, regions, is_first = self._broker.pinned_files, dict[int, FileRegion](), True
         try:
             for slot, (wanted, data) in enumerate(found):
                 region = data.records
@@ -134,7 +134,7 @@ class Loading(Looking):
             self._broker.metrics.corrupt_stretches += 1
             tell_damage(partition.topic, partition.index, damage)
         if verified.end > region.position:
-            cast(HeldRegion, data.records).size = verified.end - region.position
+            cast(PinnedRegion, data.records).size = verified.end - region.position
             return found
         if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
             data = self._look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
@@ -151,7 +151,7 @@ class Loading(Looking):
         ):  # nothing, or what compaction emptied, which followers take
             return self._again(found, region, minimum_one=minimum_one)
         if verified.end != region.position + region.size:
-            cast(HeldRegion, data.records).size = verified.end - region.position
+            cast(PinnedRegion, data.records).size = verified.end - region.position
         region.integrity.note_end(verified.next_offset, verified.end)
         return found
 

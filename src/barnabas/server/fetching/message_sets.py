@@ -33,7 +33,7 @@ from barnabas.protocol.records.message_sets.down_conversion import message_set_o
 from barnabas.server.fetching.fetch import Fetch, Known
 from barnabas.server.fetching.looking import Found, Records
 from barnabas.server.fetching.session import FetchedPartition
-from barnabas.server.held import HeldRegion
+from barnabas.server.pinned_regions import PinnedRegion
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
 
@@ -212,5 +212,5 @@ def _made(files: Files, asked: Sequence[_Asked], magic: int) -> list[_Made]:
 def _read(files: Files, records: Records) -> Buffer:
     if isinstance(records, Copied):
         return records.data
-    assert isinstance(records, HeldRegion)
+    assert isinstance(records, PinnedRegion)
     return files.pread(records.fileno, records.size, records.position)

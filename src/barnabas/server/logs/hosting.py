@@ -17,7 +17,7 @@ from barnabas.protocol.values import NO_LEADER
 from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.replication.partition import Partition
-from barnabas.server.collector import KeptLogs
+from barnabas.server.gc_tuning import FrozenLogs
 from barnabas.server.logs.faults import report_later
 from barnabas.server.logs.in_parts import in_turns
 from barnabas.server.logs.making import make_logs
@@ -40,7 +40,7 @@ class Hosting:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._kept_logs = KeptLogs()
+        self._kept_logs = FrozenLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
         self._making = asyncio.Lock()  # else a log that is made late would get in the way of another topic's of that name
         self._removing = Removing(broker)

@@ -42,7 +42,7 @@ async def run_in_parts(broker: Broker, jobs: Sequence[Callable[[], T]], name: st
         return []
     if len(jobs) <= FEW:
         return await broker.loop.run_in_executor(broker.io_threads, _run, jobs)
-    threads = broker.surroundings.make_executor(THREADS, name)
+    threads = broker.environment.make_executor(THREADS, name)
     parts = [jobs[at : at + PART] for at in range(0, len(jobs), PART)]
     try:
         done = await asyncio.gather(*(broker.loop.run_in_executor(threads, _run, part) for part in parts))

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from concurrent.futures import Executor
 
 from barnabas.errors import StartsUnwritten
-from barnabas.server.grouped import GroupedJob
+from barnabas.server.shared_job import SharedJob
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 
 
-class LogStarts(GroupedJob):
+class LogStarts(SharedJob):
     """Writes the checkpoints of all logs' starts, in one run for all who wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, logs: LogManager) -> None:

@@ -262,7 +262,7 @@ class Moves:
 
     async def _in_thread(self, job: Callable[[], T]) -> T:
         if self._threads is None:
-            self._threads = self._broker.surroundings.make_executor(self._most_at_once, "barnabas-moving")
+            self._threads = self._broker.environment.make_executor(self._most_at_once, "barnabas-moving")
         return await self._broker.loop.run_in_executor(self._threads, job)
 
     def _round_bytes(self) -> int:

@@ -36,7 +36,7 @@ async def open_logs(broker: Broker) -> None:
     if not found:
         return
     threads = broker.config.num_recovery_threads_per_data_dir * len(broker.logs.directories)
-    executor = broker.surroundings.make_executor(threads, "barnabas-opening")
+    executor = broker.environment.make_executor(threads, "barnabas-opening")
     try:
         await _Opening(broker, executor, len(found)).run(found)
     finally:
@@ -48,7 +48,7 @@ async def close_logs(broker: Broker) -> None:
     changed = [log_ for log_ in broker.logs.logs() if log_.needs_work_to_close]
     if len(changed) <= 1:
         return
-    executor = broker.surroundings.make_executor(min(CLOSING_THREADS, len(changed)), "barnabas-closing")
+    executor = broker.environment.make_executor(min(CLOSING_THREADS, len(changed)), "barnabas-closing")
     told_ms = broker.clock.monotonic_ms()
     for start in range(0, len(changed), OPENED_AT_ONCE):
         piece = changed[start : start + OPENED_AT_ONCE]

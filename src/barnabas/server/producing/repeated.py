@@ -46,10 +46,10 @@ from barnabas.protocol.records.rows import ROW, Run
 from barnabas.protocol.records.scan import compiled, walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
-from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.producing.spread import PATIENCE, SharedRoom, SpreadProduce, beyond_share, budget_of, find_partition, paid
 from barnabas.server.producing.transactional import is_joined_at_once
+from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:

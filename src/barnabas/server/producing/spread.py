@@ -39,9 +39,9 @@ from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW, Run
 from barnabas.protocol.records.scan import multi_partition_walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
-from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.quotas.paying import pay_produced
+from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:

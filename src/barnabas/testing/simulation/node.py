@@ -16,7 +16,7 @@ from msgspec import Struct
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
-from barnabas.server.surroundings import Surroundings
+from barnabas.server.environment import Environment
 from barnabas.storage import checkpoints
 from barnabas.storage.files import Files
 from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX
@@ -116,7 +116,7 @@ class Node:
         )
         store = MemoryStore(self._tree)
         ensemble = self._ensemble
-        surroundings = Surroundings(
+        environment = Environment(
             clock=world,
             files=self._wrap_files(files),
             open_store=lambda _: store,
@@ -129,7 +129,7 @@ class Node:
             make_pulse=lambda _: None,
         )
         world.note(f"start {loop.name}")
-        self.process = Process(loop, files, store, Broker(self.config, loop, surroundings), cleaner)
+        self.process = Process(loop, files, store, Broker(self.config, loop, environment), cleaner)
         return loop.create_task(self.process.broker.start(), name="start")
 
     def stop(self) -> asyncio.Task[None]:

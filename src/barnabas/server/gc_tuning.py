@@ -17,7 +17,7 @@ from contextlib import contextmanager
 MANY = 500  # logs, from which on the collector would stop the loop for over 10 ms
 
 
-class KeptLogs:
+class FrozenLogs:
     """Those of one broker."""
 
     def __init__(self) -> None:

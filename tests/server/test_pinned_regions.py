@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from barnabas.server.held import HeldFiles
+from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
 from barnabas.storage.integrity import SegmentIntegrity
@@ -36,8 +36,8 @@ def files() -> CountedFiles:
 
 
 @pytest.fixture
-def held(files: CountedFiles) -> HeldFiles:
-    return HeldFiles(files, 100)
+def pinned_files(files: CountedFiles) -> PinnedFiles:
+    return PinnedFiles(files, 100)
 
 
 def region(path: Path, data: bytes) -> FileRegion:
@@ -45,38 +45,38 @@ def region(path: Path, data: bytes) -> FileRegion:
     return FileRegion(os.open(path, os.O_RDONLY), 0, len(data), 0, SegmentIntegrity(OsFiles(), 0))
 
 
-def test_all_regions_of_a_segment_share_a_descriptor(tmp_path: Path, files: CountedFiles, held: HeldFiles) -> None:
+def test_all_regions_of_a_segment_share_a_descriptor(tmp_path: Path, files: CountedFiles, pinned_files: PinnedFiles) -> None:
     found = region(tmp_path / "0.log", b"records")
-    regions = [held.hold(found._replace(position=number)) for number in range(5)]
+    regions = [pinned_files.hold(found._replace(position=number)) for number in range(5)]
     assert [each.position for each in regions] == list(range(5))
-    assert len({each.fileno for each in regions}) == len(held) == 1
+    assert len({each.fileno for each in regions}) == len(pinned_files) == 1
     assert files.counts == {"dup": 1}
     del regions[1:]
     assert not files.counts["close"]
     regions.clear()
-    assert (files.counts["close"], len(held)) == (1, 0)
-    assert held.hold(found).size == len(b"records"), "the next one has a descriptor again"
+    assert (files.counts["close"], len(pinned_files)) == (1, 0)
+    assert pinned_files.hold(found).size == len(b"records"), "the next one has a descriptor again"
     os.close(found.fileno)
 
 
-def test_a_segment_that_is_deleted_is_read_to_the_end(tmp_path: Path, held: HeldFiles) -> None:
+def test_a_segment_that_is_deleted_is_read_to_the_end(tmp_path: Path, pinned_files: PinnedFiles) -> None:
     path = tmp_path / "0.log"
     found = region(path, b"records")
-    first, second = held.hold(found), held.hold(found._replace(position=3, size=4))
+    first, second = pinned_files.hold(found), pinned_files.hold(found._replace(position=3, size=4))
     os.close(found.fileno)
     path.unlink()
     other = region(tmp_path / "1.log", b"another")  # it may have the number of the first
     del first
     assert os.pread(second.fileno, second.size, second.position) == b"ords"
-    assert held.hold(other).fileno != second.fileno
+    assert pinned_files.hold(other).fileno != second.fileno
     os.close(other.fileno)
 
 
-def test_a_thread_may_be_the_last_to_let_go(tmp_path: Path, files: CountedFiles, held: HeldFiles) -> None:
+def test_a_thread_may_be_the_last_to_let_go(tmp_path: Path, files: CountedFiles, pinned_files: PinnedFiles) -> None:
     found = region(tmp_path / "0.log", b"records")
-    regions = [held.hold(found)]
+    regions = [pinned_files.hold(found)]
     thread = Thread(target=regions.clear)
     thread.start()
     thread.join()
-    assert (files.counts["close"], len(held)) == (1, 0)
+    assert (files.counts["close"], len(pinned_files)) == (1, 0)
     os.close(found.fileno)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.server.scheduling import TURN_NS, ask_for_short_turns
+from barnabas.server.os_scheduler import TURN_NS, ask_for_short_turns
 
 KERNEL = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2]) if platform.system() == "Linux" else (0, 0)
 

@@ -12,7 +12,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.server.authorization.control import STANDARD
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
-from barnabas.server.order import EFFECTS, Effect, effect_of, may_begin
+from barnabas.server.request_order import EFFECTS, Effect, effect_of, may_begin
 from barnabas.testing import Broker
 from tests.differential.runner import load
 from tests.server.cluster.in_process import running

@@ -21,7 +21,7 @@ from barnabas.cluster.planning.instructions import (
 )
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.topic import TopicConfig
-from barnabas.server.carrying_out import carry_out
+from barnabas.server.apply_instructions import apply_instructions
 
 ID = UUID(int=1)
 CONFIG = TopicConfig()
@@ -79,7 +79,7 @@ async def test_each_part_is_asked_in_order_and_logs_in_runs() -> None:
         StandDown(),
         UpdateDeclared(frozenset({Kind.ACL})),
     ]
-    await carry_out(book.broker, instructions)
+    await apply_instructions(book.broker, instructions)
     assert book.asked == [
         ("resign", len(instructions)),
         ("broker's settings", 7),
@@ -96,11 +96,11 @@ async def test_each_part_is_asked_in_order_and_logs_in_runs() -> None:
 
 async def test_a_broker_alone_leads_what_it_has_and_deletes_offsets() -> None:
     book = Book(is_alone=True)
-    await carry_out(book.broker, [*MADE, *GONE])
+    await apply_instructions(book.broker, [*MADE, *GONE])
     assert book.asked == [("unload", 5), ("create", 3), ("remove", 2), ("load", 5), ("delete offsets", "old")]
 
 
 async def test_without_deleted_topics_no_offsets_are_looked_for() -> None:
     book = Book(is_alone=True)
-    await carry_out(book.broker, MADE)
+    await apply_instructions(book.broker, MADE)
     assert book.asked == [("unload", 3), ("create", 3), ("load", 3)]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 
-class GroupedJob:
+class SharedJob:
     """Runs `job` in a thread of `threads` for all who wait for it on `loop`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, job: Callable[[], None]) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
 
-async def carry_out(broker: Broker, instructions: Sequence[Instruction]) -> None:
+async def apply_instructions(broker: Broker, instructions: Sequence[Instruction]) -> None:
     """See the module."""
     is_alone = broker.member is None
     if is_alone:
@@ -44,7 +44,7 @@ async def carry_out(broker: Broker, instructions: Sequence[Instruction]) -> None
             await broker.hosting.remove(cast("list[DeleteLog]", list(run)))
         else:
             for instruction in run:
-                await _carry_out_one(broker, instruction)
+                await _apply_one(broker, instruction)
     if not is_alone:
         broker.coordinators.follow(instructions)
         return
@@ -53,7 +53,7 @@ async def carry_out(broker: Broker, instructions: Sequence[Instruction]) -> None
         await broker.coordinators.delete_topics(deleted)
 
 
-async def _carry_out_one(broker: Broker, instruction: Instruction) -> None:
+async def _apply_one(broker: Broker, instruction: Instruction) -> None:
     match instruction:
         case ChangeReplica():
             await broker.hosting.change(instruction)

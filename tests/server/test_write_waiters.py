@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.server.held import HeldFiles, HeldRegion
-from barnabas.server.room import Room
+from barnabas.server.pinned_regions import PinnedFiles, PinnedRegion
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
 from barnabas.storage.integrity import SegmentIntegrity
@@ -68,26 +68,26 @@ def descriptors() -> int:
 def test_who_has_room_is_told(pairs: list[tuple[socket.socket, socket.socket]], loops: str) -> None:
     async def wait() -> None:
         loop = asyncio.get_running_loop()
-        room, told = Room(loop), list[str]()
+        write_waiters, told = WriteWaiters(loop), list[str]()
         # The loop has a transport on each, as on the connections of a broker.
         transports = [(await loop.connect_accepted_socket(asyncio.Protocol, near.dup()))[0] for near, _ in pairs]
         watched = [transport.get_extra_info("socket").fileno() for transport in transports]
         for number, descriptor in enumerate(watched):
             if number == 1:
                 before = descriptors()
-            room.watch(descriptor, Reader(told, f"{number}"))
+            write_waiters.watch(descriptor, Reader(told, f"{number}"))
         assert descriptors() == before
         await asyncio.sleep(0)
         assert not told
         drained(pairs[3][1])
         await until(lambda: set(told) == {"3"})
-        room.unwatch(watched[3])
+        write_waiters.unwatch(watched[3])
         drained(pairs[5][1])
         await until(lambda: set(told) == {"3", "5"})
         for transport in transports:
             transport.abort()
-        room.close()
-        assert not room._waiting
+        write_waiters.close()
+        assert not write_waiters._waiting
 
     with asyncio.Runner(loop_factory=pytest.importorskip(loops).new_event_loop) as runner:
         runner.run(wait())
@@ -95,37 +95,37 @@ def test_who_has_room_is_told(pairs: list[tuple[socket.socket, socket.socket]], 
 
 def test_who_is_closed_by_one_before_is_not_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
     async def wait() -> None:
-        room, told = Room(asyncio.get_running_loop()), list[str]()
+        write_waiters, told = WriteWaiters(asyncio.get_running_loop()), list[str]()
 
         def close_all() -> None:
             for near, _ in pairs:
-                room.unwatch(near.fileno())
+                write_waiters.unwatch(near.fileno())
 
         for near, far in pairs:
             drained(far)
-            room.watch(near.fileno(), Reader(told, "first", close_all))
+            write_waiters.watch(near.fileno(), Reader(told, "first", close_all))
         await until(lambda: told)
         assert told == ["first"]
-        room.close()
+        write_waiters.close()
 
     asyncio.run(wait())
 
 
 def test_who_waits_longest_makes_way(pairs: list[tuple[socket.socket, socket.socket]], tmp_path: Path) -> None:
     async def wait() -> None:
-        held, regions = HeldFiles(FILES, 2), list[HeldRegion]()
-        room, told = Room(asyncio.get_running_loop()), list[str]()
+        pinned_files, regions = PinnedFiles(FILES, 2), list[PinnedRegion]()
+        write_waiters, told = WriteWaiters(asyncio.get_running_loop()), list[str]()
         readers = [Reader(told, f"{number}", partial(regions.__delitem__, 0)) for number in range(5)]
         readers[1].holds_files = False
         for number, reader in enumerate(readers):
             path = tmp_path / f"{number}"
             path.write_bytes(b"records")
             with path.open("rb") as file:
-                regions.append(held.hold(FileRegion(file.fileno(), 0, 7, 0, SegmentIntegrity(FILES, 0))))
-            room.watch(pairs[number][0].fileno(), reader)
-        room.make_way(held, readers[2])
+                regions.append(pinned_files.hold(FileRegion(file.fileno(), 0, 7, 0, SegmentIntegrity(FILES, 0))))
+            write_waiters.watch(pairs[number][0].fileno(), reader)
+        write_waiters.make_way(pinned_files, readers[2])
         assert told == ["0 gave up", "3 gave up", "4 gave up"]
-        assert not held.is_crowded
-        room.close()
+        assert not pinned_files.is_crowded
+        write_waiters.close()
 
     asyncio.run(wait())

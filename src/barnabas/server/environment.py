@@ -58,7 +58,7 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     )
 
 
-class Surroundings(Struct, frozen=True):
+class Environment(Struct, frozen=True):
     """The defaults are the real machine.
 
     Args:

@@ -3,8 +3,8 @@
 A loop lets nobody watch a descriptor that one of its transports owns (uvloop), and a duplicate for each reader that lags would take as
 many descriptors as there are connections. So the sockets are in a selector of their own, whose descriptor the loop watches.
 
-The files of what waits to be sent take descriptors too (`held.py`). Where these get many, who has waited longest makes way, for whoever
-does not read must not take what writing needs.
+The files of what waits to be sent take descriptors too (`pinned_regions.py`). Where these get many, who has waited longest makes way, for
+whoever does not read must not take what writing needs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import errno
 import selectors
 from typing import Protocol
 
-from barnabas.server.held import HeldFiles
+from barnabas.server.pinned_regions import PinnedFiles
 
 
-class Waiting(Protocol):
+class WriteWaiter(Protocol):
     """Who waits for room in a socket."""
 
     @property
@@ -34,7 +34,7 @@ class Waiting(Protocol):
         ...
 
 
-class Room:
+class WriteWaiters:
     """The full sockets of a broker, and who waits for them, who waits longest first."""
 
     __slots__ = ("_loop", "_selector", "_waiting")
@@ -42,9 +42,9 @@ class Room:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._selector: selectors.DefaultSelector | None = None  # from the first that waits on
-        self._waiting: dict[int, Waiting] = {}  # by descriptor
+        self._waiting: dict[int, WriteWaiter] = {}  # by descriptor
 
-    def watch(self, descriptor: int, waiting: Waiting) -> None:
+    def watch(self, descriptor: int, waiting: WriteWaiter) -> None:
         """Have it resume in each turn of the loop in which the socket has room, until `unwatch`.
 
         Raises:
@@ -61,10 +61,10 @@ class Room:
         if self._waiting.pop(descriptor, None) is not None and self._selector is not None:
             self._selector.unregister(descriptor)
 
-    def make_way(self, held: HeldFiles, asking: Waiting) -> None:
+    def make_way(self, pinned_files: PinnedFiles, asking: WriteWaiter) -> None:
         """Have those give up who have waited longest with pieces of files, until few enough are held; `asking` stays."""
         for waiting in list(self._waiting.values()):
-            if not held.is_crowded:
+            if not pinned_files.is_crowded:
                 return
             if waiting is not asking and waiting.holds_files:
                 waiting.give_up(OSError(errno.EMFILE, "too many files are held for readers that lag"))

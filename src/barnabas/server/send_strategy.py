@@ -19,7 +19,7 @@ FORGETTING = 16  # a time that is longer than thought moves the thought by a par
 LONGEST = 2.0  # times what was thought
 
 
-class Ways(threading.local):
+class SendStrategy(threading.local):
     """What is known of the two ways on one loop."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ CLOCK_STEP_S = 0.002  # the loop counts in milliseconds, and may wake up one bef
 Job = Callable[[], Awaitable[None] | None]
 
 
-class Timers:
+class PeriodicJobs:
     """Runs jobs until closed; a job that fails is logged and runs again at its next time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.server.metrics import Metrics
-from barnabas.server.timers import Timers
+from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.testing.simulation.loop import VirtualLoop, World, new_loop
 
 
@@ -38,15 +38,15 @@ def clock() -> Clock:
 
 
 def test_jobs_of_one_interval_run_in_one_moment_whenever_they_end(clock: Clock) -> None:
-    timers = Timers(clock.loop)
+    periodic_jobs = PeriodicJobs(clock.loop)
 
     async def slow() -> None:
         clock.job("slow")
         await clock.loop.run_in_executor(None, lambda: None)  # which takes some of the loop's time
 
-    timers.every(1_000, slow, "slow")
-    timers.every(1_000, lambda: clock.job("quick"), "quick")
-    timers.every(500, lambda: clock.job("twice"), "twice")
+    periodic_jobs.every(1_000, slow, "slow")
+    periodic_jobs.every(1_000, lambda: clock.job("quick"), "quick")
+    periodic_jobs.every(500, lambda: clock.job("twice"), "twice")
     clock.run(2_100)
 
     assert {ms for _, ms in clock.ran} == {500, 1_000, 1_500, 2_000}
@@ -54,16 +54,16 @@ def test_jobs_of_one_interval_run_in_one_moment_whenever_they_end(clock: Clock) 
 
 
 def test_the_first_run_may_come_before_the_interval_is_over(clock: Clock) -> None:
-    timers = Timers(clock.loop)
-    timers.every(1_000, lambda: clock.job("early"), "early", first_ms=300)
+    periodic_jobs = PeriodicJobs(clock.loop)
+    periodic_jobs.every(1_000, lambda: clock.job("early"), "early", first_ms=300)
     clock.run(2_050)
 
     assert [ms for _, ms in clock.ran] == [300, 1_000, 2_000]
 
 
 def test_what_was_missed_is_not_made_up_for(clock: Clock) -> None:
-    timers = Timers(clock.loop)
-    timers.every(100, lambda: clock.job("job"), "job")
+    periodic_jobs = PeriodicJobs(clock.loop)
+    periodic_jobs.every(100, lambda: clock.job("job"), "job")
     clock.run(150)
     clock.loop.frozen_until_s = clock.world.now_s + 0.4  # the process stands still
     clock.run(600)
@@ -72,13 +72,13 @@ def test_what_was_missed_is_not_made_up_for(clock: Clock) -> None:
 
 
 def test_a_job_that_fails_runs_again(clock: Clock) -> None:
-    timers = Timers(clock.loop)
+    periodic_jobs = PeriodicJobs(clock.loop)
 
     def fail() -> None:
         clock.job("fails")
         raise RuntimeError("no")
 
-    timers.every(100, fail, "fails")
+    periodic_jobs.every(100, fail, "fails")
     clock.run(250)
 
     assert [ms for _, ms in clock.ran] == [100, 200]
@@ -88,12 +88,12 @@ def test_the_loop_is_watched_closely_only_while_it_is_busy(clock: Clock, monkeyp
     metrics = Metrics()
     looks: list[int] = []
     monkeypatch.setattr(metrics, "observe_loop_lag", lambda lag_ms: looks.append(clock.ms))
-    timers = Timers(clock.loop)
-    timers.watch_loop(metrics)
+    periodic_jobs = PeriodicJobs(clock.loop)
+    periodic_jobs.watch_loop(metrics)
     clock.run(1_050)
     assert looks == [100, 1_000]
 
-    timers.every(10, lambda: metrics.observe_request(0, 1_000_000), "requests")  # a tenth of the loop's time
+    periodic_jobs.every(10, lambda: metrics.observe_request(0, 1_000_000), "requests")  # a tenth of the loop's time
     looks.clear()
     clock.run(1_400)
     assert looks == [2_000, 2_100, 2_200, 2_300, 2_400]
@@ -101,8 +101,8 @@ def test_the_loop_is_watched_closely_only_while_it_is_busy(clock: Clock, monkeyp
 
 def test_a_loop_that_stood_still_is_seen(clock: Clock) -> None:
     metrics = Metrics()
-    timers = Timers(clock.loop)
-    timers.watch_loop(metrics)
+    periodic_jobs = PeriodicJobs(clock.loop)
+    periodic_jobs.watch_loop(metrics)
     clock.run(150)
     clock.loop.frozen_until_s = clock.began_s + 1.25
     clock.run(1_200)

@@ -30,7 +30,7 @@ class _Descriptor:
         self._files.close(self.fileno)
 
 
-class _HeldFile:
+class _PinnedFile:
     """What the regions of one segment share.
 
     It has no `__del__` itself, for that runs before the references to its object die: it could be found with its descriptor closed.
@@ -42,19 +42,19 @@ class _HeldFile:
         self.descriptor = descriptor
 
 
-class HeldRegion:
+class PinnedRegion:
     """A file region for as long as somebody has it."""
 
     __slots__ = ("_file", "fileno", "position", "size")
 
-    def __init__(self, file: _HeldFile, position: int, size: int) -> None:
+    def __init__(self, file: _PinnedFile, position: int, size: int) -> None:
         self._file = file
         self.fileno = file.descriptor.fileno
         self.position = position
         self.size = size
 
 
-class HeldFiles:
+class PinnedFiles:
     """The files of which a broker holds regions, by what is known of their bytes: each segment has its own.
 
     Args:
@@ -65,7 +65,7 @@ class HeldFiles:
         self.files = files
         self.on_more: Callable[[], None] = lambda: None  # told when one more is held
         self._most = most
-        self._held: WeakValueDictionary[SegmentIntegrity, _HeldFile] = WeakValueDictionary()
+        self._held: WeakValueDictionary[SegmentIntegrity, _PinnedFile] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -85,7 +85,7 @@ class HeldFiles:
         """
         return len(self._held) < self._most // 2 or region in self
 
-    def hold(self, region: FileRegion) -> HeldRegion:
+    def hold(self, region: FileRegion) -> PinnedRegion:
         """The same region, held.
 
         Raises:
@@ -93,6 +93,6 @@ class HeldFiles:
         """
         file = self._held.get(region.integrity)
         if file is None:
-            file = self._held[region.integrity] = _HeldFile(_Descriptor(self.files, self.files.dup(region.fileno)))
+            file = self._held[region.integrity] = _PinnedFile(_Descriptor(self.files, self.files.dup(region.fileno)))
             self.on_more()
-        return HeldRegion(file, region.position, region.size)
+        return PinnedRegion(file, region.position, region.size)
