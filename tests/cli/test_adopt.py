@@ -20,7 +20,7 @@ from barnabas.protocol.records.batch_header import split_batches
 from barnabas.protocol.records.record import build_batch
 from barnabas.security.scram import credential_of
 from barnabas.security.tokens import secret_of
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker

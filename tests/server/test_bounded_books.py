@@ -113,8 +113,8 @@ async def test_failures_of_addresses_without_number_are_forgotten(tmp_path: Path
 
     async with running([tmp_path], **SASL) as client:
         await client.in_thread(fail)
-        assert client.broker.doors.counts.failures == 6
-        assert len(client.broker.doors.penalties) == 2
+        assert client.broker.sasl_listeners.counts.failures == 6
+        assert len(client.broker.sasl_listeners.penalties) == 2
 
 
 def log_in(line: Line, token: bytes) -> int:

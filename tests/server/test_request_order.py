@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.request_order import EFFECTS, Effect, effect_of, may_begin
 from barnabas.testing import Broker

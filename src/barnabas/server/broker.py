@@ -35,10 +35,10 @@ from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
 from barnabas.server.apply_instructions import apply_instructions
-from barnabas.server.authentication.doors import Doors
 from barnabas.server.authentication.principals import PrincipalNaming
+from barnabas.server.authentication.sasl_listeners import SaslListeners
+from barnabas.server.authorization.access_control import AccessControl
 from barnabas.server.authorization.audit import AuditLog, audit_of
-from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.cluster import joining
 from barnabas.server.cluster.forwarding import Forwarder
@@ -116,7 +116,7 @@ class Broker:
     Args:
         config: as the user gave it.
         loop: the loop everything runs on.
-        surroundings: the machine it runs on.
+        environment: the machine it runs on.
     """
 
     def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, environment: Environment | None = None) -> None:
@@ -164,7 +164,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
-        self.doors = Doors(self)
+        self.sasl_listeners = SaslListeners(self)
         self._opened = Opened(0)
         self._stopping = False
         self._registered = False
@@ -202,7 +202,7 @@ class Broker:
         self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
-        self.doors.update_config(self.config)
+        self.sasl_listeners.update_config(self.config)
         self._open_tls()
         self.quotas.start()
         await open_logs(self)
@@ -223,7 +223,7 @@ class Broker:
         self._opened |= Opened.COORDINATORS
         if member is None:
             await self.coordinators.start()
-        await self.doors.providers.start()
+        await self.sasl_listeners.providers.start()
         maintenance.schedule(self, self._periodic_jobs)
         self.cleaner.start()
         await self._listeners.serve()
@@ -327,7 +327,7 @@ class Broker:
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         self.write_waiters.close()
-        await self.doors.providers.close()
+        await self.sasl_listeners.providers.close()
         await self._periodic_jobs.close()
         await self.fetchers.close()
         await self.isr.close()
@@ -387,7 +387,7 @@ class Broker:
         if refused is None:
             refused = self.naming.of_plaintext(connection)
         if refused is None:
-            self.doors.open(connection)
+            self.sasl_listeners.open(connection)
         return refused
 
     def connection_closed(self, connection: Connection) -> None:
@@ -415,7 +415,7 @@ class Broker:
         """Dynamic settings changed."""
         self._take_config(config)
         self.cleaner.update_config()
-        self.doors.update_config(config)
+        self.sasl_listeners.update_config(config)
         self.connection_rates.update_config(config)
         self.tls.update(config)
         self.throttles.update_config()

@@ -40,8 +40,8 @@ from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.os_errors import EXHAUSTED
 
 if TYPE_CHECKING:
-    from barnabas.server.authentication.login import Login
-    from barnabas.server.authorization.control import Access
+    from barnabas.server.authentication.sasl_login import Login
+    from barnabas.server.authorization.access_control import Access
     from barnabas.server.fetching.continued import ContinuedFetch
     from barnabas.server.fetching.repeated import RepeatedFetch
     from barnabas.server.quotas.allowance import Paid

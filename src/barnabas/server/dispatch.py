@@ -49,8 +49,8 @@ from barnabas.server.apis import (
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
-from barnabas.server.authorization.asking import Later
-from barnabas.server.authorization.table import guarded
+from barnabas.server.authorization.guard import Later
+from barnabas.server.authorization.guard_table import guarded
 from barnabas.server.cluster.pulse import give_sign_of_life
 from barnabas.server.quotas.muting import put_off_debtor
 from barnabas.server.quotas.paying import Stopwatch, pay_answer

@@ -47,19 +47,19 @@ COUNTERS: Measures = {
     ),
     "barnabas_logins_total": (
         "Connections that logged in by SASL.",
-        lambda broker: broker.doors.counts.successes,
+        lambda broker: broker.sasl_listeners.counts.successes,
     ),
     "barnabas_failed_logins_total": (
         "Log-ins by SASL that failed.",
-        lambda broker: broker.doors.counts.failures,
+        lambda broker: broker.sasl_listeners.counts.failures,
     ),
     "barnabas_renewed_logins_total": (
         "Log-ins by SASL of connections that were logged in.",
-        lambda broker: broker.doors.counts.renewals,
+        lambda broker: broker.sasl_listeners.counts.renewals,
     ),
     "barnabas_expired_sessions_closed_total": (
         "Connections closed because they went on after the end of their SASL session.",
-        lambda broker: broker.doors.counts.expired_closed,
+        lambda broker: broker.sasl_listeners.counts.expired_closed,
     ),
     "barnabas_tls_handshakes_total": (
         "TLS handshakes that came about.",

@@ -77,7 +77,7 @@ async def test_brokers_log_in_to_each_other_and_follow(tmp_path: Path, mechanism
         brokers = cluster.brokers.values()
         found = [(broker, number) for broker in brokers for number in range(3)]
         await cluster.until(lambda: all(end_of(broker, number) == 1 for broker, number in found))
-        assert all(broker.doors.counts.failures == 0 for broker in brokers)
+        assert all(broker.sasl_listeners.counts.failures == 0 for broker in brokers)
 
 
 async def test_brokers_log_in_by_tokens_that_are_written_anew(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ async def test_brokers_log_in_by_tokens_that_are_written_anew(tmp_path: Path) ->
             brokers = cluster.brokers.values()
             await cluster.until(lambda: all(end_of(broker, number) == 1 for broker in brokers for number in range(2)))
             file.write_text(next(signed))
-            await cluster.until(lambda: all(broker.doors.counts.renewals >= 2 for broker in brokers))
-            assert all(broker.doors.counts.failures == 0 for broker in brokers)
+            await cluster.until(lambda: all(broker.sasl_listeners.counts.renewals >= 2 for broker in brokers))
+            assert all(broker.sasl_listeners.counts.failures == 0 for broker in brokers)
         assert len(endpoint.asked) == 1
 
 

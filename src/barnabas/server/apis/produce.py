@@ -26,7 +26,7 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.batch_header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.protocol.records.compression import Compression
-from barnabas.server.authorization.hot import may_write_transaction, split_produce
+from barnabas.server.authorization.produce_fetch import may_write_transaction, split_produce
 from barnabas.server.producing.delayed import (
     ACKS_ALL,
     ACKS_LEADER,

@@ -20,7 +20,7 @@ from barnabas.protocol.fetch import Copied, FetchedData
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
-from barnabas.server.authorization.hot import why_not_fetch
+from barnabas.server.authorization.produce_fetch import why_not_fetch
 from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.logs.damage import refuse_read

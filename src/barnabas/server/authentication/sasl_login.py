@@ -38,7 +38,7 @@ from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.authentication.principals import PrincipalRefused
 
 if TYPE_CHECKING:
-    from barnabas.server.authentication.doors import Door
+    from barnabas.server.authentication.sasl_listeners import SaslListener
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
@@ -61,12 +61,12 @@ class Login:
 
     Args:
         connection: whose `authentication` this is.
-        door: the listener it came to.
+        sasl_listener: the listener it came to.
     """
 
-    def __init__(self, connection: Connection, door: Door, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, connection: Connection, sasl_listener: SaslListener, loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
-        self._door = door
+        self._sasl_listener = sasl_listener
         self._loop = loop
         self._step = Step.HANDSHAKE
         self._frames = 0
@@ -76,7 +76,7 @@ class Login:
         self._kept_mechanism = ""
         self._missing: NotYet | None = None  # what is waited for
         self._ends = False  # whether the session does
-        self._source = door.penalties.source(connection.peer_host, None)  # what a failure is counted for
+        self._source = sasl_listener.penalties.source(connection.peer_host, None)  # what a failure is counted for
         self._penalty: asyncio.TimerHandle | None = None  # while this log-in waits for those that failed before
         self._has_waited = False
         self._again_s = float("-inf")  # when the last re-authentication began
@@ -125,14 +125,14 @@ class Login:
 
     def _receive_handshake(self, header: RequestHeader, frame: memoryview) -> None:
         request = _decode(SaslHandshakeRequest, header, frame)
-        names = list(self._door.mechanisms)
+        names = list(self._sasl_listener.mechanisms)
         self._mechanism = request.mechanism
-        if request.mechanism not in self._door.mechanisms:
+        if request.mechanism not in self._sasl_listener.mechanisms:
             answer = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=names)
             self._fail(encode_answer(answer, header), f"mechanism {request.mechanism[:40]!r} is not enabled")
             return
         self._step = Step.BARE_TOKENS if header.api_version == 0 else Step.TOKENS
-        self._exchange = self._door.begin(request.mechanism)
+        self._exchange = self._sasl_listener.begin(request.mechanism)
         self._connection.send([encode_answer(SaslHandshakeResponse(mechanisms=names), header)])
 
     def _receive_in_tokens(self, header: RequestHeader, frame: memoryview) -> None:
@@ -184,9 +184,9 @@ class Login:
         claimed = None if self._exchange is None else self._exchange.claims(message)
         if claimed is None or self._has_waited or self._identity is not None:
             return False
-        connection, penalties = self._connection, self._door.penalties
+        connection, penalties = self._connection, self._sasl_listener.penalties
         self._source = penalties.source(connection.peer_host, claimed)
-        wait_ms = penalties.wait_ms(self._source, self._door.monotonic_ms())
+        wait_ms = penalties.wait_ms(self._source, self._sasl_listener.monotonic_ms())
         if wait_ms <= 0:
             return False
         if not penalties.begin_wait(self._source):
@@ -206,7 +206,7 @@ class Login:
         if self._penalty is not None:
             self._penalty.cancel()
             self._penalty = None
-            self._door.penalties.end_wait(self._source)
+            self._sasl_listener.penalties.end_wait(self._source)
 
     def _wait_for(self, missing: NotYet, go_on: Callable[[], None]) -> None:
         """Take nothing more from the connection until what is missing is there, and then go on."""
@@ -227,11 +227,11 @@ class Login:
             if self._missing is None:  # else it has been forgotten again meanwhile
                 connection.resume("credential")
 
-        self._door.prepare(missing).add_done_callback(there)
+        self._sasl_listener.prepare(missing).add_done_callback(there)
 
     def _receive_late(self, header: RequestHeader, frame: memoryview) -> bool:
         if header.api_key != ApiKey.SASL_HANDSHAKE:
-            self._door.counts.expired_closed += 1
+            self._sasl_listener.counts.expired_closed += 1
             raise ProtocolError("the session's time is up, and it was not renewed")
         self._restart()
         self._receive_handshake(header, frame)
@@ -257,7 +257,7 @@ class Login:
         """Who is there, which does not change when one logs in again."""
         connection, before = self._connection, self._connection.principal
         try:
-            self._door.name(connection, self._mechanism, identity)
+            self._sasl_listener.name(connection, self._mechanism, identity)
         except PrincipalRefused as error:
             raise AuthenticationFailed(str(error)) from error
         if self._identity is not None and connection.principal != before:
@@ -267,22 +267,22 @@ class Login:
     # In and out
 
     def _let_in(self, identity: Identity) -> int:
-        connection, counts = self._connection, self._door.counts
+        connection, counts = self._connection, self._sasl_listener.counts
         if self._identity is None:
             counts.successes += 1
-            self._door.penalties.logged_in(connection.peer_host, identity.user)
+            self._sasl_listener.penalties.logged_in(connection.peer_host, identity.user)
         else:
             counts.renewals += 1
         self._identity, self._kept_mechanism, self._exchange = identity, self._mechanism, None
         self._step, self._frames = Step.OPEN, 0
         self._timer.cancel()
-        lifetime_ms = self._door.lifetime_ms(self._mechanism, identity)
+        lifetime_ms = self._sasl_listener.lifetime_ms(self._mechanism, identity)
         self._ends = lifetime_ms is not None
         if lifetime_ms is not None:
             self._timer = self._loop.call_later(lifetime_ms / 1000, self._expire)
         connection.by_token = identity.by_token
         connection.authentication = None
-        connection.max_frame_bytes = self._door.max_request_bytes
+        connection.max_frame_bytes = self._sasl_listener.max_request_bytes
         logger.debug("event=logged-in peer=%s listener=%s mechanism=%s", connection.peer, connection.listener, self._mechanism)
         return lifetime_ms or 0
 
@@ -296,7 +296,7 @@ class Login:
 
     def _bar(self) -> None:
         self._connection.authentication = self
-        self._connection.max_frame_bytes = self._door.max_login_bytes
+        self._connection.max_frame_bytes = self._sasl_listener.max_login_bytes
         self._connection.repeated.forget()
 
     def _expire(self) -> None:
@@ -313,8 +313,8 @@ class Login:
         connection = self._connection
         self._step, self._exchange = Step.FAILED, None
         self._timer.cancel()
-        self._door.counts.failures += 1
-        delay_ms = self._door.penalties.delay_ms(self._source, self._door.monotonic_ms())
+        self._sasl_listener.counts.failures += 1
+        delay_ms = self._sasl_listener.penalties.delay_ms(self._source, self._sasl_listener.monotonic_ms())
         logger.warning(
             "event=login-failed peer=%s listener=%s mechanism=%r reason=%r delay_ms=%d",
             connection.peer, connection.listener, self._mechanism[:40], reason, delay_ms,

@@ -12,7 +12,7 @@ from barnabas.security.acls import AUDIT_TOPIC, Operation
 from barnabas.server.producing.delayed import Topics, refused
 
 if TYPE_CHECKING:
-    from barnabas.server.authorization.control import Access
+    from barnabas.server.authorization.access_control import Access
     from barnabas.server.broker import Broker
     from barnabas.server.fetching.session import FetchedPartition
 

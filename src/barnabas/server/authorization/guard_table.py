@@ -17,16 +17,16 @@ from barnabas.server.authorization import (
     cluster,
     configs,
     consumer_groups,
-    describing,
+    describe_apis,
     groups,
     offset_fetch,
     topics,
     transactions,
 )
-from barnabas.server.authorization.asking import Answer, Asked, Guard
+from barnabas.server.authorization.guard import Answer, Asked, Guard
 
 if TYPE_CHECKING:
-    from barnabas.server.authorization.control import AccessControl
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
@@ -43,7 +43,7 @@ OPEN = frozenset(
 )
 
 GUARDS: dict[int, Guard] = {}
-for _family in (cluster, configs, consumer_groups, describing, groups, offset_fetch, topics, transactions):
+for _family in (cluster, configs, consumer_groups, describe_apis, groups, offset_fetch, topics, transactions):
     GUARDS.update(_family.GUARDS)
 
 

@@ -1,4 +1,4 @@
-"""The doors of a broker: what each listener with SASL asks of those who come in, and what is counted at all of them.
+"""The SASL listeners of a broker: what each asks of clients, and what is counted at all of them.
 
 Owns the settings of the listeners as they are now, the counts, and the penalties for addresses that fail.
 """
@@ -25,9 +25,9 @@ from barnabas.security.plain import PlainExchange
 from barnabas.security.scram import Credential, ScramExchange, unknown
 from barnabas.security.tokens import TokenCredentials, usable
 from barnabas.security.users import Patterns, find_credential
-from barnabas.server.authentication.bearer import Providers
 from barnabas.server.authentication.kerberos import acceptor
-from barnabas.server.authentication.login import Login
+from barnabas.server.authentication.sasl_login import Login
+from barnabas.server.authentication.token_rules import Providers
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
@@ -47,33 +47,33 @@ class Counts(Struct):
     expired_closed: int = 0  # connections that went on after the end of their session
 
 
-class Door:
+class SaslListener:
     """One listener with SASL.
 
     Args:
-        doors: of which this is one.
+        sasl_listeners: of which this is one.
         listener: its name.
 
     Raises:
         ConfigError: the settings do not do.
     """
 
-    def __init__(self, doors: Doors, listener: str, config: BrokerConfig) -> None:
-        self._doors = doors
+    def __init__(self, sasl_listeners: SaslListeners, listener: str, config: BrokerConfig) -> None:
+        self._sasl_listeners = sasl_listeners
         mechanisms = mechanisms_of(config, listener)
         self.mechanisms = mechanisms  # by name, in the order in which clients are told them
-        self._check_token = doors.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
+        self._check_token = sasl_listeners.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
         self._accept_ticket = acceptor(kerberos_of(config, listener)) if GSSAPI in mechanisms else None
-        self.counts = doors.counts
-        self.penalties: Penalties = doors.penalties
-        self.monotonic_ms: Callable[[], float] = doors.monotonic_ms
+        self.counts = sasl_listeners.counts
+        self.penalties: Penalties = sasl_listeners.penalties
+        self.monotonic_ms: Callable[[], float] = sasl_listeners.monotonic_ms
         self.max_request_bytes = config.socket_request_max_bytes
         self.max_login_bytes = config.sasl_server_max_receive_size
 
     def begin(self, mechanism: str) -> Exchange:
         """A log-in begins."""
         if mechanism in SCRAM:
-            return ScramExchange(mechanism, self._finder(mechanism), self._doors.new_nonce())
+            return ScramExchange(mechanism, self._finder(mechanism), self._sasl_listeners.new_nonce())
         if self._accept_ticket is not None and mechanism == GSSAPI:
             return self._accept_ticket()
         if self._check_token is not None and mechanism == OAUTHBEARER:
@@ -82,7 +82,9 @@ class Door:
 
     def _finder(self, mechanism: str) -> Callable[[str, bool], tuple[Credential, Identity]]:
         def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
-            return self._doors.find_token(mechanism, name) if by_token else self._doors.find_user(mechanism, name)
+            return (
+                self._sasl_listeners.find_token(mechanism, name) if by_token else self._sasl_listeners.find_user(mechanism, name)
+            )
 
         return find
 
@@ -91,19 +93,19 @@ class Door:
         most_ms = self.mechanisms[mechanism].max_reauth_ms
         ends = [most_ms] if most_ms > 0 else []
         if identity.expires_ms is not None:
-            ends.append(max(0, identity.expires_ms - self._doors.now_ms()))
+            ends.append(max(0, identity.expires_ms - self._sasl_listeners.now_ms()))
         return min(ends, default=None)
 
     def prepare(self, missing: NotYet) -> asyncio.Future[None]:
         """Have prepared what a log-in waits for."""
-        return self._doors.prepare(missing)
+        return self._sasl_listeners.prepare(missing)
 
     def name(self, connection: Connection, mechanism: str, identity: Identity) -> None:
         """Say who is behind a connection; raises PrincipalRefused."""
-        self._doors.naming.of_login(connection, mechanism, identity)
+        self._sasl_listeners.naming.of_login(connection, mechanism, identity)
 
 
-class Doors:
+class SaslListeners:
     """All listeners of a broker; raises ConfigError where their settings do not do."""
 
     def __init__(self, broker: Broker) -> None:
@@ -119,7 +121,7 @@ class Doors:
         self.penalties: Penalties = Penalties(
             delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS, max_waiting=limits.MAX_WAITING_LOGINS
         )
-        self._by_listener: dict[str, Door] = {}
+        self._by_listener: dict[str, SaslListener] = {}
         self.update_config(broker.config)
 
     def now_ms(self) -> int:
@@ -145,9 +147,9 @@ class Doors:
 
     def open(self, connection: Connection) -> None:
         """Ask a new connection to log in, if its listener wants that."""
-        door = self._by_listener.get(connection.listener)
-        if door is not None:
-            connection.login = Login(connection, door, self._loop)
+        sasl_listener = self._by_listener.get(connection.listener)
+        if sasl_listener is not None:
+            connection.login = Login(connection, sasl_listener, self._loop)
 
     def update_config(self, config: BrokerConfig) -> None:
         """Listeners ask for what the settings say now; connections that are logged in stay so.
@@ -157,7 +159,7 @@ class Doors:
         """
         for endpoint in filter(is_sasl, config.listener_endpoints):
             try:
-                self._by_listener[endpoint.listener] = Door(self, endpoint.listener, config)
+                self._by_listener[endpoint.listener] = SaslListener(self, endpoint.listener, config)
             except ConfigError as error:
                 if endpoint.listener not in self._by_listener:
                     raise

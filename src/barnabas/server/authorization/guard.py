@@ -15,7 +15,7 @@ from barnabas.protocol.base_message import Message
 from barnabas.security.acls import Operation
 
 if TYPE_CHECKING:
-    from barnabas.server.authorization.control import Access
+    from barnabas.server.authorization.access_control import Access
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

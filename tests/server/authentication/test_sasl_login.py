@@ -26,8 +26,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.security.penalties import FREE_FAILURES
-from barnabas.server.authentication import login
-from barnabas.server.authentication.doors import Door
+from barnabas.server.authentication import sasl_login
+from barnabas.server.authentication.sasl_listeners import SaslListener
 from barnabas.server.broker import Broker as ServingBroker
 from barnabas.testing import Broker
 from tests.server.in_process import running
@@ -253,7 +253,7 @@ def test_a_session_without_an_end_is_not_begun_again(line: Line) -> None:
 
 
 async def test_logging_in_again_keeps_user_and_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "LEAST_SESSION_S", 3_600)
+    monkeypatch.setattr(sasl_login, "LEAST_SESSION_S", 3_600)
     async with running([tmp_path], **PLAIN, connections_max_reauth_ms="3600000") as client:
         await client.in_thread(lambda: check_logging_in_again(client.broker.endpoints[0].port))
 
@@ -331,7 +331,7 @@ def check_ends_of_sessions(broker: ServingBroker, monkeypatch: pytest.MonkeyPatc
             wait_until(lambda: connection.closed or connection.authentication is not None, "the session does not end")
             assert not connection.closed
             assert shake_hands(line).error_code == 0
-        monkeypatch.setattr(Door, "lifetime_ms", lambda *_: 3_600_000)  # for what is asked now
+        monkeypatch.setattr(SaslListener, "lifetime_ms", lambda *_: 3_600_000)  # for what is asked now
         show(line, GOOD)
         assert asks_topics(line)
 

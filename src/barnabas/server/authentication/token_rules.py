@@ -1,4 +1,4 @@
-"""Bearer tokens at the doors of a broker: which rules hold at a listener, and the keys of the providers.
+"""Bearer tokens of a broker: which rules hold at a listener, and the keys of the providers.
 
 Keys are read once for all listeners that say the same of them.
 """
