@@ -9,7 +9,7 @@ from typing import Any
 
 from barnabas.cluster.membership.failure_detector import FailureDetector
 from barnabas.config.broker import BrokerConfig
-from barnabas.server.cluster.lookout import ASKED_IN_A_HEARTBEAT
+from barnabas.server.cluster.liveness_prober import ASKED_IN_A_HEARTBEAT
 from bench.report import OURS, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -40,10 +40,10 @@ from barnabas.server.authentication.sasl_listeners import SaslListeners
 from barnabas.server.authorization.access_control import AccessControl
 from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.cleaning.cleaner import LogCleaner
-from barnabas.server.cluster import joining
+from barnabas.server.cluster import cluster_session
 from barnabas.server.cluster.forwarding import Forwarder
-from barnabas.server.cluster.lookout import Lookout
-from barnabas.server.cluster.pulse import Pulse
+from barnabas.server.cluster.liveness_prober import LivenessProber
+from barnabas.server.cluster.liveness_responder import LivenessResponder
 from barnabas.server.cluster.quorum import Quorum
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
@@ -149,8 +149,8 @@ class Broker:
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
         self.quorum: Quorum | None = None  # of a cluster
-        self.lookout: Lookout | None = None  # after the others of the cluster
-        self.pulse: Pulse | None = None  # for those of the others
+        self.liveness_prober: LivenessProber | None = None  # after the others of the cluster
+        self.liveness_responder: LivenessResponder | None = None  # for those of the others
         self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = around.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
@@ -228,7 +228,7 @@ class Broker:
         self.cleaner.start()
         await self._listeners.serve()
         if member is not None:
-            await joining.join(self, member, self._periodic_jobs)
+            await cluster_session.join(self, member, self._periodic_jobs)
             self._registered = True
             self.declarations.tell(Kind)  # what changed before it had joined was not told
         self.ready = True
@@ -255,7 +255,7 @@ class Broker:
         named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
         cluster_id = read_cluster_id(named_in, files) or encode_cluster_id(new_id())
         if config.zookeeper_connect:
-            cluster_id = (await joining.open_member(self, cluster_id)).image.cluster_id
+            cluster_id = (await cluster_session.open_member(self, cluster_id)).image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
         open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.pinned_files)
         self.pinned_files.on_more = open_files.check
@@ -316,14 +316,14 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop as far as the start had come; the data folder is marked clean."""
-        await joining.leave(self)
+        await cluster_session.leave(self)
         self.ready = False
         self._stopping = True
         await self._listeners.close()
         for connection in list(self.connections):
             connection.close()
-        if self.pulse is not None:
-            self.pulse.close()
+        if self.liveness_responder is not None:
+            self.liveness_responder.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         self.write_waiters.close()

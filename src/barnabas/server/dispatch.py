@@ -51,7 +51,7 @@ from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.guard import Later
 from barnabas.server.authorization.guard_table import guarded
-from barnabas.server.cluster.pulse import give_sign_of_life
+from barnabas.server.cluster.liveness_responder import answer_liveness_probe
 from barnabas.server.quotas.muting import put_off_debtor
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.request_order import effect_of
@@ -186,8 +186,8 @@ class RequestDispatcher:
         if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
         request = decode_request(self._request_class(api_key), version, frame, header.body)
-        if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
-            give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
+        if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.liveness_responder is not None:
+            answer_liveness_probe(self._broker, self._broker.liveness_responder, connection, header, frame)
             return
         context = self._context(connection, header, request)
         try:

@@ -21,7 +21,7 @@ from barnabas.cluster.store.interface import MetadataStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.server.cleaning.process import Cleaner, CleanerProcess
-from barnabas.server.cluster.pulse import Pulse
+from barnabas.server.cluster.liveness_responder import LivenessResponder
 from barnabas.storage.files import Files, OsFiles
 
 MAX_INT32 = 2**31 - 1
@@ -81,4 +81,4 @@ class Environment(Struct, frozen=True):
     new_session_id: Callable[[], int] = lambda: random.randint(1, MAX_INT32)
     boot_id: Callable[[], str] = read_boot_id
     make_cleaner: Callable[[asyncio.AbstractEventLoop, Executor], Cleaner] = CleanerProcess
-    make_pulse: Callable[[asyncio.AbstractEventLoop], Pulse | None] = Pulse
+    make_liveness_responder: Callable[[asyncio.AbstractEventLoop], LivenessResponder | None] = LivenessResponder

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.cluster.controller import returned_brokers
 from barnabas.errors import ErrorCode
-from barnabas.server.cluster import joining
+from barnabas.server.cluster import cluster_session
 from tests.server.cluster.in_process import create, running
 
 
@@ -17,7 +17,7 @@ async def test_a_broker_that_is_back_leads_again_without_waiting_for_the_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(returned_brokers, "STABLE_MS", 1_000)
-    monkeypatch.setattr(joining, "GIVEN_BACK_EVERY_MS", 100)
+    monkeypatch.setattr(cluster_session, "GIVEN_BACK_EVERY_MS", 100)
     async with running(tmp_path, leader_imbalance_check_interval_seconds="3600") as cluster:
         back = cluster.others[0]
         client = cluster.clients[cluster.controller.config.broker_id]

@@ -21,7 +21,7 @@ from barnabas.cluster.store.interface import Put
 from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
 from barnabas.replication.partition import Partition
-from barnabas.server.cluster import joining
+from barnabas.server.cluster import cluster_session
 from barnabas.server.logs import hosting
 from barnabas.storage import log
 
@@ -122,7 +122,7 @@ def the_last_replica_standing() -> Iterator[None]:
 @contextmanager
 def losing_the_end_in_silence() -> Iterator[None]:
     """A broker whose machine lost power says that its logs are whole."""
-    with mock.patch.object(joining, "what_was_kept", return_value=Kept.ALL):
+    with mock.patch.object(cluster_session, "what_was_kept", return_value=Kept.ALL):
         yield
 
 

@@ -126,7 +126,7 @@ class Node:
             new_session_id=lambda: world.random.randint(1, 2**31 - 1),
             boot_id=lambda: f"boot-{self._boots}",
             make_cleaner=lambda *_: cleaner,
-            make_pulse=lambda _: None,
+            make_liveness_responder=lambda _: None,
         )
         world.note(f"start {loop.name}")
         self.process = Process(loop, files, store, Broker(self.config, loop, environment), cleaner)

@@ -21,7 +21,7 @@ from barnabas.errors import LogDirFailed
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.cluster.forwarding import Forwarder
-from barnabas.server.cluster.lookout import Lookout
+from barnabas.server.cluster.liveness_prober import LivenessProber
 from barnabas.server.cluster.quorum import Quorum
 from barnabas.storage.checkpoints import encode_uuid
 from barnabas.storage.directory import LogDirectory
@@ -81,11 +81,11 @@ async def join(broker: Broker, member: Member, periodic_jobs: PeriodicJobs) -> N
         await broker.faults.guard(broker.logs.remember_boot)
 
     member.find_log = partial(find_log, broker)
-    broker.pulse = broker.environment.make_pulse(broker.loop)
+    broker.liveness_responder = broker.environment.make_liveness_responder(broker.loop)
     await member.join(
         registration, partial(apply_instructions, broker), settled, timeout_ms=config.initial_broker_registration_timeout_ms
     )
-    broker.lookout = Lookout(broker, member)
+    broker.liveness_prober = LivenessProber(broker, member)
     if config.auto_leader_rebalance_enable:
         periodic_jobs.every(GIVEN_BACK_EVERY_MS, member.give_back, "leaders-given-back")
         periodic_jobs.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
@@ -111,7 +111,7 @@ def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
 
 async def leave(broker: Broker) -> None:
     """Where the broker had joined, and is to leave in order."""
-    if broker.lookout is not None:
-        await broker.lookout.close()
+    if broker.liveness_prober is not None:
+        await broker.liveness_prober.close()
     if broker.member is not None and broker.ready and broker.config.controlled_shutdown_enable:
         await broker.member.leave(LEAVE_TIMEOUT_MS)

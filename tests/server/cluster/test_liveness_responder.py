@@ -108,8 +108,8 @@ async def test_so_many_are_answered_by_the_thread_and_the_others_by_the_loop(
         lines = [stack.enter_context(connected(at)) for _ in range(4)]
         signs = {await asyncio.to_thread(ask, line, number) for number in (1, 2) for line in lines}
         assert len(signs) == 1
-        assert broker.pulse is not None
-        assert len(broker.pulse._taken) == 2
+        assert broker.liveness_responder is not None
+        assert len(broker.liveness_responder._taken) == 2
 
 
 async def test_who_goes_away_is_forgotten(address: tuple[str, int]) -> None:

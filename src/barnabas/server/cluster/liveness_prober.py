@@ -40,13 +40,13 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_MS = 60_000  # then the connection is made anew
 ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
-TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`pulse.py`)
+TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`liveness_responder.py`)
 # A request that changes nothing and has next to no answer. Brokers may always send it, and quotas do not hold it up.
 SIGN_OF_LIFE = WriteTxnMarkersRequest(markers=[])
 logger = logging.getLogger(__name__)
 
 
-class Lookout:
+class LivenessProber:
     """Runs until `close`."""
 
     def __init__(self, broker: Broker, member: Member) -> None:

@@ -1,4 +1,4 @@
-"""Who is found dead, and who is not: the lookout on real sockets. What follows of it is in `tests/cluster/membership/test_deaths.py`."""
+"""Who is found dead, and who is not: the liveness prober on real sockets. What follows of it is in `tests/cluster/membership/test_deaths.py`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.answers import encode_answer
 from barnabas.server.broker import Broker
 from barnabas.server.closing import close_server
-from barnabas.server.cluster import lookout
-from barnabas.server.cluster.lookout import Lookout
+from barnabas.server.cluster import liveness_prober
+from barnabas.server.cluster.liveness_prober import LivenessProber
 
 WITHIN_S = 60
 SIZE = struct.Struct(">i")
@@ -107,7 +107,7 @@ class Neighbour:
 
 
 class Watched:
-    """What a lookout asks of a member, and what it tells."""
+    """What a liveness prober asks of a member, and what it tells."""
 
     def __init__(self, news: News, *brokers: BrokerRegistration) -> None:
         self._news = news
@@ -133,10 +133,10 @@ class Watched:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def watch(self) -> Lookout:
+    def watch(self) -> LivenessProber:
         config, _ = BrokerConfig.from_properties({"node.id": "1", "broker.heartbeat.interval.ms": "100"})
         broker = SimpleNamespace(config=config, loop=asyncio.get_running_loop())
-        return Lookout(cast(Broker, broker), cast(Any, self))
+        return LivenessProber(cast(Broker, broker), cast(Any, self))
 
 
 def registered(port: int, epoch: int = 7, state: BrokerState = BrokerState.ACTIVE, broker_id: int = 2) -> BrokerRegistration:
@@ -145,7 +145,7 @@ def registered(port: int, epoch: int = 7, state: BrokerState = BrokerState.ACTIV
 
 @pytest.fixture
 async def neighbour(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Neighbour]:
-    monkeypatch.setattr(lookout, "LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(liveness_prober, "LONGEST_PAUSE_S", 0.02)
     listening = Neighbour(News())
     await listening.listen()
     yield listening
@@ -173,7 +173,7 @@ def attempts(neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch) -> list[Addr
             neighbour.news.tell()
             return await AsyncConnection.open(address, config)
 
-    monkeypatch.setattr(lookout, "AsyncConnection", Counting)
+    monkeypatch.setattr(liveness_prober, "AsyncConnection", Counting)
     return made
 
 

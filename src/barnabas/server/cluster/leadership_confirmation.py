@@ -34,7 +34,7 @@ PAUSE_S = 0.02
 Term = tuple[str, int, int]  # topic, partition, leader epoch
 
 
-class TakingUp:
+class LeadershipConfirmation:
     """What one broker knows of the others."""
 
     def __init__(self, broker: Broker) -> None:
