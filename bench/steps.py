@@ -29,10 +29,10 @@ from barnabas.protocol.request_headers import read_request_header, write_request
 from barnabas.server.broker import Broker
 from barnabas.server.connection import Connection
 from barnabas.server.environment import Environment
-from barnabas.server.fetching.repeated import RepeatedFetch
+from barnabas.server.fetching.request_template import FetchTemplate
 from barnabas.server.outbox import Outbox
 from barnabas.server.page_cache import at_hand
-from barnabas.server.producing.repeated import RepeatedProduce
+from barnabas.server.producing.request_template import ProduceTemplate
 from barnabas.server.receiver import Receiver
 from barnabas.storage.file_region import FileRegion
 from bench.wire import produce_frame, record_batch
@@ -145,7 +145,7 @@ class _Steps:
 
         def general() -> None:
             received[:] = framed
-            connection.repeated = RepeatedProduce(self._broker.repeated_room)
+            connection.produce_template = ProduceTemplate(self._broker.template_budget)
             self._dispatch(connection, frame)
 
         def learnt() -> None:
@@ -225,8 +225,8 @@ class _Steps:
         region = self.region(offsets[0], size)
         answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
         connection, repeating = self._connection(), self._connection()
-        connection.repeated_fetch = RepeatedFetch()
-        connection.repeated_fetch._patience = 0  # it learns nothing
+        connection.fetch_template = FetchTemplate()
+        connection.fetch_template._patience = 0  # it learns nothing
 
         def dispatch(frame: bytes) -> None:
             self._dispatch(connection, memoryview(frame))

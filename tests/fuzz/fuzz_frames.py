@@ -25,7 +25,7 @@ from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.repeated import RepeatedRoom
+from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
@@ -85,7 +85,7 @@ class Recorder:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pinned_files = PinnedFiles(OsFiles(), 100)
         self.write_waiters = WriteWaiters(loop)
-        self.repeated_room = RepeatedRoom()
+        self.template_budget = TemplateBudget()
         self.frames: list[bytes] = []
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

@@ -50,8 +50,8 @@ from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_held_files, most_open_segments
 from barnabas.server.environment import Environment
-from barnabas.server.fetching.ahead import Readers
-from barnabas.server.fetching.sessions import FetchSessions
+from barnabas.server.fetching.read_ahead import Readers
+from barnabas.server.fetching.session_cache import FetchSessionCache
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
 from barnabas.server.logs.faults import StorageFaults, report_later
@@ -65,7 +65,7 @@ from barnabas.server.old_requests import OldRequests
 from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.plugins import Plugins
-from barnabas.server.producing.repeated import RepeatedRoom
+from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
@@ -127,7 +127,7 @@ class Broker:
         self.files = around.files
         self.pinned_files = PinnedFiles(self.files, most_held_files())
         self.write_waiters = WriteWaiters(loop)
-        self.repeated_room = RepeatedRoom()
+        self.template_budget = TemplateBudget()
         self.new_id = around.new_id
         self.metrics = Metrics()
         self.plugins = Plugins(config, lambda: around.make_executor(1, "barnabas-policies"))
@@ -154,7 +154,7 @@ class Broker:
         self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = around.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
-        self.fetch_sessions = FetchSessions(
+        self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
             around.new_session_id,
             config.min_incremental_fetch_session_eviction_ms,

@@ -138,9 +138,9 @@ class RequestDispatcher:
         try:
             if connection.authentication is not None and not connection.authentication.admits(frame):
                 return
-            if connection.repeated.take(self._broker, connection, frame):
+            if connection.produce_template.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
-            elif connection.repeated_fetch is not None and connection.repeated_fetch.take(self._broker, connection, frame):
+            elif connection.fetch_template is not None and connection.fetch_template.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(FETCH, time.perf_counter_ns() - started)
             else:
                 self._dispatch(connection, frame, started)
@@ -159,7 +159,7 @@ class RequestDispatcher:
         """
         started = time.perf_counter_ns()
         try:
-            taken, position = connection.repeated.take_run(self._broker, connection, data, position)
+            taken, position = connection.produce_template.take_run(self._broker, connection, data, position)
         except ProtocolError:
             raise
         except Exception as error:  # as in `dispatch`

@@ -1,4 +1,7 @@
-"""Who is found dead, and who is not: the liveness prober on real sockets. What follows of it is in `tests/cluster/membership/test_deaths.py`."""
+"""Who is found dead, and who is not: the liveness prober on real sockets.
+
+What follows of it is in `tests/cluster/membership/test_deaths.py`.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from barnabas.server.producing.delayed import (
     refused,
 )
 from barnabas.server.producing.message_sets import Answered, convert
-from barnabas.server.producing.repeated import learn
+from barnabas.server.producing.request_template import learn
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
 from barnabas.server.quotas.paying import pay_produced
 

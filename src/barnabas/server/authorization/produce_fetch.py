@@ -14,7 +14,7 @@ from barnabas.server.producing.delayed import Topics, refused
 if TYPE_CHECKING:
     from barnabas.server.authorization.access_control import Access
     from barnabas.server.broker import Broker
-    from barnabas.server.fetching.session import FetchedPartition
+    from barnabas.server.fetching.fetch_session import FetchedPartition
 
 
 def may_write_transaction(access: Access, head: ProduceHead) -> bool:

@@ -31,8 +31,8 @@ from barnabas.protocol.records.batch_header import HEADER_SIZE, read_header, spl
 from barnabas.protocol.records.compression import NAMES, Compression
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
 from barnabas.server.fetching.fetch import Fetch, Known
-from barnabas.server.fetching.looking import Found, Records
-from barnabas.server.fetching.session import FetchedPartition
+from barnabas.server.fetching.fetch_session import FetchedPartition
+from barnabas.server.fetching.partition_lookup import Found, Records
 from barnabas.server.pinned_regions import PinnedRegion
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.replication.follower_state import Position
-from barnabas.server.fetching.session import MAX_EPOCH
+from barnabas.server.fetching.fetch_session import MAX_EPOCH
 
 if TYPE_CHECKING:
     from uuid import UUID

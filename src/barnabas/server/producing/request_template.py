@@ -14,7 +14,7 @@ Rules
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
   4. A connection remembers a bounded number of requests (`limits`), then it learns no more: so many in any case, and beyond these as many
-     as the connections of the broker have room for together (`RepeatedRoom`), which is given back when it closes or forgets. Of
+     as the connections of the broker have room for together (`TemplateBudget`), which is given back when it closes or forgets. Of
      partitions that are closed it forgets before it takes more room.
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
      it samples (`_Known.noted`).
@@ -47,7 +47,15 @@ from barnabas.protocol.records.scan import compiled, walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
-from barnabas.server.producing.spread import PATIENCE, SharedRoom, SpreadProduce, beyond_share, budget_of, find_partition, paid
+from barnabas.server.producing.multi_partition import (
+    PATIENCE,
+    MultiPartitionProduce,
+    SharedBudget,
+    beyond_share,
+    budget_of,
+    find_partition,
+    paid,
+)
 from barnabas.server.producing.transactional import is_joined_at_once
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
@@ -129,30 +137,40 @@ class _Known:
         return walker.answer_requests(run.rows, shape, BEHIND_CORRELATION_ID + len(self.middle), first_offset)
 
 
-class RepeatedRoom(SharedRoom):
-    """For requests; `spread` is the one for partitions."""
+class TemplateBudget(SharedBudget):
+    """For requests; `multi_partition` is the one for partitions."""
 
-    __slots__ = ("spread",)
+    __slots__ = ("multi_partition",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.spread = SharedRoom()
+        self.multi_partition = SharedBudget()
 
 
-class RepeatedProduce:
+class ProduceTemplate:
     """What one connection produced so far.
 
     Args:
         room: what it remembers beyond its own share takes of that.
     """
 
-    __slots__ = ("_closed_count", "_ends", "_groups", "_known", "_principal", "_rights_version", "_room", "patient", "spread")
+    __slots__ = (
+        "_closed_count",
+        "_ends",
+        "_groups",
+        "_known",
+        "_principal",
+        "_rights_version",
+        "_room",
+        "multi_partition",
+        "patient",
+    )
 
-    def __init__(self, room: RepeatedRoom) -> None:
+    def __init__(self, room: TemplateBudget) -> None:
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
         self.patient = 0  # of these: `take_run` may find them
-        self.spread = SpreadProduce(room.spread)
+        self.multi_partition = MultiPartitionProduce(room.multi_partition)
         self._room = room
         self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
         # Of the authorizer, and who it was, when these requests were allowed
@@ -163,7 +181,7 @@ class RepeatedProduce:
         """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
         self._ends.clear()
         self._keep({})
-        self.spread.forget()
+        self.multi_partition.forget()
 
     def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
         """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
@@ -206,8 +224,8 @@ class RepeatedProduce:
         """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
-        if self.spread.count > 1:
-            taken, behind = self.spread.take(broker, connection, data, position)
+        if self.multi_partition.count > 1:
+            taken, behind = self.multi_partition.take(broker, connection, data, position)
             if taken:
                 return taken, behind
         for end in self._ends:
@@ -379,7 +397,7 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     if connection.closed:
         return
     if compiled is not None:
-        connection.repeated.spread.learn(broker, connection, frame, version, head)
+        connection.produce_template.multi_partition.learn(broker, connection, frame, version, head)
     if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
         return
     key, (wanted,) = head.topics[0]
@@ -391,7 +409,7 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     length_bytes = ((size + 1).bit_length() + 6) // 7 if flexible else _I32.size
     end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
     key_bytes, transactional = bytes(frame[BEHIND_CORRELATION_ID:end]), is_transactional(wanted.records)
-    if connection.repeated.knows(key_bytes, partition, transactional=transactional):
+    if connection.produce_template.knows(key_bytes, partition, transactional=transactional):
         return
     taken = _records(frame, end, version)
     if taken is not None and len(taken) == size:
@@ -401,4 +419,4 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         if authorizer is not None:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
-        connection.repeated.learn(key_bytes, end, known, broker.partitions.closed_count)
+        connection.produce_template.learn(key_bytes, end, known, broker.partitions.closed_count)

@@ -2,7 +2,7 @@
 
 Most producers send what they have for all partitions of a broker in one request, or a request for each partition in turn. One by one that
 is a write, a check and an answer for each batch. Here the requests in the receive buffer are taken apart with machine code
-(`records.spread`), and what they have for a partition is appended as a run is: with one write.
+(`records.multi_partition_scan`), and what they have for a partition is appended as a run is: with one write.
 
 Rules
   1. Only partitions are known to which `handle_produce` has appended without an error; and only requests are taken that begin as one of
@@ -11,8 +11,8 @@ Rules
      was appended, and goes the general way. So nothing is appended out of order.
   3. A write that fails after that is an error in the answers of those requests that had batches in it, as it is in the general way.
   4. A partition whose batches could never be part of a run is not tried any more (`PATIENCE`).
-  5. A connection knows a bounded number of partitions, as of `repeated` requests; what makes it forget those makes it forget these. Where
-     the audit log samples what is written, nothing is learnt: it counts requests, by topic.
+  5. A connection knows a bounded number of partitions, as of requests that repeat; what makes it forget those makes it forget these.
+     Where the audit log samples what is written, nothing is learnt: it counts requests, by topic.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def paid(
     return told
 
 
-class SharedRoom:
+class SharedBudget:
     """For what the connections of a broker remember beyond what each of them may in any case."""
 
     __slots__ = ("left",)
@@ -171,12 +171,12 @@ class _Group:
         self.run = Run(kept, len(rows), records, size, 0, self.run.has_producer)
 
 
-class SpreadProduce:
+class MultiPartitionProduce:
     """The partitions that one connection wrote to so far."""
 
     __slots__ = ("_closed_count", "_kinds", "_room", "count")
 
-    def __init__(self, room: SharedRoom) -> None:
+    def __init__(self, room: SharedBudget) -> None:
         self._room = room
         self._kinds: list[_Kind] = []
         self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last

@@ -34,18 +34,18 @@ from barnabas.protocol.fetch_request import NO_EPOCH
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.server.fetching.ahead import ReadAhead
+from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
-from barnabas.server.fetching.loading import MOST_COPIED_BYTES
-from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
-from barnabas.server.fetching.sessions import FINAL_EPOCH, replica_id_of
+from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetching.read_ahead import ReadAhead
+from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
-    from barnabas.server.fetching.looking import Records
+    from barnabas.server.fetching.partition_lookup import Records
     from barnabas.storage.file_region import FileRegion
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
@@ -63,7 +63,7 @@ class _Wanted(NamedTuple):
     log_start_offset: int
 
 
-class RepeatedFetch:
+class FetchTemplate:
     """What one connection fetches."""
 
     __slots__ = ("_ahead", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")

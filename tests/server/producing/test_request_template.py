@@ -97,7 +97,7 @@ async def test_connections_know_more_requests_while_their_broker_has_room(
 
     async with running([tmp_path]) as client:
         await client.create(len(partitions), TOPIC)
-        room, port = client.broker.repeated_room, client.broker.endpoints[0].port
+        room, port = client.broker.template_budget, client.broker.endpoints[0].port
 
         def write(line: Line) -> list[tuple[int, int]]:
             return [answer_of(line, 8, request(batch_of(9), bytes(16), partition=number)) for number in partitions]
@@ -120,12 +120,12 @@ async def test_partitions_that_are_closed_make_room_for_others(tmp_path: Path, m
         monkeypatch.setattr(limits, name, most)
 
     async with running([tmp_path]) as client:
-        room = client.broker.repeated_room
+        room = client.broker.template_budget
         for number in range(3):
             name = f"{TOPIC}-{number}"
             await client.create(8, name)
             assert [await client.produce(b"v", partition, name=name) for partition in range(8)] == [0] * 8
-            (known,) = [connection.repeated._known.values() for connection in client.broker.connections]
+            (known,) = [connection.produce_template._known.values() for connection in client.broker.connections]
             assert [(each.partition.topic, each.partition.closed) for each in known] == [(name, False)] * 5
             assert room.left == 1
             await client.delete(name)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.server.producing import spread
+from barnabas.server.producing import multi_partition
 from barnabas.testing.failing_files import SYNCS, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, running
-from tests.server.producing.spread_requests import (
+from tests.server.producing.multi_partition_requests import (
     PARTITIONS,
     TOGETHER,
     VERSIONS,
@@ -95,7 +95,7 @@ class Slow:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.waiting: list[tuple[int, Any]] = []
-        monkeypatch.setattr(spread, "must_wait", lambda *_: True)
+        monkeypatch.setattr(multi_partition, "must_wait", lambda *_: True)
         monkeypatch.setattr("barnabas.replication.partition.Partition._advance", lambda *_: None)
         monkeypatch.setattr("barnabas.replication.partition.Partition.wait_acknowledged", self._wait)
 

@@ -15,7 +15,7 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.server.broker import Broker
-from barnabas.server.fetching.repeated import PATIENCE, RepeatedFetch
+from barnabas.server.fetching.request_template import PATIENCE, FetchTemplate
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
 from tests.server.wire import Line, framed
@@ -55,21 +55,21 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.taken = self.later = 0
-        take, answer = RepeatedFetch.take, RepeatedFetch._answer_of_waiting
+        take, answer = FetchTemplate.take, FetchTemplate._answer_of_waiting
 
-        def counting_answer(repeated: RepeatedFetch, *arguments: Any) -> Any:
-            found = answer(repeated, *arguments)
+        def counting_answer(template: FetchTemplate, *arguments: Any) -> Any:
+            found = answer(template, *arguments)
             self.later += found is not None
             return found
 
-        monkeypatch.setattr(RepeatedFetch, "_answer_of_waiting", counting_answer)
+        monkeypatch.setattr(FetchTemplate, "_answer_of_waiting", counting_answer)
 
-        def counting(repeated: RepeatedFetch, *arguments: Any) -> bool:
-            taken = take(repeated, *arguments)
+        def counting(template: FetchTemplate, *arguments: Any) -> bool:
+            taken = take(template, *arguments)
             self.taken += taken
             return taken
 
-        monkeypatch.setattr(RepeatedFetch, "take", counting)
+        monkeypatch.setattr(FetchTemplate, "take", counting)
 
 
 def run(folder: Path, test: Callable[[Client, Line], None], records: int = 20, **settings: str) -> None:

@@ -19,12 +19,12 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from barnabas.server.broker import Broker
-from barnabas.server.fetching import ahead
-from barnabas.server.fetching.ahead import ReadAhead, Readers
+from barnabas.server.fetching import read_ahead
+from barnabas.server.fetching.read_ahead import ReadAhead, Readers
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.integrity import SegmentIntegrity
-from tests.server.fetching.test_continued_fetch import Session, wanted
-from tests.server.fetching.test_repeated_fetch import FETCH, LATEST, asked, errors, request
+from tests.server.fetching.test_request_template import FETCH, LATEST, asked, errors, request
+from tests.server.fetching.test_session_template import Session, wanted
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.wire import Line, framed
 from tests.storage.support import FILES
@@ -63,9 +63,9 @@ class Counted:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Whoever asks again is quick, and what was found is good for ever."""
-    monkeypatch.setattr(ahead, "QUICK_S", EVER)
-    monkeypatch.setattr(ahead, "GOOD_FOR_S", EVER)
-    monkeypatch.setattr(ahead, "ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(read_ahead, "QUICK_S", EVER)
+    monkeypatch.setattr(read_ahead, "GOOD_FOR_S", EVER)
+    monkeypatch.setattr(read_ahead, "ALONE_AFTER_S", 0.0)
     return Counted(monkeypatch)
 
 
@@ -142,7 +142,7 @@ def test_what_was_deleted_is_not_given(tmp_path: Path, counted: Counted) -> None
 
 def test_who_is_slow_has_nothing_looked_for(tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     def test(client: Client, line: Line) -> None:
-        monkeypatch.setattr(ahead, "QUICK_S", -1.0)
+        monkeypatch.setattr(read_ahead, "QUICK_S", -1.0)
         for offset in range(0, 28, 7):
             pull(client, line, counted, offset)
 
@@ -153,7 +153,7 @@ def test_who_is_slow_has_nothing_looked_for(tmp_path: Path, counted: Counted, mo
 def test_what_was_found_long_ago_is_looked_for_again(tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     def test(client: Client, line: Line) -> None:
         started(client, line, counted, 0)
-        monkeypatch.setattr(ahead, "GOOD_FOR_S", -1.0)
+        monkeypatch.setattr(read_ahead, "GOOD_FOR_S", -1.0)
         pull(client, line, counted, 7)
 
     run(tmp_path, test)
@@ -210,7 +210,7 @@ def test_records_are_kept_of_one_region_and_given_once() -> None:
 
 
 def test_who_reads_by_turns_with_others_is_not_alone() -> None:
-    readers, step_s = Readers(), ahead.ALONE_AFTER_S * 0.75
+    readers, step_s = Readers(), read_ahead.ALONE_AFTER_S * 0.75
     one, other = object(), object()
     assert [readers.is_alone(one, number * step_s) for number in range(4)] == [False, False, True, True]
     assert not readers.is_alone(other, 4 * step_s)

@@ -33,11 +33,11 @@ from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, s
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED
-from barnabas.server.fetching.ahead import ReadAhead
+from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
-from barnabas.server.fetching.loading import MOST_COPIED_BYTES
-from barnabas.server.fetching.looking import count_follower
-from barnabas.server.fetching.sessions import replica_id_of
+from barnabas.server.fetching.partition_lookup import count_follower
+from barnabas.server.fetching.read_ahead import ReadAhead
+from barnabas.server.fetching.session_cache import replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.file_region import FileRegion
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
-    from barnabas.server.fetching.looking import Records
-    from barnabas.server.fetching.session import FetchContext, FetchedPartition, FetchSession
+    from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession
+    from barnabas.server.fetching.partition_lookup import Records
 
     Looked = list[tuple[FetchedPartition, Partition, "Given | None"]]
     Given = tuple[FileRegion, FileRegion | Copied, int]
@@ -64,7 +64,7 @@ class _None(Enum):
     THIS_WAY = auto()
 
 
-class ContinuedFetch:
+class SessionFetchTemplate:
     """The fetches of one session on one connection."""
 
     __slots__ = (

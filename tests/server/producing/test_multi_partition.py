@@ -10,7 +10,7 @@ import pytest
 from barnabas.errors import ErrorCode
 from barnabas.protocol.records.compression import Compression
 from tests.server.in_process import Client, running
-from tests.server.producing.spread_requests import (
+from tests.server.producing.multi_partition_requests import (
     ALONE,
     PARTITIONS,
     TOGETHER,

@@ -17,8 +17,8 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.server.broker import Broker
-from barnabas.server.fetching import continued
-from barnabas.server.fetching.continued import ContinuedFetch
+from barnabas.server.fetching import session_template
+from barnabas.server.fetching.session_template import SessionFetchTemplate
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
 from tests.server.wire import Line, framed
@@ -35,22 +35,22 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.taken = self.at_once = self.later = 0
-        take, look = ContinuedFetch.take, ContinuedFetch._look
+        take, look = SessionFetchTemplate.take, SessionFetchTemplate._look
 
-        def counting_take(fetch: ContinuedFetch, *arguments: Any) -> bool:
+        def counting_take(fetch: SessionFetchTemplate, *arguments: Any) -> bool:
             taken = take(fetch, *arguments)
             self.taken += taken
             return taken
 
-        def counting_look(fetch: ContinuedFetch, *arguments: Any, is_first: bool = True, **named: Any) -> Any:
+        def counting_look(fetch: SessionFetchTemplate, *arguments: Any, is_first: bool = True, **named: Any) -> Any:
             found = look(fetch, *arguments, is_first=is_first, **named)
             if isinstance(found, list):
                 self.at_once += is_first
                 self.later += not is_first
             return found
 
-        monkeypatch.setattr(ContinuedFetch, "take", counting_take)
-        monkeypatch.setattr(ContinuedFetch, "_look", counting_look)
+        monkeypatch.setattr(SessionFetchTemplate, "take", counting_take)
+        monkeypatch.setattr(SessionFetchTemplate, "_look", counting_look)
 
 
 class Session:
@@ -215,7 +215,7 @@ def test_news_of_several_partitions_have_the_bytes_of_what_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int, replica_id: int, isolation_level: int
 ) -> None:
     counted = Counted(monkeypatch)
-    monkeypatch.setattr(continued, "MOST_SHAPES", 3)
+    monkeypatch.setattr(session_template, "MOST_SHAPES", 3)
     dice = random.Random(max_bytes + replica_id)
 
     def test(client: Client, line: Line) -> None:
@@ -243,7 +243,7 @@ def test_news_of_several_partitions_have_the_bytes_of_what_is_read(
 
 def test_where_more_have_news_than_are_looked_at_here_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
-    monkeypatch.setattr(continued, "MOST_PARTITIONS", PARTITIONS - 1)
+    monkeypatch.setattr(session_template, "MOST_PARTITIONS", PARTITIONS - 1)
 
     def test(client: Client, line: Line) -> None:
         session = Session(client.broker, LATEST, line)

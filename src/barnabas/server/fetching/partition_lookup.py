@@ -21,8 +21,8 @@ from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.authorization.produce_fetch import why_not_fetch
-from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
-from barnabas.server.fetching.sessions import replica_id_of
+from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetching.session_cache import replica_id_of
 from barnabas.server.logs.damage import refuse_read
 from barnabas.server.outbox import Region
 from barnabas.server.replication.selector import preferred_replica
@@ -60,7 +60,7 @@ def count_follower(
     )
 
 
-class Looking:
+class PartitionLookup:
     """What a fetch request asks for, and the partitions that it was asked of."""
 
     __slots__ = (

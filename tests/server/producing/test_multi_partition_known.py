@@ -12,10 +12,10 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.security.acls import Acl, Operation, ResourceType
-from barnabas.server.producing import spread
+from barnabas.server.producing import multi_partition
 from tests.server.authorization.people import ALICE, acl, guarded
 from tests.server.in_process import running
-from tests.server.producing.spread_requests import (
+from tests.server.producing.multi_partition_requests import (
     ALONE,
     PARTITIONS,
     TOGETHER,
@@ -38,7 +38,7 @@ async def test_what_could_never_go_together_stops_being_tried(tmp_path: Path, ta
         await create(client, {"compression_type": "uncompressed"})
         await pipelined(client, [squeezed] * 30)
         (connection,) = client.broker.connections
-        assert connection.repeated.spread.count == 0
+        assert connection.produce_template.multi_partition.count == 0
     assert not taken
 
 
@@ -49,10 +49,10 @@ async def test_connections_know_more_partitions_while_their_broker_has_room(
         monkeypatch.setattr(limits, name, most)
     async with running([tmp_path]) as client:
         await create(client)
-        room = client.broker.repeated_room.spread
+        room = client.broker.template_budget.multi_partition
         (connection,) = client.broker.connections
         await pipelined(client, [everywhere(b"v")] * 3)
-        assert (connection.repeated.spread.count, room.left) == (5, 1)
+        assert (connection.produce_template.multi_partition.count, room.left) == (5, 1)
         assert not taken, "there was room for some of the partitions only"
         few = [Sent([(0, 0, batch_of(b"v")), (0, 1, batch_of(b"v"))])] * 3
         await pipelined(client, few)
@@ -60,9 +60,9 @@ async def test_connections_know_more_partitions_while_their_broker_has_room(
         for name in TOGETHER:
             await client.delete(name)
         await pipelined(client, [everywhere(b"v")], ALONE)
-        assert (connection.repeated.spread.count, room.left) == (5, 1), "those of closed partitions made room"
-        connection.repeated.forget()
-        assert (connection.repeated.spread.count, room.left) == (0, 4)
+        assert (connection.produce_template.multi_partition.count, room.left) == (5, 1), "those of closed partitions made room"
+        connection.produce_template.forget()
+        assert (connection.produce_template.multi_partition.count, room.left) == (0, 4)
 
 
 async def test_a_topic_made_again_is_another_one(tmp_path: Path, taken: list[int]) -> None:
@@ -134,7 +134,7 @@ async def test_what_has_a_quota_is_paid_together_and_told_with_the_last_answer(
         answer = await client.ask(ALTER, quota, AlterClientQuotasResponse)
         assert [each.error_code for each in answer.entries] == [0]
         await pipelined(client, [everywhere(b"v", version)])
-        monkeypatch.setattr(spread, "pay_produced", pay)
+        monkeypatch.setattr(multi_partition, "pay_produced", pay)
         requests = [everywhere(b"v", version)] * 4
         answers = await pipelined(client, requests)
         sizes = [len(frame_of(client, each, TOGETHER, 0)) for each in requests]

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.fetch_request import Named
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
-from barnabas.server.fetching.session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
+from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 
 
-class FetchSessions:
+class FetchSessionCache:
     """The sessions of a broker.
 
     Args:

@@ -14,7 +14,7 @@ from typing import cast
 
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
-from barnabas.server.fetching.looking import Found, Looking, failed
+from barnabas.server.fetching.partition_lookup import Found, PartitionLookup, failed
 from barnabas.server.logs.damage import tell_damage
 from barnabas.server.page_cache import Loaded
 from barnabas.server.pinned_regions import PinnedRegion
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
 
 
-class Loading(Looking):
+class DiskLoading(PartitionLookup):
     """A look of which not all may be sent as it is."""
 
     __slots__ = ()
