@@ -86,7 +86,7 @@ class FakeBroker:
         self.client_quotas = None
         self.controller = StandaloneController(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
-        self.moves = FakeMoves()
+        self.log_dir_moves = FakeMoves()
         self.partitions = HostedPartitions()
         self.all_topics = metadata.AllTopics()
         self.member = None

@@ -42,7 +42,7 @@ class Book:
         async def noted(*what: object) -> None:
             note(*what)
 
-        hosting = SimpleNamespace(
+        replica_manager = SimpleNamespace(
             create=lambda run: noted("create", len(run)),
             remove=lambda run: noted("remove", len(run)),
             change=lambda one: noted("change", one.topic),
@@ -58,7 +58,7 @@ class Book:
         )
         self.broker: Any = SimpleNamespace(
             member=None if is_alone else object(),
-            hosting=hosting,
+            replica_manager=replica_manager,
             coordinators=coordinators,
             declarations=SimpleNamespace(tell=lambda kinds: note("declared", *kinds)),
             update_config=lambda config: note("broker's settings", config.broker_id),

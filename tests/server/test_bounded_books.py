@@ -165,4 +165,4 @@ async def test_so_many_logs_move_at_once(tmp_path: Path, monkeypatch: pytest.Mon
         elsewhere = {name: next(d for d in dirs if d != client.broker.logs.directory_of(name, 0).path) for name in ("one", "two")}
         assert await alter(client, elsewhere["one"], "one") == [0]
         assert await alter(client, elsewhere["two"], "two") == [ErrorCode.KAFKA_STORAGE_ERROR]
-        assert len(client.broker.moves) == 1
+        assert len(client.broker.log_dir_moves) == 1

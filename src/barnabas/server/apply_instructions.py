@@ -39,9 +39,9 @@ async def apply_instructions(broker: Broker, instructions: Sequence[Instruction]
         broker.coordinators.resign(instructions)
     for kind, run in groupby(instructions, key=type):
         if kind is CreateLog:
-            await broker.hosting.create(cast("list[CreateLog]", list(run)))
+            await broker.replica_manager.create(cast("list[CreateLog]", list(run)))
         elif kind is DeleteLog:
-            await broker.hosting.remove(cast("list[DeleteLog]", list(run)))
+            await broker.replica_manager.remove(cast("list[DeleteLog]", list(run)))
         else:
             for instruction in run:
                 await _apply_one(broker, instruction)
@@ -56,11 +56,11 @@ async def apply_instructions(broker: Broker, instructions: Sequence[Instruction]
 async def _apply_one(broker: Broker, instruction: Instruction) -> None:
     match instruction:
         case ChangeReplica():
-            await broker.hosting.change(instruction)
+            await broker.replica_manager.change(instruction)
         case StandDown():
-            broker.hosting.stand_down()
+            broker.replica_manager.stand_down()
         case UpdateTopicConfig(topic, config):
-            broker.hosting.update_config(topic, config)
+            broker.replica_manager.update_config(topic, config)
         case UpdateBrokerConfig(config):
             broker.update_config(config)
         case UpdateDeclared(kinds):

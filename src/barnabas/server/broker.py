@@ -54,12 +54,12 @@ from barnabas.server.fetching.read_ahead import Readers
 from barnabas.server.fetching.session_cache import FetchSessionCache
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
-from barnabas.server.logs.faults import StorageFaults, report_later
-from barnabas.server.logs.flushing import FLUSH_THREADS, Flushing
-from barnabas.server.logs.hosting import Hosting
-from barnabas.server.logs.log_starts import LogStarts
-from barnabas.server.logs.moving import Moves
-from barnabas.server.logs.opening import close_logs, open_logs
+from barnabas.server.logs.group_commit import FLUSH_THREADS, GroupCommit
+from barnabas.server.logs.log_dir_moves import LogDirMoves
+from barnabas.server.logs.log_start_offsets import LogStartOffsets
+from barnabas.server.logs.open_close import close_logs, open_logs
+from barnabas.server.logs.replica_manager import ReplicaManager
+from barnabas.server.logs.storage_faults import StorageFaults, report_later
 from barnabas.server.metrics import Metrics
 from barnabas.server.old_requests import OldRequests
 from barnabas.server.periodic_jobs import PeriodicJobs
@@ -175,12 +175,14 @@ class Broker:
         self._periodic_jobs = PeriodicJobs(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self._stop_for)
-        self.flushing = Flushing(loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush"))
+        self.group_commit = GroupCommit(
+            loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush")
+        )
         self.isr = IsrChanges(self)
         self.throttles = Throttles(self)
         self.fetchers = Fetchers(self)
-        self.hosting = Hosting(self)
-        self.moves = Moves(self)
+        self.replica_manager = ReplicaManager(self)
+        self.log_dir_moves = LogDirMoves(self)
         self.cleaner = LogCleaner(self)
         self.joining = Joining(self)
 
@@ -213,10 +215,10 @@ class Broker:
         await self._bind()
         if isinstance(self.controller, StandaloneController):
             self._register_alone(self.controller, bump_leader_epochs=not clean)
-        self.hosting.host_all()
-        self.moves.resume()
+        self.replica_manager.host_all()
+        self.log_dir_moves.resume()
         # What a crash left in memory is on the disk before it is shown, and before groups are read.
-        await self.flushing.wait_idle()
+        await self.group_commit.wait_idle()
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
@@ -271,7 +273,7 @@ class Broker:
             boot_id=None if self.member is None else self.environment.boot_id(),
             first_has_metadata=self.member is None,
         )
-        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs)
+        self.log_start_offsets = LogStartOffsets(self.loop, self.io_threads, self.logs)
         self._opened |= Opened.LOGS
         if self.member is None:
             store = self.environment.open_store(directories[0])
@@ -344,11 +346,11 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
-        await self.hosting.close()
-        await self.moves.close()
-        await self.flushing.close()
+        await self.replica_manager.close()
+        await self.log_dir_moves.close()
+        await self.group_commit.close()
         if Opened.LOGS in self._opened:
-            await self.log_starts.close()
+            await self.log_start_offsets.close()
             await self.loop.run_in_executor(self.io_threads, self.logs.give_up_room)
             if self._registered:
                 await self.faults.guard(self.high_watermarks_writer())

@@ -11,7 +11,7 @@ from barnabas.coordination.result import NO_PRODUCER, Producer
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import OwnBatch, build_pairs, iterate_records, split_batches
-from barnabas.server.logs.damage import tell_damage
+from barnabas.server.logs.damaged_reads import tell_damage
 from barnabas.server.page_cache import is_resident
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files

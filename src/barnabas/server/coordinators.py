@@ -30,7 +30,7 @@ from barnabas.server.cluster.leadership_confirmation import LeadershipConfirmati
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.current_leader import current_leader
 from barnabas.server.group_topics import BrokerTopics
-from barnabas.server.logs.faults import report_later
+from barnabas.server.logs.storage_faults import report_later
 from barnabas.server.transactions.ids import IdsAtHand
 from barnabas.server.transactions.marking import MarkerSender
 

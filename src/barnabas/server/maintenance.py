@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from barnabas.errors import KafkaError, StorageError
 from barnabas.server.apis.tokens import remove_expired
 from barnabas.server.listeners import close_idle
-from barnabas.server.logs.recovery import Unflushed, flushes_due
+from barnabas.server.logs.recovery_bound import Unflushed, flushes_due
 from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.server.quotas.callback import CHECK_MS as QUOTA_CALLBACK_MS
 from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
@@ -74,13 +74,13 @@ async def _checkpoint(broker: Broker, write: Callable[[], None]) -> None:
 
 async def _checkpoint_starts(broker: Broker) -> None:
     try:
-        await broker.log_starts.done()
+        await broker.log_start_offsets.done()
     except StorageError as error:
         broker.faults.report(error)
 
 
 async def flush(broker: Broker) -> None:
-    """Bring to the disk what a start after a crash should not have to read (see `recovery`), and write down how far that is."""
+    """Bring to the disk what a start after a crash should not have to read (see `recovery_bound`), and write down how far that is."""
     unflushed = []
     for count, partition in enumerate(list(broker.partitions)):
         found = Unflushed.of(partition)

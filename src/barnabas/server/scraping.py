@@ -71,15 +71,15 @@ COUNTERS: Measures = {
     ),
     "barnabas_log_dir_moves_finished_total": (
         "Partitions that were moved to another log directory.",
-        lambda broker: broker.moves.finished,
+        lambda broker: broker.log_dir_moves.finished,
     ),
     "barnabas_log_dir_moves_failed_total": (
         "Moves to another log directory that a disk ended.",
-        lambda broker: broker.moves.failed,
+        lambda broker: broker.log_dir_moves.failed,
     ),
     "barnabas_log_dir_moved_bytes_total": (
         "Bytes copied from one log directory to another.",
-        lambda broker: broker.moves.bytes_copied,
+        lambda broker: broker.log_dir_moves.bytes_copied,
     ),
     "barnabas_corrupt_stretches_total": (
         "Stretches of log files that were found damaged when they were read.",
@@ -150,7 +150,7 @@ GAUGES: Measures = {
     ),
     "barnabas_log_dir_moves": (
         "Partitions on their way to another log directory.",
-        lambda broker: len(broker.moves),
+        lambda broker: len(broker.log_dir_moves),
     ),
     "barnabas_open_segments": (
         "Segments with an open file.",

@@ -1,6 +1,6 @@
 """Copying what a log has more than its copy in another log directory: one round of it.
 
-Owns the reading and writing of the files; which bytes are to be copied is for `moving` to say.
+Owns the reading and writing of the files; which bytes are to be copied is for `log_move` to say.
 
 Rules
   1. What is copied is synced before the round ends.

@@ -39,7 +39,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
-from barnabas.server.logs.damage import refuse_read
+from barnabas.server.logs.damaged_reads import refuse_read
 from barnabas.storage.segment_times import TimesLook
 from barnabas.storage.time_search import SealedSearch
 
@@ -212,7 +212,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
     if moved:
         try:
-            await broker.log_starts.keep(log for _, log in moved)
+            await broker.log_start_offsets.keep(log for _, log in moved)
         except StorageError as error:
             broker.faults.report(error)
             for answer, _ in moved:

@@ -24,7 +24,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
-from barnabas.server.logs.faults import report_later
+from barnabas.server.logs.storage_faults import report_later
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

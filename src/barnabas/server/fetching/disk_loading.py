@@ -15,7 +15,7 @@ from typing import cast
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
 from barnabas.server.fetching.partition_lookup import Found, PartitionLookup, failed
-from barnabas.server.logs.damage import tell_damage
+from barnabas.server.logs.damaged_reads import tell_damage
 from barnabas.server.page_cache import Loaded
 from barnabas.server.pinned_regions import PinnedRegion
 from barnabas.storage.file_region import FileRegion

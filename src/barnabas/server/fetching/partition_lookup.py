@@ -23,7 +23,7 @@ from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.authorization.produce_fetch import why_not_fetch
 from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.session_cache import replica_id_of
-from barnabas.server.logs.damage import refuse_read
+from barnabas.server.logs.damaged_reads import refuse_read
 from barnabas.server.outbox import Region
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.file_region import FileRegion

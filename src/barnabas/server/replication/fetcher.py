@@ -253,7 +253,7 @@ class Fetcher:
         """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash, and what
         follows a cut stays there."""
         try:
-            await self._broker.log_starts.keep([partition.log])
+            await self._broker.log_start_offsets.keep([partition.log])
         except StorageError as error:
             self._broker.faults.report(error)
             self._pause(partition)

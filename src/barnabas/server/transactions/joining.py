@@ -24,7 +24,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 )
 from barnabas.protocol.partitions import by_topic
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
-from barnabas.server.logs.faults import report_later
+from barnabas.server.logs.storage_faults import report_later
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

@@ -22,7 +22,7 @@ from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
 from barnabas.replication.partition import Partition
 from barnabas.server.cluster import cluster_session
-from barnabas.server.logs import hosting
+from barnabas.server.logs import replica_manager
 from barnabas.storage import log
 
 
@@ -51,15 +51,15 @@ def followers_that_do_not_truncate() -> Iterator[None]:
 @contextmanager
 def truncating_to_the_high_watermark() -> Iterator[None]:
     """A broker that starts cuts its logs at the high watermarks it knows of (what KIP-101 mended)."""
-    host_all = hosting.Hosting.host_all
+    host_all = replica_manager.ReplicaManager.host_all
 
-    def cut_all(self: hosting.Hosting) -> None:
+    def cut_all(self: replica_manager.ReplicaManager) -> None:
         host_all(self)
         for replica in self._broker.partitions:
             if not replica.is_offline and replica.log.log_end_offset > replica.high_watermark:
                 replica.log.truncate_to(replica.high_watermark)
 
-    with mock.patch.object(hosting.Hosting, "host_all", cut_all):
+    with mock.patch.object(replica_manager.ReplicaManager, "host_all", cut_all):
         yield
 
 

@@ -104,7 +104,7 @@ class StorageFaults:
             error.path, len(lost), error.reason,
         )  # fmt: skip
         for directory in broker.logs.failed_directories:
-            broker.moves.directory_failed(directory)
+            broker.log_dir_moves.directory_failed(directory)
         for each in lost:
             partition = broker.partitions.get(each.topic, each.partition)
             if partition is not None and partition.log is each:

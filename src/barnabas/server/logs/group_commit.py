@@ -41,7 +41,7 @@ class _Disk:
         self.is_running = False
 
 
-class Flushing:
+class GroupCommit:
     """The `FlushScheduler` of a broker.
 
     Args:

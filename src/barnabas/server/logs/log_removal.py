@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.server.logs.faults import report_later
-from barnabas.server.logs.in_parts import PART, in_turns, run_in_parts
+from barnabas.server.logs.batched_jobs import PART, in_turns, run_in_parts
+from barnabas.server.logs.storage_faults import report_later
 from barnabas.storage.garbage import Garbage, remove_all
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 THREADS_NAME = "barnabas-deleting"
 
 
-class Removing:
+class LogRemover:
     """Removes the logs of one broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -40,8 +40,8 @@ class Removing:
                 gone.append(partition)
         await broker.cleaner.leave([(each.topic, each.index) for each in gone])
         async for each in in_turns(gone):
-            broker.moves.stop(each.topic, each.index)
-            await broker.moves.settle(each.topic, each.index)
+            broker.log_dir_moves.stop(each.topic, each.index)
+            await broker.log_dir_moves.settle(each.topic, each.index)
         retired = [broker.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
         parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
         outcomes = await run_in_parts(broker, [partial(broker.logs.rename_folders, part) for part in parts], THREADS_NAME)

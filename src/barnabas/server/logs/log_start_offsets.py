@@ -17,7 +17,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 
 
-class LogStarts(SharedJob):
+class LogStartOffsets(SharedJob):
     """Writes the checkpoints of all logs' starts, in one run for all who wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, logs: LogManager) -> None:

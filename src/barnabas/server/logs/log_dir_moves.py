@@ -50,7 +50,7 @@ class _Moving:
         self.task: asyncio.Task[None] | None = None
 
 
-class Moves:
+class LogDirMoves:
     """The moves of one broker, at most one for each partition."""
 
     def __init__(self, broker: Broker) -> None:

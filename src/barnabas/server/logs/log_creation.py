@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.errors import StorageError
-from barnabas.server.logs.in_parts import in_turns, run_in_parts
+from barnabas.server.logs.batched_jobs import in_turns, run_in_parts
 from barnabas.storage.log import Log
 from barnabas.storage.manager import FoundLog
 

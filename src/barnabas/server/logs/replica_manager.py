@@ -1,6 +1,6 @@
 """Which partitions this broker has, and whether it leads them or follows.
 
-A partition appears to requests only once its log is there (`making`), and is gone from them before its log goes (`removing`).
+A partition appears to requests only once its log is there (`log_creation`), and is gone from them before its log goes (`log_removal`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.replication.partition import Partition
 from barnabas.server.gc_tuning import FrozenLogs
-from barnabas.server.logs.faults import report_later
-from barnabas.server.logs.in_parts import in_turns
-from barnabas.server.logs.making import make_logs
-from barnabas.server.logs.removing import Removing
+from barnabas.server.logs.batched_jobs import in_turns
+from barnabas.server.logs.log_creation import make_logs
+from barnabas.server.logs.log_removal import LogRemover
+from barnabas.server.logs.storage_faults import report_later
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.log import Log
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
-class Hosting:
+class ReplicaManager:
     """Carries out instructions for one broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -43,7 +43,7 @@ class Hosting:
         self._kept_logs = FrozenLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
         self._making = asyncio.Lock()  # else a log that is made late would get in the way of another topic's of that name
-        self._removing = Removing(broker)
+        self._removing = LogRemover(broker)
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
@@ -135,7 +135,7 @@ class Hosting:
             await self._create_all(instructions, again=False)
 
     async def remove(self, instructions: Sequence[DeleteLog]) -> None:
-        """Host these no more; see `removing`."""
+        """Host these no more; see `log_removal`."""
         await self._removing.remove(instructions)
 
     async def change(self, instruction: ChangeReplica) -> None:
@@ -165,7 +165,7 @@ class Hosting:
         if replica is None or replica.is_offline or not replica.log.is_overstated:
             return
         try:
-            await broker.log_starts.keep([replica.log])
+            await broker.log_start_offsets.keep([replica.log])
         except StorageError as error:
             broker.faults.report(error)
 
@@ -254,11 +254,11 @@ class Hosting:
         own = broker.config.broker_id
         mark = self._high_watermarks.pop((found.topic, found.partition), 0)
         if state.leader != own:
-            followed = FollowerPartition(found, state, flushes=broker.flushing, high_watermark=mark)
+            followed = FollowerPartition(found, state, flushes=broker.group_commit, high_watermark=mark)
             self._begin(followed)
             return
         known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
-        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=broker.flushing, high_watermark=known)
+        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=broker.group_commit, high_watermark=known)
         led.lead(state, broker.isr, broker.isr.now_ms())
         self._begin(led)
 
@@ -284,7 +284,7 @@ class Hosting:
                 replica.log,
                 leader_id=own,
                 leader_epoch=state.leader_epoch,
-                flushes=broker.flushing,
+                flushes=broker.group_commit,
                 high_watermark=replica.high_watermark,
             )
             after.lead(state, broker.isr, broker.isr.now_ms())
@@ -292,7 +292,7 @@ class Hosting:
             replica.lead(state, broker.isr, broker.isr.now_ms())
             return
         else:
-            after = FollowerPartition(replica.log, state, flushes=broker.flushing, high_watermark=replica.high_watermark)
+            after = FollowerPartition(replica.log, state, flushes=broker.group_commit, high_watermark=replica.high_watermark)
         logger.info(
             "event=partition-role role=%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
             "leading" if after.is_leader else "following",

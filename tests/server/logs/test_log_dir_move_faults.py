@@ -57,13 +57,13 @@ async def test_a_full_target_ends_the_move_and_another_try_succeeds_when_there_i
         home, other = await fill(client)
         files.fill(other.path)
         assert await alter(client, other) == STORAGE_ERROR
-        await until(lambda: client.broker.moves.failed == 1)
+        await until(lambda: client.broker.log_dir_moves.failed == 1)
         await until(lambda: not copies(other))
         assert client.broker.logs.failed_directories == []
         await assert_serves(client, home)
         files.heal()
         assert await alter(client, other) == 0
-        await until(lambda: client.broker.moves.finished == 1)
+        await until(lambda: client.broker.log_dir_moves.finished == 1)
         await assert_serves(client, other)
 
 
@@ -77,7 +77,7 @@ async def test_a_target_that_fails_goes_out_of_use_and_the_log_stays(tmp_path: P
         home, other = await fill(client)
         files.fail(operations, other.path)
         assert await alter(client, other) == STORAGE_ERROR
-        await until(lambda: broker.moves.failed == 1)
+        await until(lambda: broker.log_dir_moves.failed == 1)
         assert broker.logs.failed_directories == [other]
         assert await client.directories() == {"one": 0, "two": STORAGE_ERROR}
         await assert_serves(client, home)
@@ -93,7 +93,7 @@ async def test_a_source_that_cannot_be_read_ends_the_move_and_no_more(tmp_path: 
         home, other = await fill(client)
         files.fail(READS, home.path)
         assert await alter(client, other) == 0
-        await until(lambda: client.broker.moves.failed == 1)
+        await until(lambda: client.broker.log_dir_moves.failed == 1)
         assert client.broker.logs.failed_directories == []
         files.heal()
         await until(lambda: not copies(other))
@@ -109,11 +109,11 @@ async def test_a_source_that_fails_takes_its_moves_along(tmp_path: Path) -> None
         broker.logs.prefer(TOPIC, 0, broker.logs.directories[1])
         home, other = await fill(client)
         assert await alter(client, other) == 0
-        await until(lambda: broker.moves.bytes_copied)
+        await until(lambda: broker.log_dir_moves.bytes_copied)
         files.fail(WRITES, home.path)
         assert await client.produce(b"lost") == STORAGE_ERROR
         assert broker.logs.failed_directories == [home]
-        assert len(broker.moves) == 0
+        assert len(broker.log_dir_moves) == 0
         await until(lambda: not copies(other))
         assert broker.logs.directory_of(TOPIC, 0) is home
         assert await client.fetch() == (STORAGE_ERROR, [])
@@ -129,14 +129,14 @@ async def test_a_target_that_fails_while_it_is_waited_for_takes_its_moves_along(
         broker.logs.prefer("there", 0, other)
         assert await client.create(name="there") == 0
         assert await alter(client, other) == 0
-        await until(lambda: broker.moves.bytes_copied)
+        await until(lambda: broker.log_dir_moves.bytes_copied)
         files.fail(WRITES, other.path)
         assert await client.produce(b"lost", name="there") == STORAGE_ERROR
         assert broker.logs.failed_directories == [other]
-        assert len(broker.moves) == 0
+        assert len(broker.log_dir_moves) == 0
         await assert_serves(client, home)
     async with running(folders) as client:  # it works again: the move begins anew
-        await until(lambda: client.broker.moves.finished == 1)
+        await until(lambda: client.broker.log_dir_moves.finished == 1)
         code, values = await client.fetch(offset=RECORDS)
         assert (code, values) == (0, [b"more"])
 
@@ -151,15 +151,15 @@ async def test_a_log_whose_old_folder_stays_is_not_moved_again(tmp_path: Path) -
         first, second = [each for each in client.broker.logs.directories if each is not home]
         files.fail(frozenset({"read_file"}), first.path)  # of its checkpoints, when the log is there and the old folder is to go
         assert await alter(client, first) == 0
-        await until(lambda: client.broker.moves.finished == 1)
-        await client.broker.moves.settle(TOPIC, 0)
+        await until(lambda: client.broker.log_dir_moves.finished == 1)
+        await client.broker.log_dir_moves.settle(TOPIC, 0)
         files.heal()
         assert await alter(client, second) == STORAGE_ERROR
         assert await alter(client, home) == STORAGE_ERROR
     async with running(folders, files) as client:
         assert client.broker.logs.directory_of(TOPIC, 0).path == first.path
         assert await alter(client, second) == 0
-        await until(lambda: client.broker.moves.finished == 1)
+        await until(lambda: client.broker.log_dir_moves.finished == 1)
         assert await client.fetch() == (0, [b"a"])
 
 
