@@ -26,7 +26,7 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, Sasl
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import Client as Named
 from tests.server.quotas import set_quota_by
-from tests.server.test_quota_measures import measured
+from tests.server.test_quota_metrics import measured
 from tests.server.wire import Line, batch_of
 
 JOIN_GROUP = (11, 5)

@@ -69,13 +69,13 @@ from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
-from barnabas.server.replication.fetchers import Fetchers
+from barnabas.server.replication.fetcher_manager import FetcherManager
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.scraping import render_in_turns
 from barnabas.server.tls.listeners import BrokerTls
-from barnabas.server.transactions.joining import Joining
+from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.directory import first_partition, read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
@@ -180,11 +180,11 @@ class Broker:
         )
         self.isr = IsrChanges(self)
         self.throttles = Throttles(self)
-        self.fetchers = Fetchers(self)
+        self.fetcher_manager = FetcherManager(self)
         self.replica_manager = ReplicaManager(self)
         self.log_dir_moves = LogDirMoves(self)
         self.cleaner = LogCleaner(self)
-        self.joining = Joining(self)
+        self.add_partitions_to_txn = AddPartitionsToTxn(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -331,12 +331,12 @@ class Broker:
         self.write_waiters.close()
         await self.sasl_listeners.providers.close()
         await self._periodic_jobs.close()
-        await self.fetchers.close()
+        await self.fetcher_manager.close()
         await self.isr.close()
         await self.cleaner.close()
         await _close(self.audit)
         await _close(self.http)
-        await self.joining.close()
+        await self.add_partitions_to_txn.close()
         await self.quotas.members.close()
         if Opened.COORDINATORS in self._opened:
             await self.coordinators.close()

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.server.fetching.session_template import SessionFetchTemplate
     from barnabas.server.quotas.allowance import Paid
     from barnabas.server.quotas.budget import Budget
-    from barnabas.server.quotas.muting import Mute
+    from barnabas.server.quotas.connection_mute import Mute
 
 logger = logging.getLogger(__name__)
 _SIZE = Struct(">i")

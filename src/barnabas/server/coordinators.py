@@ -31,8 +31,8 @@ from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.current_leader import current_leader
 from barnabas.server.group_topics import BrokerTopics
 from barnabas.server.logs.storage_faults import report_later
-from barnabas.server.transactions.ids import IdsAtHand
-from barnabas.server.transactions.marking import MarkerSender
+from barnabas.server.transactions.marker_sender import MarkerSender
+from barnabas.server.transactions.producer_id_block import ProducerIdBlock
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -69,7 +69,7 @@ class Coordinators:
             PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
             config,
             clock,
-            IdsAtHand(lambda: broker.controller.next_producer_id()),
+            ProducerIdBlock(lambda: broker.controller.next_producer_id()),
             self.markers,
             self._epoch_of,
             lambda: self._prepare(TRANSACTIONS_TOPIC),

@@ -52,8 +52,8 @@ from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.guard import Later
 from barnabas.server.authorization.guard_table import guarded
 from barnabas.server.cluster.liveness_responder import answer_liveness_probe
-from barnabas.server.quotas.muting import put_off_debtor
-from barnabas.server.quotas.paying import Stopwatch, pay_answer
+from barnabas.server.quotas.charging import Stopwatch, charge_response
+from barnabas.server.quotas.connection_mute import delay_over_quota
 from barnabas.server.request_order import effect_of
 from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
@@ -223,13 +223,13 @@ class RequestDispatcher:
         connection.started_ns = started
         if budget is None or connection.authentication is not None or header.api_key in EXEMPT:
             return False
-        return put_off_debtor(self._broker, connection, budget, header.api_key, header.api_version)
+        return delay_over_quota(self._broker, connection, budget, header.api_key, header.api_version)
 
     def _answer(
         self, connection: Connection, header: RequestHeader, budget: Budget | None, response: Message, started: int
     ) -> None:
         if budget is not None:
-            pay_answer(self._broker, connection, budget, response, time.perf_counter_ns() - started)
+            charge_response(self._broker, connection, budget, response, time.perf_counter_ns() - started)
         connection.send([encode_answer(response, header)])
 
     def _answer_end(
@@ -333,7 +333,7 @@ class RequestDispatcher:
         """The answer of a request that waits, with what it has cost."""
         watch = Stopwatch(time.perf_counter_ns() - started)
         response = await watch.time(result)
-        pay_answer(self._broker, connection, budget, response, watch.spent_ns)
+        charge_response(self._broker, connection, budget, response, watch.spent_ns)
         return response
 
     def _give_up(self, header: RequestHeader, error: BarnabasError) -> ProtocolError:

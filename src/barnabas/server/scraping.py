@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol.messages import APIS
 from barnabas.server import old_requests
-from barnabas.server.cleaning import measures as cleaning
-from barnabas.server.quotas import measures as quotas
-from barnabas.server.replication import measures as replication
+from barnabas.server.cleaning import cleaner_metrics as cleaning
+from barnabas.server.quotas import quota_metrics as quotas
+from barnabas.server.replication import replica_metrics as replication
 from barnabas.server.series import Series, in_turns
-from barnabas.server.transactions import measures as transactions
+from barnabas.server.transactions import transaction_metrics as transactions
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -134,7 +134,7 @@ async def test_what_has_a_quota_is_paid_together_and_told_with_the_last_answer(
         answer = await client.ask(ALTER, quota, AlterClientQuotasResponse)
         assert [each.error_code for each in answer.entries] == [0]
         await pipelined(client, [everywhere(b"v", version)])
-        monkeypatch.setattr(multi_partition, "pay_produced", pay)
+        monkeypatch.setattr(multi_partition, "charge_produce", pay)
         requests = [everywhere(b"v", version)] * 4
         answers = await pipelined(client, requests)
         sizes = [len(frame_of(client, each, TOGETHER, 0)) for each in requests]

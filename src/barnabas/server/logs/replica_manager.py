@@ -267,7 +267,7 @@ class ReplicaManager:
         broker.partitions.add(partition)
         partition.resume_flushing()
         if isinstance(partition, FollowerPartition):
-            broker.fetchers.follow(partition)
+            broker.fetcher_manager.follow(partition)
 
     def _assume(self, replica: Partition, state: PartitionState) -> None:
         """The controller's word on a replica that is here: lead it, or follow who does."""
@@ -278,7 +278,7 @@ class ReplicaManager:
         if isinstance(replica, FollowerPartition):
             if state.leader != own:
                 if replica.follow(state):
-                    broker.fetchers.follow(replica)
+                    broker.fetcher_manager.follow(replica)
                 return
             after = Partition(
                 replica.log,

@@ -77,7 +77,7 @@ def convert(broker: Broker, connection: Connection, frame: memoryview, head: Pro
             broker.receiver.give_back(connection, len(held))
             connection.resume(PAUSE)
 
-    broker.joining.hold(in_thread())
+    broker.add_partitions_to_txn.hold(in_thread())
 
 
 def _is_little(head: ProduceHead) -> bool:

@@ -40,7 +40,7 @@ from barnabas.protocol.records.scan import multi_partition_walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
-from barnabas.server.quotas.paying import pay_produced
+from barnabas.server.quotas.charging import charge_produce
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
@@ -79,7 +79,7 @@ def paid(
     broker: Broker, connection: Connection, budget: Budget, size: int, answers: bytes | bytearray, version: int
 ) -> bytes | bytearray:
     """One answer or several, in which nothing is refused: the last tells the time to wait, after requests of `size` bytes were paid."""
-    wait_ms = pay_produced(broker, connection, budget, size)
+    wait_ms = charge_produce(broker, connection, budget, size)
     if not wait_ms or not answers:
         return answers
     told = bytearray(answers)

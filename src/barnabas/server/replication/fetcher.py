@@ -404,7 +404,7 @@ class Fetcher:
         )
         topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
         request = ListOffsetsRequest(replica_id=self._broker.config.broker_id, topics=topics)
-        answer = await self._broker.fetchers.requests.send(self._leader_id, request)
+        answer = await self._broker.fetcher_manager.requests.send(self._leader_id, request)
         found = answer.topics[0].partitions[0]
         if found.error_code:
             raise KafkaError(ErrorCode(found.error_code))

@@ -16,8 +16,8 @@ from barnabas.coordination.runtime import CoordinatorRuntime
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.errors import ErrorCode
 from barnabas.replication.replica import Replica
-from barnabas.server.transactions.joining import Joining
-from barnabas.server.transactions.marking import MarkerSender
+from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
+from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.storage.files import Files
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -25,15 +25,17 @@ from barnabas.testing.simulation.files import FaultyFiles
 @contextmanager
 def without_verification() -> Iterator[None]:
     """A partition takes what an older client writes without asking the coordinator whether its transaction is open (KIP-890)."""
-    join = Joining.join_at_once
+    join = AddPartitionsToTxn.join_at_once
 
-    def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any) -> Any:
+    def believing(
+        joining: AddPartitionsToTxn, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any
+    ) -> Any:
         here = list(partitions)
         if adds:
             return join(joining, name, owner, here, adds=adds, **rest)
         return {(each.topic, each.index): ErrorCode.NONE for each in here}
 
-    with mock.patch.object(Joining, "join_at_once", believing):
+    with mock.patch.object(AddPartitionsToTxn, "join_at_once", believing):
         yield
 
 

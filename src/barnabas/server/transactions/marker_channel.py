@@ -26,7 +26,7 @@ Send = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse
 Waiting = tuple[WritableTxnMarker, asyncio.Future[WritableTxnMarkerResult]]
 
 
-class MarkerCourier:
+class MarkerChannel:
     """Carries markers to brokers by `send`."""
 
     def __init__(self, send: Send) -> None:

@@ -1,7 +1,7 @@
 """Connections that are not read for a while because their client is over a quota (KIP-219).
 
 A client that connects anew finds what it owes: the first request of a connection that its quota is paid for waits until the debt of before
-is paid (`put_off_debtor`). From then on the connection waits after its answers, as all do.
+is paid (`delay_over_quota`). From then on the connection waits after its answers, as all do.
 
 The client is told how long, and waits by itself if it is a good one; that it is not read holds for the others too. A wait may be longer
 than `connections.max.idle.ms`: then the connection is closed as any other that is silent, as by Kafka, and what its client owes stays owed.
@@ -70,7 +70,7 @@ def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) 
     connection.mute.extend(wait_ms)
 
 
-def put_off_debtor(broker: Broker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
+def delay_over_quota(broker: Broker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
     """Whether the request at hand is the first of its kind on its connection and has to wait for what its client owes already."""
     kind = PRODUCES if api_key == ApiKey.PRODUCE else CHANGES if is_served_anyway(api_key, version) else ANY
     if kind in connection.is_asked:

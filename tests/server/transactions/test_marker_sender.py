@@ -13,8 +13,8 @@ import pytest
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.errors import ErrorCode
 from barnabas.protocol.values import NO_LEADER
-from barnabas.server.transactions import marking
-from barnabas.server.transactions.marking import MarkerSender
+from barnabas.server.transactions import marker_sender
+from barnabas.server.transactions.marker_sender import MarkerSender
 from tests.waiting import until
 
 HERE = 1
@@ -41,7 +41,7 @@ class World:
         metadata = SimpleNamespace(partition=lambda *place: SimpleNamespace(leader=self.leaders[place]))
         config = SimpleNamespace(broker_id=HERE)
         broker: Any = SimpleNamespace(loop=asyncio.get_running_loop(), config=config, metadata=metadata)
-        monkeypatch.setattr(marking, "begin_marker", lambda _, *place_end: self.codes.get(place_end[:2], ErrorCode.NONE))
+        monkeypatch.setattr(marker_sender, "begin_marker", lambda _, *place_end: self.codes.get(place_end[:2], ErrorCode.NONE))
         self.sender = MarkerSender(broker)
 
     def send(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Slot = tuple[int, int]  # leader, number
 
 
-class Fetchers:
+class FetcherManager:
     """See the module."""
 
     def __init__(self, broker: Broker) -> None:

@@ -57,7 +57,7 @@ def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
         ("barnabas_under_min_isr_partitions", under_minimum),
         ("barnabas_at_min_isr_partitions", at_minimum),
         ("barnabas_replica_max_lag", max_lag),
-        ("barnabas_replica_fetchers", len(broker.fetchers)),
+        ("barnabas_replica_fetchers", len(broker.fetcher_manager)),
     ):
         yield gauge(name, NAMES[name], value=value)
 

@@ -8,7 +8,7 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.protocol.base_message import Message
-from barnabas.server.quotas.muting import mute
+from barnabas.server.quotas.connection_mute import mute
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def pay_produced(broker: Broker, connection: Connection, budget: Budget, size: int) -> int:
+def charge_produce(broker: Broker, connection: Connection, budget: Budget, size: int) -> int:
     """A produce request of `size` bytes was worked on; the time to wait that its answer tells."""
     wait_ms = budget.produced(size, time.perf_counter_ns() - connection.started_ns, broker.quotas.now_ms())
     mute(connection, broker.loop, wait_ms)
     return wait_ms
 
 
-def pay_answer(broker: Broker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
+def charge_response(broker: Broker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
     """A request was worked on for so long; its answer is told how long to wait, for this or for what its handler has found."""
     wait_ms = budget.spent(spent_ns, broker.quotas.now_ms())
     if hasattr(response, "throttle_time_ms"):

@@ -14,8 +14,8 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from barnabas.server.transactions import courier
-from barnabas.server.transactions.courier import MAX_REQUESTS, MarkerCourier
+from barnabas.server.transactions import marker_channel
+from barnabas.server.transactions.marker_channel import MAX_REQUESTS, MarkerChannel
 
 
 class Receiver:
@@ -46,7 +46,7 @@ class Receiver:
         self.answers[index].set_result(WriteTxnMarkersResponse(markers=results))
 
 
-async def start(carrier: MarkerCourier, producer_ids: Sequence[int]) -> list[asyncio.Task[WritableTxnMarkerResult]]:
+async def start(carrier: MarkerChannel, producer_ids: Sequence[int]) -> list[asyncio.Task[WritableTxnMarkerResult]]:
     tasks = [asyncio.create_task(carrier.deliver(2, WritableTxnMarker(producer_id=each))) for each in producer_ids]
     for _ in range(3):  # they hand over, the carrier starts, the request is sent
         await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def start(carrier: MarkerCourier, producer_ids: Sequence[int]) -> list[asy
 
 async def test_markers_of_one_turn_go_together() -> None:
     receiver = Receiver()
-    carrier = MarkerCourier(receiver)
+    carrier = MarkerChannel(receiver)
     tasks = await start(carrier, range(10))
     assert receiver.requests == [list(range(10))]
     receiver.answer(0)
@@ -64,7 +64,7 @@ async def test_markers_of_one_turn_go_together() -> None:
 
 async def test_what_comes_while_requests_are_under_way_waits_for_one_to_end() -> None:
     receiver = Receiver()
-    carrier = MarkerCourier(receiver)
+    carrier = MarkerChannel(receiver)
     tasks = [(await start(carrier, [number]))[0] for number in range(MAX_REQUESTS)]
     later = await start(carrier, [100, 101, 102])
     assert receiver.requests == [[number] for number in range(MAX_REQUESTS)]
@@ -78,9 +78,9 @@ async def test_what_comes_while_requests_are_under_way_waits_for_one_to_end() ->
 
 
 async def test_a_request_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courier, "MAX_MARKERS", 4)
+    monkeypatch.setattr(marker_channel, "MAX_MARKERS", 4)
     receiver = Receiver()
-    tasks = await start(MarkerCourier(receiver), range(6))
+    tasks = await start(MarkerChannel(receiver), range(6))
     assert receiver.requests[0] == [0, 1, 2, 3]
     for index in (0, 1):
         await receiver.wait_for(index + 1)
@@ -92,7 +92,7 @@ async def test_a_request_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("how", ["fails", "is of others"])
 async def test_a_request_that_fails_fails_for_all_of_it(how: str) -> None:
     receiver = Receiver()
-    tasks = await start(MarkerCourier(receiver), [7, 8])
+    tasks = await start(MarkerChannel(receiver), [7, 8])
     if how == "fails":
         receiver.answers[0].set_exception(ConnectionFailed("broker 2", "closed"))
     else:
@@ -103,7 +103,7 @@ async def test_a_request_that_fails_fails_for_all_of_it(how: str) -> None:
 
 async def test_nothing_is_left_after_the_end() -> None:
     receiver = Receiver()
-    carrier = MarkerCourier(receiver)
+    carrier = MarkerChannel(receiver)
     tasks = await start(carrier, [7])
     for each in tasks:
         each.cancel()

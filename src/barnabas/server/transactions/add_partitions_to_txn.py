@@ -45,7 +45,7 @@ UNDECIDED = frozenset(
 )
 
 
-class Joining:
+class AddPartitionsToTxn:
     """Asks the coordinators for one broker."""
 
     def __init__(self, broker: Broker) -> None:

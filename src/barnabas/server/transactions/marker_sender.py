@@ -3,7 +3,7 @@
 Rules
   1. A marker is written until it stands: what fails is tried again, after a pause that grows, for as long as the coordinator wants it.
   2. A partition that exists no more has its marker, and so has one whose producer is at a newer epoch: its transaction was ended.
-  3. Markers for another broker go together with those of other transactions (`courier.py`).
+  3. Markers for another broker go together with those of other transactions (`marker_channel.py`).
   4. A marker for `__consumer_offsets` goes through the group coordinator, which has pending offsets to settle.
 """
 
@@ -28,7 +28,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 from barnabas.server.coordinator_log import append_marker
-from barnabas.server.transactions.courier import MarkerCourier
+from barnabas.server.transactions.marker_channel import MarkerChannel
 
 if TYPE_CHECKING:
     from barnabas.coordination.transactions.coordinator import Delivery
@@ -92,7 +92,7 @@ class MarkerSender:
         self._broker = broker
         self._tasks: set[asyncio.Task[None]] = set()
         self._peers: Peers | None = None
-        self._courier = MarkerCourier(self._request)
+        self._channel = MarkerChannel(self._request)
 
     def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
         """Markers of partitions that are led here are written before this returns, and so is told of them where that is all."""
@@ -112,7 +112,7 @@ class MarkerSender:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._courier.close()
+        await self._channel.close()
         if self._peers is not None:
             await self._peers.close()
 
@@ -174,7 +174,7 @@ class MarkerSender:
             topics=[WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
         )
         try:
-            told = await self._courier.deliver(leader, marker)
+            told = await self._channel.deliver(leader, marker)
         except ClientError as error:
             logger.info("event=transaction-marker-not-sent broker=%d error=%r", leader, str(error))
             return {}

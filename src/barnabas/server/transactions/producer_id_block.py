@@ -10,7 +10,7 @@ from barnabas.errors import ErrorCode, KafkaError
 AT_HAND = 2  # one decision takes one at most
 
 
-class IdsAtHand:
+class ProducerIdBlock:
     """`ProducerIds` of the coordinator, over the blocks that the controller gives to this broker."""
 
     def __init__(self, next_id: Callable[[], Awaitable[int]]) -> None:
