@@ -22,7 +22,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.client.transactions import Owner
 from barnabas.pipelines.exactly_once import protocol as p
-from barnabas.pipelines.exactly_once.carrying import Carrier
+from barnabas.pipelines.exactly_once.executor import InstructionExecutor
 from barnabas.pipelines.exactly_once.state import TOPIC, Pending, SinkState, is_of_task, ordinary_id, slot_id
 from barnabas.pipelines.sink_options import WriteTask
 from barnabas.pipelines.writing import Attempt, write_batches
@@ -44,11 +44,11 @@ class Sink:
     name: str = field(default_factory=lambda: f"sink-{os.getpid()}-{next(_numbers)}")
 
     @property
-    def carrier(self) -> Carrier:
-        return Carrier(self.client, self.name, self.timeout_ms)
+    def executor(self) -> InstructionExecutor:
+        return InstructionExecutor(self.client, self.name, self.timeout_ms)
 
     def prepare(self) -> p.Handout:
-        return self.carrier.run(p.prepare(self.name))
+        return self.executor.run(p.prepare(self.name))
 
     def write(self, handout: p.Handout, batch: int, task: int, values: list[str], query: str = QUERY) -> p.Wrote:
         """One attempt of a task."""
@@ -58,7 +58,7 @@ class Sink:
 
         def open_attempt(client: BlockingClient) -> Attempt:
             nonce = str(next(_numbers))
-            place = Carrier(client, self.name, self.timeout_ms).run(p.attempt(handout, task, nonce))
+            place = InstructionExecutor(client, self.name, self.timeout_ms).run(p.attempt(handout, task, nonce))
             return Attempt(place.owner, place.transactional_id)
 
         how = WriteTask(self.topic, transaction_timeout_ms=self.timeout_ms, client=self.client.config)
@@ -70,7 +70,7 @@ class Sink:
         return p.Wrote(handout, query, batch, count, {attempt.transactional_id: attempt.owner})
 
     def commit(self, wrote: list[p.Wrote]) -> p.Handout | None:
-        return self.carrier.run(p.commit(wrote))
+        return self.executor.run(p.commit(wrote))
 
     def batch(self, batch: int, tasks: list[list[str]]) -> None:
         """A whole batch."""
@@ -79,11 +79,11 @@ class Sink:
 
     def run_partly(self, steps: p.Steps[Any], count: int) -> bool:
         """Kill it after `count` instructions; whether it was at its end before."""
-        carrier = self.carrier
+        executor = self.executor
         try:
             instruction = next(steps)
             for _ in range(count):
-                instruction = carrier.step(steps, instruction)
+                instruction = executor.step(steps, instruction)
         except StopIteration:
             return True
         return False
@@ -95,7 +95,7 @@ class Sink:
         return sorted(v.decode() for v in read_committed(self.client, self.topic))
 
     def open_ids(self) -> list[str]:
-        return [each.transactional_id for each in self.carrier.carry_out(p.ListOpen()) if each.has_written]
+        return [each.transactional_id for each in self.executor.execute(p.ListOpen()) if each.has_written]
 
 
 def wait_until_stable(client: BlockingClient, topic: str) -> None:
@@ -294,7 +294,7 @@ def test_a_driver_whose_sink_was_taken_over_decides_nothing(sink: Sink) -> None:
     new = sink.prepare()
     with pytest.raises(p.SinkTakenOver, match=f"the sink '{sink.name}' was taken over"):
         sink.commit([wrote])
-    sink.carrier.run(p.recover(sink.name, old.token))
+    sink.executor.run(p.recover(sink.name, old.token))
     sink.commit([sink.write(new, 0, 0, ["of the new driver"])])
     assert sink.visible() == ["of the new driver"]
 
@@ -318,7 +318,7 @@ def test_a_batch_of_a_checkpoint_that_was_set_back_fails(sink: Sink) -> None:
     handout = sink.prepare()
     with pytest.raises(p.BatchIsPast, match=r"batch 1 cannot be written: the sink '.*' has batch 2 .* checkpoint was set back"):
         sink.write(handout, 1, 0, ["1"])
-    sink.carrier.run(p.recover(sink.name, None))
+    sink.executor.run(p.recover(sink.name, None))
     sink.batch(2, [["2"]])
     sink.batch(3, [["3"]])
     assert sink.visible() == ["0", "1", "2", "3"]
@@ -332,7 +332,7 @@ def test_abort_after_a_commit_that_failed_half_way_ends_what_was_decided(sink: S
     handout = sink.prepare()
     wrote = [sink.write(handout, 0, task, [f"{task}"]) for task in range(3)]
     sink.run_partly(p.commit(wrote), 1)
-    sink.carrier.run(p.recover(sink.name, handout.token))
+    sink.executor.run(p.recover(sink.name, handout.token))
     assert sink.visible() == ["0", "1", "2"]
     assert sink.prepare().state.has(QUERY, 0)
 
@@ -340,9 +340,9 @@ def test_abort_after_a_commit_that_failed_half_way_ends_what_was_decided(sink: S
 def test_a_decision_about_very_many_tasks_is_a_small_record(sink: Sink) -> None:
     pending = Pending(QUERY, 1, {slot_id(sink.name, task): Owner(7_000 + task, 3) for task in range(20_000)})
     decided = SinkState({QUERY: 0}, pending)
-    token = sink.carrier.carry_out(p.TakeSink())
-    sink.carrier.carry_out(p.WriteState(decided, token))
-    assert sink.carrier.carry_out(p.ReadState()) == decided
+    token = sink.executor.execute(p.TakeSink())
+    sink.executor.execute(p.WriteState(decided, token))
+    assert sink.executor.execute(p.ReadState()) == decided
 
 
 def test_a_decision_that_the_topic_does_not_take_is_told_and_decides_nothing(sink: Sink) -> None:
@@ -352,7 +352,7 @@ def test_a_decision_that_the_topic_does_not_take_is_told_and_decides_nothing(sin
     names = (ordinary_id(sink.name, task, f"{noise.getrandbits(128):032x}") for task in range(60_000))
     with pytest.raises(p.TooManyTasks, match="a batch of 60001 tasks that wrote cannot be decided"):
         sink.commit([wrote, replace(wrote, claims=dict.fromkeys(names, Owner(7, 0)))])
-    sink.carrier.run(p.recover(sink.name, handout.token))
+    sink.executor.run(p.recover(sink.name, handout.token))
     sink.batch(0, [["of few"]])
     assert sink.visible() == ["of few"]
 
@@ -362,13 +362,13 @@ def test_abort_of_a_batch_that_was_not_decided_leaves_nothing_open(sink: Sink, k
     handout = sink.prepare()
     for task in range(3):
         sink.write(handout, 0, task, [f"{task}"])
-    sink.carrier.run(p.recover(sink.name, handout.token if knows_token else None))
+    sink.executor.run(p.recover(sink.name, handout.token if knows_token else None))
     assert sink.visible() == []
     assert sink.open_ids() == []
 
 
 def test_ids_are_used_again(sink: Sink) -> None:
-    if sink.carrier.carry_out(p.Claim(slot_id(sink.name, 0))) is None:
+    if sink.executor.execute(p.Claim(slot_id(sink.name, 0))) is None:
         pytest.skip("without two-phase commit each attempt has an id of its own")
     for batch in range(5):
         sink.batch(batch, [[f"{batch}-{task}"] for task in range(3)])
@@ -389,7 +389,7 @@ def test_without_two_phase_commit_a_lost_transaction_is_told_and_its_batch_writt
         wrote = [sink.write(handout, 0, task, [f"{task}"]) for task in range(2)]
         sink.run_partly(p.commit(wrote), 1)
         (lost, _) = (name for each in wrote for name in each.claims)
-        sink.carrier.carry_out(p.ClaimOrdinary(lost))  # as its timeout would: it is aborted
+        sink.executor.execute(p.ClaimOrdinary(lost))  # as its timeout would: it is aborted
         handout = sink.prepare()
         assert "1 of 2 transactions of batch 0" in caplog.text
         assert not handout.state.has(QUERY, 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.pipelines import interpreter, session, sessions
+from barnabas.pipelines import interpreter, session, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,14 +33,14 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_command_line_is_read(monkeypatch: pytest.MonkeyPatch, words: str, settings: dict[str, str]) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
-    assert sessions.submitted() == settings
+    assert spark_session.submitted() == settings
 
 
 def test_the_file_of_defaults_is_read_and_comes_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("# spark.x 1\nspark.a   one\nspark.b=two words\n\nspark.master local[4]\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
-    assert sessions.submitted() == {"spark.a": "one", "spark.b": "two words", "spark.master": "local[2]"}
+    assert spark_session.submitted() == {"spark.a": "one", "spark.b": "two words", "spark.master": "local[2]"}
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def test_the_file_of_defaults_is_read_and_comes_last(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_what_is_local(master: str, is_local: bool, partitions: str) -> None:
-    assert sessions.is_local(master) is is_local
+    assert spark_session.is_local(master) is is_local
     if is_local:
-        assert sessions.local_settings(master)["spark.sql.shuffle.partitions"] == partitions
+        assert spark_session.local_settings(master)["spark.sql.shuffle.partitions"] == partitions
 
 
 def test_the_driver_runs_this_python_and_workers_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(sessions.WORKERS, "/env/bin/python")
-    monkeypatch.setenv(sessions.DRIVERS, "jupyter")
-    sessions.use_this_python()
-    assert os.environ[sessions.WORKERS] == "/env/bin/python"
-    assert os.environ[sessions.DRIVERS] == interpreter.command()
-    monkeypatch.delenv(sessions.WORKERS)
-    sessions.use_this_python()
-    assert os.environ[sessions.WORKERS] == interpreter.command()
+    monkeypatch.setenv(spark_session.WORKERS, "/env/bin/python")
+    monkeypatch.setenv(spark_session.DRIVERS, "jupyter")
+    spark_session.use_this_python()
+    assert os.environ[spark_session.WORKERS] == "/env/bin/python"
+    assert os.environ[spark_session.DRIVERS] == interpreter.command()
+    monkeypatch.delenv(spark_session.WORKERS)
+    spark_session.use_this_python()
+    assert os.environ[spark_session.WORKERS] == interpreter.command()
 
 
 @pytest.mark.spark
@@ -75,7 +75,7 @@ def test_settings_of_the_caller_go_before_all(spark: SparkSession, caplog: pytes
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.ui.enabled") == "false"
-    assert {name: spark.conf.get(name) for name in sessions.SETTINGS} == sessions.SETTINGS
-    again = session("again", master="local[2]", conf={"spark.sql.session.timeZone": "UTC", sessions.STATIC: "other.daemon"})
+    assert {name: spark.conf.get(name) for name in spark_session.SETTINGS} == spark_session.SETTINGS
+    again = session("again", master="local[2]", conf={"spark.sql.session.timeZone": "UTC", spark_session.STATIC: "other.daemon"})
     assert again.sparkContext is spark.sparkContext
     assert "event=session-was-there" in caplog.text

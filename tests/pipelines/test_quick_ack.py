@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from barnabas.pipelines.handover import acknowledging
+from barnabas.pipelines.quick_ack import acknowledging
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])

@@ -17,7 +17,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.plans import Plan
 from barnabas.client.results import EARLIEST
 from barnabas.error_codes import ErrorCode
-from barnabas.pipelines.exactly_once import recorded
+from barnabas.pipelines.exactly_once import sink_records
 from barnabas.pipelines.exactly_once.state import TOPIC, SinkState, UnreadableState, to_json
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.fetch import (
@@ -43,7 +43,7 @@ ABORT, COMMIT = 0, 1
 LIGHT = """
 import sys
 from barnabas.pipelines import sink
-from barnabas.pipelines.exactly_once import carrying
+from barnabas.pipelines.exactly_once import executor
 print([name for name in ("numba", "numpy", "pandas", "pyarrow") if name in sys.modules])
 """
 
@@ -55,7 +55,7 @@ class Log:
         self.batches: list[bytes] = []  # of one record each, so that a place in the list is an offset
         self.aborted: list[AbortedTransaction] = []
         self.start = 0
-        self.partitions = recorded.PARTITIONS
+        self.partitions = sink_records.PARTITIONS
         self.read_from: set[int] = set()
         self.topic_id = TOPIC_ID
         self.fetched: list[int] = []
@@ -91,7 +91,7 @@ class Log:
 
     def read(self) -> SinkState:
         self.fetched.clear()
-        return recorded.read_state(self.client, SINK)
+        return sink_records.read_state(self.client, SINK)
 
     def _answer(self, request: Message, node_id: int) -> Any:
         match request:
@@ -131,9 +131,9 @@ class Log:
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    recorded._read.clear()
+    sink_records._read.clear()
     yield Log()
-    recorded._read.clear()
+    sink_records._read.clear()
 
 
 def test_the_drivers_processes_load_nothing_large() -> None:
@@ -147,11 +147,11 @@ def test_a_sink_stays_in_its_partition_when_some_are_added(log: Log) -> None:
     log.partitions *= 3
     log.client.cluster.topics.clear()
     assert log.read().decided == {"q": 4}
-    assert log.read_from == {recorded.murmur2(SINK.encode()) % recorded.PARTITIONS}
+    assert log.read_from == {sink_records.murmur2(SINK.encode()) % sink_records.PARTITIONS}
 
 
 def test_a_topic_with_too_few_partitions_is_not_the_sinks(log: Log) -> None:
-    log.partitions = recorded.PARTITIONS - 1
+    log.partitions = sink_records.PARTITIONS - 1
     with pytest.raises(UnreadableState, match="the topic has 7 partitions where 8 are needed"):
         log.read()
 
@@ -162,7 +162,7 @@ def test_a_sink_has_its_partition_where_the_kernel_would_put_its_name() -> None:
         data = rng.randbytes(size)
         hashes = np.full(1, -1, np.int32)
         encode_kernels.hash_keys(np.array([0, size], np.int32), np.frombuffer(data, np.uint8), np.empty(0, np.uint8), hashes)
-        assert recorded.murmur2(data) == hashes[0]
+        assert sink_records.murmur2(data) == hashes[0]
 
 
 def test_the_last_record_of_the_sink_counts(log: Log) -> None:
@@ -184,7 +184,7 @@ def test_nothing_of_an_aborted_transaction_counts(log: Log) -> None:
     assert log.read() == SinkState({"q": 1})
     log.append(SinkState({"q": 3}), producer=7)
     log.mark(7, COMMIT)
-    recorded._read.clear()
+    sink_records._read.clear()
     assert log.read() == SinkState({"q": 3})
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.pipelines import write_stream
-from barnabas.pipelines.updates import MOST_REASON, STOPPED, MicroBatchFailed
+from barnabas.pipelines.stream_writer import MOST_REASON, STOPPED, MicroBatchFailed
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Rules
   1. An answer that may or may not have arrived is asked for again (by the client's plans); when time is up the error is the caller's, and
      the next `prepare` finds out what holds.
-  2. Nothing here or below loads numba or pyarrow: the driver's processes would spend most of their start on it (`recorded`).
+  2. Nothing here or below loads numba or pyarrow: the driver's processes would spend most of their start on it (`sink_records`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.client.producer import BatchProducer
 from barnabas.client.transactions import Owner
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once import protocol as p
-from barnabas.pipelines.exactly_once.recorded import SINK_TIMEOUT_MS, place_of, read_state
+from barnabas.pipelines.exactly_once.sink_records import SINK_TIMEOUT_MS, place_of, read_state
 from barnabas.pipelines.exactly_once.state import PREFIX, TOPIC, SinkState, is_of_task, sink_id, to_json
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.record import build_batch
@@ -40,7 +40,7 @@ SINCE = {  # by the state of the sink's own id; with the end of a transaction it
 }
 
 
-class Carrier:
+class InstructionExecutor:
     """Carries out instructions for one sink.
 
     Args:
@@ -65,12 +65,12 @@ class Carrier:
     def step(self, steps: p.Steps[Any], instruction: p.Instruction) -> p.Instruction:
         """Carry out one instruction; the one that follows."""
         try:
-            answer = self.carry_out(instruction)
+            answer = self.execute(instruction)
         except p.SinkTakenOver as error:
             return steps.throw(error)
         return steps.send(answer)
 
-    def carry_out(self, instruction: p.Instruction) -> Any:
+    def execute(self, instruction: p.Instruction) -> Any:
         match instruction:
             case p.TakeSink(expected):
                 return self._take_sink(expected)
