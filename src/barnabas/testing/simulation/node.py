@@ -20,12 +20,12 @@ from barnabas.server.environment import Environment
 from barnabas.storage import checkpoints
 from barnabas.storage.files import Files
 from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX
-from barnabas.testing.simulation.cleaning import SimulatedCleaner
 from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.disk_faults import Faults
 from barnabas.testing.simulation.ensemble import HOST, Ensemble
-from barnabas.testing.simulation.faults import Faults
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World, new_loop
+from barnabas.testing.simulation.simulated_cleaner import SimulatedCleaner
 
 PORT = 9092
 UUID_BITS = 128

@@ -18,7 +18,7 @@ from barnabas.client.errors import ClientError
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import Record
 from barnabas.testing.simulation.history import TopicPartition
-from barnabas.testing.simulation.transactions.groups import committed_offset
+from barnabas.testing.simulation.transactions.group_offsets import committed_offset
 from barnabas.testing.simulation.transactions.ledger import Ledger, Outcome, Seen, Transaction
 from barnabas.testing.simulation.transactions.producer import Fenced, GivenUp, Refused, TransactionalProducer
 from barnabas.testing.simulation.transactions.reader import Reader

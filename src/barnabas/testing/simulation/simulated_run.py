@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from barnabas.testing.simulation.complaints import Complaints
 from barnabas.testing.simulation.history import Violation
+from barnabas.testing.simulation.logged_errors import LoggedErrors
 from barnabas.testing.simulation.loop import Stuck, VirtualLoop, World, new_loop
 from barnabas.testing.simulation.trace import Trace
 
@@ -33,7 +33,7 @@ class Verdict(Struct):
     trace: list[str] = field(default_factory=list)
 
 
-class Course(ABC):
+class SimulatedRun(ABC):
     """One run.
 
     Args:
@@ -46,7 +46,7 @@ class Course(ABC):
     def __init__(self, seed: int, *, echo: bool = False) -> None:
         self.seed = seed
         self.world = World(seed, Trace(echo=echo))
-        self.complaints = Complaints()
+        self.logged_errors = LoggedErrors()
         self.counts: dict[str, int] = {}
         self.random = Random(self.world.random.getrandbits(64))
         self._problems: list[str] = []
@@ -56,7 +56,7 @@ class Course(ABC):
     def run(self) -> Verdict:
         """Until everything is done, or something is wrong."""
         logger = logging.getLogger("barnabas")
-        logger.addHandler(self.complaints)
+        logger.addHandler(self.logged_errors)
         failure = None
         was_collecting = gc.isenabled()
         gc.disable()  # a run is short and makes little that refers to itself: collecting would be a fifth of its time
@@ -65,7 +65,7 @@ class Course(ABC):
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
             failure = f"{type(error).__name__}: {error}"
         finally:
-            logger.removeHandler(self.complaints)
+            logger.removeHandler(self.logged_errors)
             self._end()
             if was_collecting:
                 gc.enable()
@@ -120,8 +120,8 @@ class Course(ABC):
             self._after(world.step())
             if self._failed is not None:
                 raise self._failed
-            if self._problems or self.complaints.unexcused:
-                raise Violation(f"the broker met a fault of its own: {(self._problems + self.complaints.unexcused)[0]}")
+            if self._problems or self.logged_errors.unexcused:
+                raise Violation(f"the broker met a fault of its own: {(self._problems + self.logged_errors.unexcused)[0]}")
             if world.now_s > end_s:
                 raise Stuck(f"not done after {limit_s:.0f} s")
 

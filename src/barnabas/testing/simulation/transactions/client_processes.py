@@ -13,7 +13,7 @@ from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.testing.simulation.clients import client_config
 from barnabas.testing.simulation.loop import VirtualLoop, World, new_loop
-from barnabas.testing.simulation.transactions.echoes import Echoes
+from barnabas.testing.simulation.transactions.late_requests import LateRequests
 from barnabas.testing.simulation.transactions.ledger import Ledger
 from barnabas.testing.simulation.transactions.producer import OLDER, SECOND, TransactionalProducer
 from barnabas.testing.simulation.transactions.reader import Reader
@@ -39,7 +39,7 @@ class Process(Struct):
         return self.loop.dead or self.task.done()
 
 
-class Crew:
+class ClientProcesses:
     """All clients of a run.
 
     Args:
@@ -50,7 +50,7 @@ class Crew:
     def __init__(self, world: World, addresses: str, clients: Clients, random: Random, report: Callable[[str], None]) -> None:
         self.clients = clients
         self.ledger = Ledger(clients.places, [KEYED])
-        self.echoes = Echoes(world, clients.echoes, report)
+        self.late_requests = LateRequests(world, clients.late_requests, report)
         self.readers: list[Reader] = []
         self._world = world
         self._addresses = addresses
@@ -105,7 +105,7 @@ class Crew:
         producer = TransactionalProducer(
             self._world,
             AsyncClient(client_config(self._addresses, name)),
-            self.echoes,
+            self.late_requests,
             client.transactional_id,
             SECOND if how.second else OLDER,
             timeout_ms=how.timeout_ms,

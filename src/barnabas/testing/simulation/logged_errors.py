@@ -39,7 +39,7 @@ EXCUSES = {
 FOREIGN_CONTEXT = "was created in a different Context"
 
 
-class Complaints(logging.Handler):
+class LoggedErrors(logging.Handler):
     """Collects what has no excuse."""
 
     def __init__(self) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.testing.simulation.admins import Admin
 from barnabas.testing.simulation.clients import Consumer, Producer, Producing, client_config
-from barnabas.testing.simulation.course import Course
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 from barnabas.testing.simulation.loop import VirtualLoop
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Topic
+from barnabas.testing.simulation.simulated_run import SimulatedRun
 
 READERS_PATIENCE_MS = 3_000
 DEFAULTS = {
@@ -33,7 +33,7 @@ DEFAULTS = {
 }  # of what `admins.tune` changes
 
 
-class Crowd(Course):
+class Workload(SimulatedRun):
     """A run with clients.
 
     Args:

@@ -30,7 +30,7 @@ class Delivery(Enum):
     LATE = "late"  # later, and whoever sent it hears nothing
 
 
-class Echoes:
+class LateRequests:
     """The network's memory.
 
     Args:

@@ -11,11 +11,11 @@ from barnabas.client.operations import refresh
 from barnabas.client.plans import Call, Plan
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.testing.simulation.audit import AUDITOR
+from barnabas.testing.simulation.auditor import AUDITOR
 from barnabas.testing.simulation.clients import LATEST, client_config
 from barnabas.testing.simulation.history import TopicPartition, Violation
-from barnabas.testing.simulation.transactions.crew import Crew, reading_config
-from barnabas.testing.simulation.transactions.groups import committed_offset
+from barnabas.testing.simulation.transactions.client_processes import ClientProcesses, reading_config
+from barnabas.testing.simulation.transactions.group_offsets import committed_offset
 from barnabas.testing.simulation.transactions.ledger import Seen
 from barnabas.testing.simulation.transactions.reader import Reader
 from barnabas.testing.simulation.transactions.verdict import Verdict
@@ -29,43 +29,45 @@ SLACK_S = 40.0  # past the longest time-out of a transaction, for markers to be 
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
-class Judge:
+class TransactionAuditor:
     """One audit.
 
     Args:
         addresses: of the brokers.
     """
 
-    def __init__(self, world: World, addresses: str, crew: Crew) -> None:
+    def __init__(self, world: World, addresses: str, client_processes: ClientProcesses) -> None:
         self._world = world
-        self._crew = crew
+        self._client_processes = client_processes
         self._any = AsyncClient(client_config(addresses, AUDITOR))
         self._committed = AsyncClient(reading_config(addresses, AUDITOR, patience_ms=60_000))
 
     async def look(self) -> dict[TopicPartition, list[Seen]]:
         """Read everything; what is committed."""
         found = {}
-        for place in self._crew.clients.places:
+        for place in self._client_processes.clients.places:
             end = await self._end(self._any, place)
             self._world.note(f"audit {place[0]}-{place[1]} to {end}")
-            self._crew.ledger.ends_at(place, end)
-            await Reader(self._any, self._crew.ledger, place).read_to(end)
+            self._client_processes.ledger.ends_at(place, end)
+            await Reader(self._any, self._client_processes.ledger, place).read_to(end)
             stable = await self._end(self._committed, place)
-            found[place] = await Reader(self._committed, self._crew.ledger, place).read_to(stable)
+            found[place] = await Reader(self._committed, self._client_processes.ledger, place).read_to(stable)
         return found
 
     async def decide(self) -> None:
         """All clients are done: wait until every transaction has ended, and judge."""
-        while self._crew.echoes.under_way:  # noqa: ASYNC110 - in virtual time looking costs little
+        while self._client_processes.late_requests.under_way:  # noqa: ASYNC110 - in virtual time looking costs little
             await asyncio.sleep(LOOKS_S)
         await self._wait_ends()
         contents = await self.look()
         offsets = {
-            client.source: await self._offset(client.source) for client in self._crew.clients.clients if client.source is not None
+            client.source: await self._offset(client.source)
+            for client in self._client_processes.clients.clients
+            if client.source is not None
         }
-        verdict = Verdict(self._crew.ledger, contents, offsets)
+        verdict = Verdict(self._client_processes.ledger, contents, offsets)
         verdict.check()
-        for reader in self._crew.readers:
+        for reader in self._client_processes.readers:
             verdict.check_reader(reader.place, reader.seen, reader.position)
 
     async def close(self) -> None:
@@ -74,7 +76,7 @@ class Judge:
 
     async def _wait_ends(self) -> None:
         """No transaction hangs: those that nobody ends time out, and then nothing holds readers back."""
-        timeouts = [how.timeout_ms for client in self._crew.clients.clients for how in client.instances]
+        timeouts = [how.timeout_ms for client in self._client_processes.clients.clients for how in client.instances]
         limit_s = self._world.now_s + max(timeouts) / 1000 + SLACK_S
         while held := [*await self._open(), *await self._held_back()]:
             if self._world.now_s > limit_s:
@@ -105,7 +107,7 @@ class Judge:
     async def _held_back(self) -> list[str]:
         """The partitions with records that readers of committed records do not come to."""
         found = []
-        for place in self._crew.clients.places:
+        for place in self._client_processes.clients.places:
             end, stable = await self._end(self._any, place), await self._end(self._committed, place)
             if stable < end:
                 found.append(f"{place[0]}-{place[1]} is held back at {stable} of {end}")
@@ -127,10 +129,10 @@ class Judge:
             await asyncio.sleep(LOOKS_S)
 
 
-def count(crew: Crew, counts: dict[str, int]) -> None:
+def count(client_processes: ClientProcesses, counts: dict[str, int]) -> None:
     """What the clients did, for the summary of many runs."""
-    for transaction in crew.ledger.transactions:
+    for transaction in client_processes.ledger.transactions:
         name = f"{transaction.outcome.value}_transactions"
         counts[name] = counts.get(name, 0) + 1
-    counts["records"] = sum(len(partition.values) for partition in crew.ledger.partitions.values())
-    counts["echoes"] = crew.echoes.delivered
+    counts["records"] = sum(len(partition.values) for partition in client_processes.ledger.partitions.values())
+    counts["echoes"] = client_processes.late_requests.delivered

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.testing.simulation.group_book import GroupBook
+from barnabas.testing.simulation.group_history import GroupHistory
 from barnabas.testing.simulation.history import PartitionHistory, Violation
 
 PLACE = "t", 0
 
 
 @pytest.fixture
-def book() -> GroupBook:
-    return GroupBook("g")
+def book() -> GroupHistory:
+    return GroupHistory("g")
 
 
-def test_a_partition_belongs_to_one_member_of_a_generation(book: GroupBook) -> None:
+def test_a_partition_belongs_to_one_member_of_a_generation(book: GroupHistory) -> None:
     book.assigned(1, "a", [PLACE])
     book.assigned(1, "a", [PLACE])
     book.assigned(2, "b", [PLACE])
@@ -23,7 +23,7 @@ def test_a_partition_belongs_to_one_member_of_a_generation(book: GroupBook) -> N
         book.assigned(1, "b", [PLACE])
 
 
-def test_a_commit_may_be_late_but_not_begun_late(book: GroupBook) -> None:
+def test_a_commit_may_be_late_but_not_begun_late(book: GroupHistory) -> None:
     book.assigned(1, "a", [PLACE])
     before = book.committing(PLACE, 5, 1)
     book.assigned(2, "b", [PLACE])
@@ -32,7 +32,7 @@ def test_a_commit_may_be_late_but_not_begun_late(book: GroupBook) -> None:
         book.committed(book.committing(PLACE, 6, 1))
 
 
-def test_what_is_committed_is_not_older_than_what_was_acknowledged(book: GroupBook) -> None:
+def test_what_is_committed_is_not_older_than_what_was_acknowledged(book: GroupHistory) -> None:
     book.fetched(PLACE, -1)
     book.committed(book.committing(PLACE, 5, 1))
     book.committing(PLACE, 7, 1)
@@ -43,7 +43,7 @@ def test_what_is_committed_is_not_older_than_what_was_acknowledged(book: GroupBo
 
 
 @pytest.mark.parametrize(("given", "complaint"), [(3, None), (2, "nobody has got 2")])
-def test_everything_below_what_is_committed_was_given_to_somebody(book: GroupBook, given: int, complaint: str | None) -> None:
+def test_everything_below_what_is_committed_was_given_to_somebody(book: GroupHistory, given: int, complaint: str | None) -> None:
     history = PartitionHistory("t-0", kept={0, 1, 2, 3})
     book.gave(PLACE, 0, given)
     book.committed(book.committing(PLACE, 3, 1))

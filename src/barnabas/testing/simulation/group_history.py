@@ -29,7 +29,7 @@ class Commit(NamedTuple):
     newest: int  # the newest generation that had begun when it was sent
 
 
-class GroupBook(Struct):
+class GroupHistory(Struct):
     """What is known of one group, from outside."""
 
     name: str

@@ -32,7 +32,7 @@ PULSE_S = 0.05
 Term = tuple[UUID, int, int]  # topic id, partition, leader epoch
 
 
-class Watchman:
+class InvariantChecker:
     """The rules of the module; raises Violation, or has it reported where somebody else would catch it."""
 
     def __init__(self, simulation: ClusterSimulation) -> None:

@@ -11,7 +11,7 @@ from barnabas.testing.simulation.clients import EARLIEST, LATEST, client_config,
 from barnabas.testing.simulation.history import Found, PartitionHistory, Register, TopicPartition, Violation
 
 if TYPE_CHECKING:
-    from barnabas.testing.simulation.group_book import GroupBook
+    from barnabas.testing.simulation.group_history import GroupHistory
     from barnabas.testing.simulation.loop import World
 
 AUDITOR = "auditor"
@@ -106,7 +106,7 @@ class Auditor:
                 found = await self._client.committed_offsets(group.name, [key])
                 group.read(str(found[key].offset))
 
-    async def read_members(self, book: GroupBook, histories: dict[TopicPartition, PartitionHistory]) -> None:
+    async def read_members(self, book: GroupHistory, histories: dict[TopicPartition, PartitionHistory]) -> None:
         if book.given:
             found = await self._client.committed_offsets(book.name, book.given)
             for key, committed in found.items():
