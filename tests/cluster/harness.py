@@ -20,12 +20,13 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.replication.hosted_partitions import HostedPartitions
-from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics, transactions
+from barnabas.server.apis import cluster, configs, describe_topic_partitions, log_dirs, metadata, topics, transactions
 
 HANDLERS: dict[ApiKey, Any] = {
     **topics.HANDLERS,
     **configs.HANDLERS,
     **cluster.HANDLERS,
+    **describe_topic_partitions.HANDLERS,
     **log_dirs.HANDLERS,
     **metadata.HANDLERS,
     **transactions.HANDLERS,

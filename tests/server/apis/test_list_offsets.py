@@ -16,7 +16,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.replication.partition import Partition
-from barnabas.server.apis.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, handle_list_offsets
+from barnabas.server.apis.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, handle_list_offsets
 from tests.replication.test_partition import NOW_MS, batch, open_partition
 from tests.replication.test_partition_followers import FakeCluster, State, fetch
 

@@ -1,29 +1,14 @@
-"""Where partitions begin and end, and what moves that: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers."""
+"""Where partitions begin and end: ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.planning.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.protocol.messages.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
-from barnabas.protocol.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    PartitionResponse,
-    ProducerState,
-    TopicResponse,
-)
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -38,7 +23,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from barnabas.replication.partition import READ_COMMITTED, Partition
+from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.logs.damaged_reads import refuse_read
 from barnabas.storage.segment_times import TimesLook
 from barnabas.storage.time_search import SealedSearch
@@ -46,7 +31,6 @@ from barnabas.storage.time_search import SealedSearch
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
-    from barnabas.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +40,6 @@ FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLI
 UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
 CONSUMER, DEBUGGER = -1, -2  # who calls itself so is no broker; a debugger may ask a follower
 FIRST_NOT_AVAILABLE_VERSION = 5  # KIP-207
-HIGH_WATERMARK = -1  # as the offset of DeleteRecords
 Looks = dict[tuple[str, int, int], TimesLook | SealedSearch]
 Position = tuple[int, int, int]  # timestamp, offset, leader epoch
 NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
@@ -183,103 +166,7 @@ def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> 
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-async def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
-
-    Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash. Where there are
-    followers in sync, theirs have moved too, so that no election brings records back. While fewer than min.insync.replicas are in sync the
-    answer waits: one of those who have left may lead next.
-    """
-    topics: list[DeleteRecordsTopicResult] = []
-    moved: list[tuple[DeleteRecordsPartitionResult, Log]] = []
-    waiting: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
-    for topic in request.topics:
-        answers = []
-        for wanted in topic.partitions:
-            answer = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=UNKNOWN_OFFSET)
-            try:
-                partition = broker.partitions.require_leader(topic.name, wanted.partition_index)
-                answer.low_watermark = _delete_records(broker, partition, wanted.offset)
-                moved.append((answer, partition.log))
-                if not partition.is_deleted(answer.low_watermark):
-                    waiting.append((partition, answer))
-            except KafkaError as error:
-                answer.error_code = error.code
-            except StorageError as error:
-                broker.faults.report(error)
-                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-            answers.append(answer)
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
-    if moved:
-        try:
-            await broker.log_start_offsets.keep(log for _, log in moved)
-        except StorageError as error:
-            broker.faults.report(error)
-            for answer, _ in moved:
-                answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
-    await asyncio.gather(*(_wait_for_followers(partition, answer, request.timeout_ms) for partition, answer in waiting))
-    return DeleteRecordsResponse(topics=topics)
-
-
-async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
-    future: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-    partition.wait_deleted(answer.low_watermark, lambda error: None if future.done() else future.set_result(error))
-    try:
-        error = await asyncio.wait_for(future, max(timeout_ms, 0) / 1000)
-    except TimeoutError:
-        error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-    if error is not None and not answer.error_code:
-        answer.error_code, answer.low_watermark = error.code, UNKNOWN_OFFSET
-
-
-def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
-    if partition.topic in broker.internal_topics:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    policy = partition.log.config.cleanup_policy
-    if "compact" in policy and "delete" not in policy:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION)
-    target = partition.high_watermark if offset == HIGH_WATERMARK else offset
-    if target < 0 or target > partition.high_watermark:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    partition.log.delete_records_before(target)
-    partition.tell_log_start()
-    return partition.log.log_start_offset
-
-
-def handle_describe_producers(
-    broker: Broker, _context: RequestContext, request: DescribeProducersRequest
-) -> DescribeProducersResponse:
-    topics = [
-        TopicResponse(name=topic.name, partitions=[_producers(broker, topic.name, index) for index in topic.partition_indexes])
-        for topic in request.topics
-    ]
-    return DescribeProducersResponse(topics=topics)
-
-
-def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
-    try:
-        check_name(topic)
-        partition = broker.partitions.require(topic, index)  # of a follower too, which `find-hanging --broker-id` asks
-    except KafkaError as error:
-        message = error.message or f"There is no partition {index} of topic {topic}."
-        return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)
-    producers = [
-        ProducerState(
-            producer_id=state.producer_id,
-            producer_epoch=state.epoch,
-            last_sequence=state.last_sequence,
-            last_timestamp=state.last_timestamp,
-            coordinator_epoch=state.coordinator_epoch,
-            current_txn_start_offset=state.current_txn_start_offset,
-        )
-        for state in partition.log.producers()
-    ]
-    return PartitionResponse(partition_index=index, active_producers=producers)
-
-
 HANDLERS = {
     ApiKey.LIST_OFFSETS: handle_list_offsets,
-    ApiKey.DELETE_RECORDS: handle_delete_records,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
-    ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
 }
