@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from barnabas.config.definition import ConfigType, Effect, Importance, Scope
+from barnabas.config.config_key import ConfigType, Effect, Importance, Scope
 
 BOOLEAN, STRING, INT, SHORT, LONG = (
     ConfigType.BOOLEAN,

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from barnabas.cli.brokers import Brokers
+from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.offsets import Partition
 from barnabas.error_codes import ErrorCode
