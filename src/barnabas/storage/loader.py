@@ -13,7 +13,7 @@ Owns what is believed of the files and what is checked.
                              of epochs that is missing or does not parse is made again from the batches, and so is one of aborted
                              transactions that was cut off
 
-How the segments are recovered is in `recovering`, how the producers' state is found in `producer_loading`.
+How the segments are recovered is in `recovery`, how the producers' state is found in `producer_loading`.
 """
 
 from __future__ import annotations
