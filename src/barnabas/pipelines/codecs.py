@@ -33,7 +33,7 @@ class _Full(Exception):
     """The result does not fit into the room that is left."""
 
 
-class Room:
+class OutputBuffer:
     """Where the records of compressed batches unfold.
 
     Args:

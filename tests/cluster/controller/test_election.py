@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.cluster.controller.election import (
+    BecomeController,
     Claim,
     ClaimOutcome,
+    ControllerReadEvent,
     Election,
     ElectionState,
-    LeaveOffice,
-    OfficeReadEvent,
-    ReadOffice,
-    TakeOffice,
+    ReadController,
+    ResignController,
     WriteRefusedEvent,
 )
 from barnabas.cluster.membership.candidate import Candidate
@@ -61,10 +61,10 @@ class Broker:
     def election(self) -> Election:
         return self.candidate.election
 
-    def _take(self, taken: TakeOffice) -> None:
+    def _take(self, taken: BecomeController) -> None:
         self.history.append(f"takes {taken.epoch}")
 
-    def _leave(self, left: LeaveOffice) -> None:
+    def _leave(self, left: ResignController) -> None:
         self.history.append("leaves")
 
     def write(self, path: str) -> None:
@@ -97,7 +97,9 @@ def test_the_first_who_asks_is_elected() -> None:
     fleet = Fleet()
     assert fleet.leading == [1]
     assert fleet.brokers[1].history == ["takes 1"]
-    assert {broker.election.office for broker in fleet.brokers.values()} == {store_entries.ControllerOffice(1, 1, "process-1")}
+    assert {broker.election.controller_entry for broker in fleet.brokers.values()} == {
+        store_entries.ControllerEntry(1, 1, "process-1")
+    }
 
 
 def test_another_is_elected_when_the_session_expires_and_the_old_one_learns_it() -> None:
@@ -236,16 +238,16 @@ def test_an_office_removed_by_hand_is_filled_again() -> None:
 def test_nothing_is_claimed_on_an_outcome_nobody_waits_for() -> None:
     election = Election(1, "a")
     assert election.handle(ClaimOutcome.DONE) == []
-    assert election.handle(SessionState.CONNECTED) == [ReadOffice()]
+    assert election.handle(SessionState.CONNECTED) == [ReadController()]
     assert election.state is ElectionState.FOLLOWING
 
 
 def test_the_first_claim_expects_that_nobody_was_ever_elected() -> None:
-    (claim,) = Election(4, "a").handle(OfficeReadEvent(None, None))
-    office = store_entries.encode_controller(store_entries.ControllerOffice(4, 1, "a"))
+    (claim,) = Election(4, "a").handle(ControllerReadEvent(None, None))
+    controller_entry = store_entries.encode_controller(store_entries.ControllerEntry(4, 1, "a"))
     assert isinstance(claim, Claim)
     assert claim.operations == (
-        Put(store_entries.CONTROLLER, office, ABSENT, ephemeral=True),
+        Put(store_entries.CONTROLLER, controller_entry, ABSENT, ephemeral=True),
         Put(store_entries.CONTROLLER_EPOCH, b"1", ABSENT),
     )
 

@@ -11,7 +11,7 @@ from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.membership.commands import NotController
 from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState
-from barnabas.cluster.metadata.store_entries import ControllerOffice
+from barnabas.cluster.metadata.store_entries import ControllerEntry
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.topics import NewTopic
@@ -114,7 +114,7 @@ async def test_a_deposed_controller_writes_nothing_more(cluster: Members) -> Non
             Remove(store_entries.CONTROLLER),
             Put(store_entries.CONTROLLER_EPOCH, store_entries.encode(9), entry.version),
             Put(
-                store_entries.CONTROLLER, store_entries.encode_controller(ControllerOffice(7, 9, "thief")), ABSENT, ephemeral=True
+                store_entries.CONTROLLER, store_entries.encode_controller(ControllerEntry(7, 9, "thief")), ABSENT, ephemeral=True
             ),
         ]
     )

@@ -12,7 +12,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from barnabas.cluster.controller.dead_brokers import DeadBrokers, Successor, remove_registration
-from barnabas.cluster.controller.election import Claim, OfficeReadEvent
+from barnabas.cluster.controller.election import Claim, ControllerReadEvent
 from barnabas.cluster.controller.registration import register, update
 from barnabas.cluster.controller.state import ControllerState
 from barnabas.cluster.metadata import store_entries
@@ -64,27 +64,30 @@ class BrokerPlanner(ControllerState):
             broker = replace(broker, state=BrokerState.FENCED)
         registered, operations = register(broker, found, self._last_broker_epoch, self.versions)
         delta = MetadataDelta(brokers=(registered,))
-        if found is not None and self._office_of(found):
+        if found is not None and self._held_controller_entry(found):
             operations.append(Remove(store_entries.CONTROLLER, self.versions.expected(store_entries.CONTROLLER)))
             delta = replace(delta, controller_id=NO_CONTROLLER)
         claims = self.versions.expected(store_entries.CONTROLLER) == ABSENT
         if claims:
             operations += self._claim()
             delta = replace(delta, controller_id=broker.broker_id)
-        return Plan(tuple(operations), delta, claims_office=claims)
+        return Plan(tuple(operations), delta, claims_controller=claims)
 
     def _claim(self) -> tuple[Operation, ...]:
         """What makes this broker controller where nobody is."""
-        instructions = self.election.handle(OfficeReadEvent(None, self._controller_epoch))
+        instructions = self.election.handle(ControllerReadEvent(None, self._controller_epoch))
         return tuple(each for claim in instructions if isinstance(claim, Claim) for each in claim.operations)
 
-    def _office_of(self, former: BrokerRegistration) -> bool:
+    def _held_controller_entry(self, former: BrokerRegistration) -> bool:
         """Whether a former process of this broker is controller by the books."""
-        return self._holds_office(former) and former.incarnation != self.incarnation
+        return self._holds_controller_entry(former) and former.incarnation != self.incarnation
 
-    def _holds_office(self, broker: BrokerRegistration) -> bool:
-        office = self._office
-        return office is not None and (office.broker_id, office.incarnation) == (broker.broker_id, broker.incarnation)
+    def _holds_controller_entry(self, broker: BrokerRegistration) -> bool:
+        controller_entry = self._controller_entry
+        return controller_entry is not None and (controller_entry.broker_id, controller_entry.incarnation) == (
+            broker.broker_id,
+            broker.incarnation,
+        )
 
     @property
     def has_old_duties(self) -> bool:
@@ -121,7 +124,7 @@ class BrokerPlanner(ControllerState):
     def unregister_dead(self, dead: DeadBrokers) -> Plan | None:
         """Take away the registration of one of these, if that is for this broker to do."""
         for broker in dead.among(self.image.brokers):
-            if self._holds_office(broker):
+            if self._holds_controller_entry(broker):
                 return remove_registration(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
             if self.election.is_leading:
                 return remove_registration(broker, self.versions, successor=None)

@@ -74,4 +74,4 @@ def remove_registration(broker: BrokerRegistration, versions: Versions, *, succe
     if successor is not None:
         operations += [Remove(store_entries.CONTROLLER, versions.expected(store_entries.CONTROLLER)), *successor.claim]
         delta = replace(delta, controller_id=successor.broker_id)
-    return Plan(tuple(operations), delta, claims_office=successor is not None)
+    return Plan(tuple(operations), delta, claims_controller=successor is not None)

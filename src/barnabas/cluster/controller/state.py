@@ -19,7 +19,7 @@ from barnabas.cluster.controller.election import ClaimOutcome, Election
 from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Topic
 from barnabas.cluster.metadata.observation import Observation, observe_all
-from barnabas.cluster.metadata.store_entries import ControllerOffice
+from barnabas.cluster.metadata.store_entries import ControllerEntry
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.planning.plan import Plan, PlanBuilder, Versions
@@ -57,7 +57,7 @@ class ControllerState:
         self.image = MetadataImage("")
         self.versions = Versions()
         self._controller_epoch: Entry | None = None
-        self._office: ControllerOffice | None = None
+        self._controller_entry: ControllerEntry | None = None
         self._last_broker_epoch = self._next_block = 0
         self._unsettled: list[str] = []
         self.observe(observe_all(self.image, entries))
@@ -68,7 +68,7 @@ class ControllerState:
         if not plan.operations:
             return ()
         self.versions.learn(plan.operations)
-        if plan.claims_office:
+        if plan.claims_controller:
             self.election.handle(ClaimOutcome.DONE)
         for broker in plan.delta.brokers:
             self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
@@ -90,7 +90,7 @@ class ControllerState:
             self._controller_epoch = found.entries[store_entries.CONTROLLER_EPOCH]
         if store_entries.CONTROLLER in found.entries:
             holder = found.entries[store_entries.CONTROLLER]
-            self._office = None if holder is None else store_entries.decode_controller(holder.value)
+            self._controller_entry = None if holder is None else store_entries.decode_controller(holder.value)
         self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(store_entries.BROKER_EPOCH)))
         self._next_block = max(self._next_block, _number(found.entries.get(store_entries.PRODUCER_IDS)))
         delta = found.delta
@@ -129,8 +129,8 @@ class ControllerState:
     @property
     def controller_epoch(self) -> int:
         """Of who is controller, as far as is known."""
-        office = self.election.office if self.election.is_leading else self._office
-        return 0 if office is None else office.epoch
+        controller_entry = self.election.controller_entry if self.election.is_leading else self._controller_entry
+        return 0 if controller_entry is None else controller_entry.epoch
 
     @property
     def deleted_topics(self) -> set[UUID]:

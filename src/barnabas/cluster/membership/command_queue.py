@@ -153,7 +153,7 @@ class CommandQueue(FollowedStore):
         for _ in range(MAX_ATTEMPTS):
             try:
                 await self._follow()
-                self._notice_office()
+                self._notice_controller()
                 if as_controller and not self.is_controller:
                     raise NotController
                 answer, plan = command()

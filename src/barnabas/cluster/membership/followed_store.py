@@ -168,9 +168,9 @@ class FollowedStore(Commands):
             self._dirty.update(map(store_entries.broker_path, self.image.brokers))
         if conflict.path == store_entries.CONTROLLER_EPOCH:
             await self._in_thread(self._candidate.tell, WriteRefusedEvent())
-            self._notice_office()
+            self._notice_controller()
 
-    def _notice_office(self) -> None:
+    def _notice_controller(self) -> None:
         """As a new controller, look at everything: nobody knows how far the last one came."""
         leads = self._core.election.is_leading
         if leads and not self._was_leading:

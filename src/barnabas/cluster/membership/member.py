@@ -82,7 +82,7 @@ class Member(CommandQueue):
         self._dead = DeadBrokers()
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
-        self._office_changed = True
+        self._controller_changed = True
         self.find_log: FindLog = lambda *_: None  # how far a log goes that nobody leads
         self._looking: asyncio.Task[None] | None = None
 
@@ -205,7 +205,7 @@ class Member(CommandQueue):
 
     def _paths_told(self, paths: Sequence[str]) -> None:
         self._dirty.update(paths)
-        self._office_changed |= Candidate.concerns(paths)
+        self._controller_changed |= Candidate.concerns(paths)
         self._wake.set()
 
     def _session_told(self, event: SessionEvent) -> None:
@@ -268,10 +268,10 @@ class Member(CommandQueue):
         if self._store.session.state is not SessionState.CONNECTED:
             return
         await self._follow()
-        if self._may_stand and (self._office_changed or self._candidate.undecided):
-            self._office_changed = False
+        if self._may_stand and (self._controller_changed or self._candidate.undecided):
+            self._controller_changed = False
             await self._in_thread(self._candidate.settle)
-        self._notice_office()
+        self._notice_controller()
         if self._settled is not None and self._may_be_active:
             settled, self._settled = self._settled, None
             await settled()

@@ -55,7 +55,7 @@ _OWN = re.compile(
 )
 
 
-class ControllerOffice(NamedTuple):
+class ControllerEntry(NamedTuple):
     """Who is controller."""
 
     broker_id: int
@@ -172,13 +172,15 @@ def decode_broker(entry: Entry) -> BrokerRegistration:
     )
 
 
-def encode_controller(office: ControllerOffice) -> bytes:
-    return encode({"id": office.broker_id, "epoch": office.epoch, "incarnation": office.incarnation})
+def encode_controller(controller_entry: ControllerEntry) -> bytes:
+    return encode(
+        {"id": controller_entry.broker_id, "epoch": controller_entry.epoch, "incarnation": controller_entry.incarnation}
+    )
 
 
-def decode_controller(value: bytes) -> ControllerOffice:
+def decode_controller(value: bytes) -> ControllerEntry:
     fields = decode(value)
-    return ControllerOffice(fields["id"], fields.get("epoch", 0), fields.get("incarnation", ""))
+    return ControllerEntry(fields["id"], fields.get("epoch", 0), fields.get("incarnation", ""))
 
 
 def encode_topic(topic: Topic) -> bytes:

@@ -54,7 +54,7 @@ class Plan(Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
     delta: MetadataDelta = field(default_factory=MetadataDelta)
     instructions: tuple[Instruction, ...] = ()
-    claims_office: bool = False  # it makes this broker controller
+    claims_controller: bool = False  # it makes this broker controller
 
 
 class PlanBuilder:

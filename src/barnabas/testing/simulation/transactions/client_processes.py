@@ -18,7 +18,7 @@ from barnabas.testing.simulation.transactions.ledger import Ledger
 from barnabas.testing.simulation.transactions.producer import OLDER, SECOND, TransactionalProducer
 from barnabas.testing.simulation.transactions.reader import Reader
 from barnabas.testing.simulation.transactions.scenario import KEYED, Client, Clients, Instance
-from barnabas.testing.simulation.transactions.workers import Copier, Surroundings, Worker, Writer
+from barnabas.testing.simulation.transactions.workers import Copier, Worker, WorkerContext, Writer
 
 LOOKS_S = 0.25
 
@@ -59,7 +59,7 @@ class ClientProcesses:
         self._processes: list[Process] = []
         self._working = len(clients.clients)
         self._writing = sum(client.source is None for client in clients.clients)
-        self._around = Surroundings(world, self.ledger, clients, lambda: not self._writing)
+        self._around = WorkerContext(world, self.ledger, clients, lambda: not self._writing)
 
     def is_over(self) -> bool:
         """Whether all clients but the readers are done."""
