@@ -36,7 +36,7 @@ IMPORTED_BY_USERS = [
     "pipelines/functions.py",
     "plugins/*.py",
 ]
-GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
+GENERATORS = ["tools/docs.py", "tools/diagrams.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
@@ -105,7 +105,7 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     site = runpy.run_path(str(ROOT / "docs/conf.py"))
     below = {page for folder in site["BELOW"].values() for page in (ROOT / folder).glob("*.md")}
     named = {ROOT / f"{page}.md" for pages in site["CONTENTS"].values() for page in pages}
-    assert {ROOT / "README.md", *named, *below} == set(PAGES)
+    assert {ROOT / "README.md", ROOT / "docs/index.md", *named, *below} == set(PAGES)
 
 
 def test_metrics_that_pages_name_exist() -> None:

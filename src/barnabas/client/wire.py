@@ -33,7 +33,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
+SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.2.0"
 _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">h")
 
