@@ -1,11 +1,11 @@
 """The site of the documentation: Sphinx over the Markdown pages as they are in the repository (see docs/decisions/014-sphinx.md).
 
 Sphinx's source is the root of the repository, so a link works on the site and between the files. `docs/index.md` is the front page;
-README is the front page of the repository and not part of the site. Markdown has no table of contents, so `CONTENTS` is here. A page that is
-not in it fails the build.
+README is the front page of the repository and not part of the site. Markdown has no table of contents, so `CONTENTS` is here. A page
+that is not in it fails the build.
 
-A page shows a diagram by `<picture>`, which follows the reader's colours in a repository. The site has a switch of its own for light and
-dark, so `show_diagrams` turns each `<picture>` into two images of which the theme shows one.
+A page shows a diagram by `<picture>`, which follows the reader's colours in a repository. The site has a switch of its own for light
+and dark, so `show_diagrams` turns each `<picture>` into two images of which the theme shows one.
 """
 
 from __future__ import annotations
