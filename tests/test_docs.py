@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
+from barnabas import __version__
 from barnabas.cli.main import cli
 from barnabas.server.scraping import NAMES
 from barnabas.storage.files import Files
@@ -106,6 +108,13 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     below = {page for folder in site["BELOW"].values() for page in (ROOT / folder).glob("*.md")}
     named = {ROOT / f"{page}.md" for pages in site["CONTENTS"].values() for page in pages}
     assert {ROOT / "README.md", ROOT / "docs/index.md", *named, *below} == set(PAGES)
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert project["project"]["version"] == newest[1] == __version__
 
 
 def test_metrics_that_pages_name_exist() -> None:
