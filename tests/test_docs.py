@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 MEASURED = re.compile(r"\bMeasured\b")
 COMMAND = re.compile(r"`(?:python|make|pytest) |\]\([./]*(?:performance|scale)\.md")  # that measures, or the page of what it gave
+PICTURE = re.compile(r'(?:src|srcset)="([^"]+)"')
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
 PAGES_WITH_FIGURES = [
     page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.parent.name not in {"reference", "decisions"}
@@ -68,6 +69,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not goal.exists() or (anchor and anchor not in anchors_of(goal)):
             broken.append(f"{target}#{anchor}")
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_of_both_themes_are_there(page: Path) -> None:
+    assert [path for path in PICTURE.findall(without_code(page.read_text())) if not (page.parent / path).is_file()] == []
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def without_code(text: str) -> str:

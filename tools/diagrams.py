@@ -120,29 +120,30 @@ def parts(theme: Theme) -> str:
     ]
     for place, lines in enumerate(outside):
         y = 34 + place * 84
-        canvas.box(1, y, 204, 58, *lines)
-        canvas.arrow((205, y + 29), (266, y + 29), both=True)
-    canvas.text(103, 20, "Kafka protocol", anchor="middle", muted=True)
+        canvas.box(1, y, 192, 58, *lines)
+        canvas.arrow((194, y + 29), (291, y + 29), both=True)
+        canvas.text(242, y + 22, "Kafka protocol", anchor="middle", muted=True)
     for shift in (16, 8):
-        canvas.box(268 + shift, 8 + shift, 210, 252, accent=True)
-    canvas.box(268, 8, 210, 252, accent=True)
-    canvas.text(373, 32, "barnabas broker", anchor="middle", bold=True)
-    canvas.text(373, 49, "Python, one process, one core", anchor="middle", muted=True)
+        canvas.box(293 + shift, 8 + shift, 192, 252, accent=True)
+    canvas.box(293, 8, 192, 252, accent=True)
+    canvas.text(389, 32, "barnabas broker", anchor="middle", bold=True)
+    canvas.text(389, 49, "one process, one core", anchor="middle", muted=True)
     for place, line in enumerate(("topics and partitions", "consumer groups", "transactions", "access rights and quotas")):
-        canvas.box(284, 62 + place * 48, 178, 38)
-        canvas.text(373, 85.5 + place * 48, line, anchor="middle")
-    canvas.box(572, 34, 167, 92, "Apache Spark", "PySpark pipelines", 'format("barnabas")')
-    canvas.arrow((496, 62), (570, 62))
-    canvas.text(533, 55, "read", anchor="middle", muted=True)
-    canvas.arrow((570, 100), (496, 100))
-    canvas.text(533, 117, "write,", anchor="middle", muted=True)
-    canvas.text(533, 132, "exactly once", anchor="middle", muted=True)
-    canvas.box(572, 170, 167, 58, "Prometheus", "metrics, health")
-    canvas.arrow((570, 199), (496, 199))
-    canvas.box(180, 322, 190, 60, "Logs on disk", "Kafka's file format")
-    canvas.box(394, 322, 190, 60, "Metadata", "SQLite; cluster: ZooKeeper")
-    canvas.arrow((330, 277), (330, 320), both=True)
-    canvas.arrow((430, 277), (430, 320), both=True)
+        canvas.box(305, 62 + place * 48, 168, 38)
+        canvas.text(389, 85.5 + place * 48, line, anchor="middle")
+    canvas.box(594, 34, 145, 92, "Apache Spark", "PySpark pipelines", 'format("barnabas")')
+    canvas.arrow((502, 62), (592, 62))
+    canvas.text(547, 55, "read", anchor="middle", muted=True)
+    canvas.arrow((592, 100), (503, 100))
+    canvas.text(547, 117, "write,", anchor="middle", muted=True)
+    canvas.text(547, 132, "exactly once", anchor="middle", muted=True)
+    canvas.box(594, 170, 145, 58, "Prometheus", "metrics, health")
+    canvas.arrow((592, 199), (503, 199))
+    canvas.text(547, 192, "HTTP", anchor="middle", muted=True)
+    canvas.box(198, 322, 192, 60, "Logs on disk", "Kafka's file format")
+    canvas.box(404, 322, 192, 60, "Metadata", "SQLite; cluster: ZooKeeper")
+    canvas.arrow((345, 277), (345, 320), both=True)
+    canvas.arrow((448, 277), (448, 320), both=True)
     return canvas.svg()
 
 
@@ -166,8 +167,8 @@ def path_of_a_record(theme: Theme) -> str:
             canvas.number(x + 4, y, step)
     canvas.arrow((93, 86), (132, 86))
     canvas.arrow((93, 228), (132, 228))
-    canvas.text(106, 52, "Produce", anchor="middle", muted=True)
-    canvas.text(106, 196, "Fetch", anchor="middle", muted=True)
+    canvas.text(47, 58, "Produce", anchor="middle", muted=True)
+    canvas.text(47, 200, "Fetch", anchor="middle", muted=True)
     for place, offset in enumerate(("0", "50", "100", "150")):
         canvas.box(640, 70 + place * 48, 98, 42)
         canvas.text(689, 95.5 + place * 48, f"batch at {offset}", anchor="middle")
@@ -204,18 +205,18 @@ def cluster(theme: Theme) -> str:
     canvas.arrow((523, 197), (473, 197), accent=True)
     canvas.arrow((471, 243), (521, 243), accent=True)
     canvas.box(
-        1, 320, 738, 58, "ZooKeeper, three servers", "metadata: topics, settings, leaders, in-sync replicas; who is controller"
+        1, 320, 738, 58, "ZooKeeper, three servers", "metadata: topics, settings, leaders, in-sync replicas, the controller"
     )
     return canvas.svg()
 
 
 def exactly_once(theme: Theme) -> str:
     """A micro-batch from the tasks to the checkpoint, over time from top to bottom."""
-    canvas = Canvas(418, "Exactly once with Spark", theme)
+    canvas = Canvas(404, "Exactly once with Spark", theme)
     lanes = ((1, 150, "Spark driver"), (240, 190, "Tasks on executors"), (522, 217, "Brokers"))
     for x, width, name in lanes:
         canvas.box(x, 4, width, 40, name, accent=name == "Brokers")
-        canvas.rule(x + width / 2, 44, 410)
+        canvas.rule(x + width / 2, 44, 388 if name == "Spark driver" else 400)
     driver, tasks, brokers = (x + width / 2 for x, width, _ in lanes)
     steps: Sequence[tuple[int, float, float, float, str, str, bool]] = (
         (0, 78, driver, tasks, "start the tasks", "", False),
@@ -227,14 +228,14 @@ def exactly_once(theme: Theme) -> str:
     for number, y, start, end, words, below, accent in steps:
         way = 6 if end > start else -6
         canvas.arrow((start, y), (end - way / 3, y), accent=accent)
-        middle = (start + end) / 2 if abs(end - start) < 400 else (driver + brokers) / 2
+        middle = (start + end) / 2 if abs(end - start) < 400 else (tasks + brokers) / 2
         canvas.text(middle + (8 if number else 0), y - 8, words, anchor="middle", bold=accent)
         if below:
             canvas.text(middle + 8, y + 17, below, anchor="middle", muted=True)
         if number:
             canvas.number(start, y, number)
-    canvas.box(1, 330, 150, 52, "checkpoint", "the batch is done")
-    canvas.number(5, 330, 4)
+    canvas.box(1, 330, 150, 58, "checkpoint", "the batch is done")
+    canvas.number(driver, 330, 4)
     return canvas.svg()
 
 
