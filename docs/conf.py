@@ -74,6 +74,7 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#fb923c", "color-brand-content": "#fb923c", "color-brand-visited": "#fdba74"},
     "top_of_page_buttons": [],
 }
+highlight_language = "none"  # of blocks that name none: output, drawings, files
 pygments_style = "tango"
 pygments_dark_style = "github-dark"
 copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"  # what a command prints is not to be copied
