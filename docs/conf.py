@@ -49,6 +49,21 @@ CONTENTS: dict[str, list[str]] = {
     "Status and proofs": ["docs/status", "docs/performance", "docs/scale", "docs/simulation", "SECURITY", "CHANGELOG"],
     "Contribute": ["CONTRIBUTING", "ARCHITECTURE", "docs/internals/README", "docs/decisions/README"],
 }
+SHORT_TITLES = {
+    "docs/compatibility": "Compatibility",
+    "docs/guides/cluster": "Clusters",
+    "docs/guides/data-folders": "Data folders",
+    "docs/guides/demo": "The demo",
+    "docs/guides/faults": "Disk faults",
+    "docs/guides/moving-from-kafka": "Moving from Kafka",
+    "docs/guides/old-clients": "Old clients",
+    "docs/guides/performance": "Tuning",
+    "docs/guides/plugins": "Plug-ins",
+    "docs/guides/quotas": "Quotas",
+    "docs/guides/testing": "Tests",
+    "docs/scale": "Scale",
+    "docs/spark": "Spark",
+}
 BELOW = {"docs/internals/README": "docs/internals", "docs/decisions/README": "docs/decisions"}
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,8 +132,13 @@ def append_contents(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def table(pages: list[str], caption: str = "") -> str:
-    lines = [f":caption: {caption}"] * bool(caption) + [":hidden:", "", *(f"/{page}" for page in pages)]
+    lines = [f":caption: {caption}"] * bool(caption) + [":hidden:", "", *map(entry, pages)]
     return "\n\n```{toctree}\n" + "\n".join(lines) + "\n```\n"
+
+
+def entry(page: str) -> str:
+    title = SHORT_TITLES.get(page)
+    return f"{title} </{page}>" if title else f"/{page}"
 
 
 def write_start(app: Sphinx, error: Exception | None) -> None:
