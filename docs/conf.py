@@ -50,6 +50,7 @@ CONTENTS: dict[str, list[str]] = {
     "Contribute": ["CONTRIBUTING", "ARCHITECTURE", "docs/internals/README", "docs/decisions/README"],
 }
 SHORT_TITLES = {
+    "SECURITY": "Security policy",
     "docs/compatibility": "Compatibility",
     "docs/guides/cluster": "Clusters",
     "docs/guides/data-folders": "Data folders",
