@@ -46,13 +46,13 @@ SETTLE_S = 1.0
 TOLERANCE, HARM = 0.05, 1.2  # what is asked for
 TITLE = "\n## Quotas\n"
 NOTES = """
-Measured by `python -m bench.quota`. Accuracy: what was produced in ten windows of a second, by the clients of one user together, as a
-share of his quota of 2 MB/s. Kafka's windows let clients have more than their quota in one stretch and less in the next
-([decision 12](decisions/012-quotas-as-debts.md)).
+`python -m bench.quota` measures both. *Accuracy* is what all clients of one user produced in ten windows of a second, as a share of the
+user's quota of 2 MB/s. Kafka's windows let clients have more than their quota at one time and less at another ([decision
+12](decisions/012-quotas-as-debts.md)).
 """
 NOTES_OF_HARM = """
-Harm: the p99 of a client that sends 300 requests a second, beside one that sends batches of 16 kB on four connections as fast as it is let
-and has a quota of 2 MB/s, as a share of the p99 without it.
+*Harm* is the p99 of a client that sends 300 requests a second, as a share of its p99 alone. The other client has a quota of 2 MB/s and
+sends batches of 16 kB on four connections, as fast as the quota allows.
 """
 Figures = dict[str, list[float]]
 

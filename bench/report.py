@@ -31,41 +31,52 @@ CPU_TARGETS = {"large-100": 3.0, "large-1k": 3.0}
 
 INTRODUCTION = f"""# Performance
 
-barnabas beside {THEIRS} (one KRaft node, 1 GB heap, its defaults but for
-`broker.session.timeout.ms`, which would end while it stands still), measured in one run by `python -m bench run kafka` with the same
-client. This page is written by `python -m bench render`; the numbers behind it are in `bench/results/`.
+This page shows what barnabas reaches beside {THEIRS} and other systems: throughput, latency, CPU, memory, and how they change as load
+grows. `python -m bench render` writes it from the numbers in `bench/results/`. To use these figures, see [performance: what to set
+when](guides/performance.md).
 
-How it is measured: both servers are up all the time with fresh data folders and take turns, case by case and repetition by repetition;
-while one is measured the other is stopped by a signal, so that it stays as warm as it is and takes nothing of the machine. The
-client keeps a window of ready-made requests in flight on plain sockets, checks the error code and the order of every answer, and asks
-for the end offsets afterwards. It shares the machine with the server. Each figure is the median of the repetitions with the smallest and
-the largest beside it; a ratio is the median of the ratios of the pairs and says how many times better barnabas is.
+| you look for | go to |
+|---|---|
+| one broker beside Kafka | [throughput](#throughput), [latency](#latency), [the machine's limits](#beside-what-the-machine-allows) |
+| CPU and memory | [CPU for a record](#cpu-seconds-of-the-server-per-million-records-and-its-memory), [memory](#start-and-memory) |
+| three brokers beside Kafka | [cluster](#three-brokers-beside-three-of-kafka) |
+| transactions, TLS, quotas | [transactions](#transactions), [TLS](#tls), [quotas](#quotas) |
+| storage, Spark | [storage and compaction](#storage-at-work), [Spark](spark.md#speed) |
+| RabbitMQ, ActiveMQ, NATS, Redis | [beside other systems](#beside-other-systems) |
+
+`python -m bench run kafka` measures one broker beside {THEIRS}, in one run with the same client:
+
+- **Kafka** is one KRaft node, 1 GB heap, its defaults except `broker.session.timeout.ms`, which would end while the process is stopped.
+- **Both servers** have fresh data folders and run all the time. They take turns, case by case and repetition by repetition. A signal
+  stops the other one, so it stays warm and uses no CPU.
+- **The client** keeps a window of prepared requests in flight on plain sockets, checks the error code and the order of every answer, and
+  asks for the end offsets afterwards. It shares the machine with the server.
+- **Figures** are the median of the repetitions, with the smallest and the largest. A ratio is the median of the ratios of the pairs. It
+  says how many times better barnabas is.
 """
 NOTES = """
 ## Reading them
 
-- *One record a request* pipelines requests of one 100-byte record. Kafka works on one request of a connection at a time, so a second
-  one in flight gains it little; eight connections let it use all cores, and it gets faster
-  while its code warms up. A barnabas broker is one process and uses one core, so with many busy connections the ratio of throughput
-  says less than that of CPU per record: more cores are used by more brokers.
-  Requests of one connection that arrive together are written and answered together, as far as they are alike.
-- *Large batches* mostly measure the kernel copying bytes; what is left is checking CRCs and records, and bookkeeping.
-- *Latency* is open-loop: requests leave on a fixed schedule over eight connections, and their time counts from when
-  they were meant to leave.
-- *CPU* is user and system time of the server's process while the case ran; *peak MB* is the most memory that it had in RAM meanwhile.
+- *One record a request* pipelines requests of one 100-byte record. Kafka handles one request of a connection at a time, so a second one
+  in flight helps it little. With eight connections it uses all cores, and it gets faster while its code warms up. A barnabas broker uses
+  one core. So with many busy connections, compare CPU per record rather than throughput: more brokers use more cores. barnabas writes and
+  answers requests of one connection together if they arrive together and are alike.
+- *Large batches* mostly measure how the kernel copies bytes. The rest is the check of CRCs and records.
+- *Latency* is open-loop: requests are sent on a fixed schedule over eight connections. Their time counts from the planned moment.
+- *CPU* is user and system time of the server's process during the case. *Peak MB* is its highest memory in RAM.
 - Neither server syncs to disk for each request (the default of both).
 """
 SPARK = """
 ## Spark
 
-The data source and the sink beside Spark's own connector, the ratios that were to be reached, and what bounds those that are not:
-[spark.md](spark.md#speed), measured by `python -m bench run spark`.
+[spark.md](spark.md#speed) shows the data source and the sink beside Spark's own connector, with targets and limits.
+`python -m bench run spark` measures them.
 """
 MEMORY = "Start and memory"
 PEAKS = (f"peak MB, {OURS}", f"peak MB, {THEIRS}")
-READY_NOTE = "How long it takes until a broker is ready is measured [beside the others](#start).\n\n"
-BARE_NOTE = """A loop that takes requests from the sockets and writes them to files, and one that sends a file, in the same turns with
-the same client. They look at nothing: no CRC, no records, no offsets.
+READY_NOTE = "The time until a broker is ready is measured [beside other systems](#start).\n\n"
+BARE_NOTE = """*Bare system calls* are a loop that writes requests from sockets to files, and one that sends a file, in the same turns with
+the same client. They check nothing: no CRC, no records, no offsets.
 """
 
 

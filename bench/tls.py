@@ -38,11 +38,12 @@ CONSUMED_BYTES = 400_000_000
 WARM_UP_S, LOAD_S, LARGE_BYTES = 3.0, 4.0, 1e9
 TITLE = "\n## TLS\n"
 NOTES = """
-Measured by `python -m bench.tls`: both servers with the same certificate (P-256) and their own choice of cipher, TLS 1.3 with AES-256-GCM
-in both cases, in turns. The client encrypts too, on the same two cores. *CPU* is the server's for a million records, *peak MB* the most
-memory that it had; *plain* is the same load on the same server without TLS. A barnabas broker is one process on one core, Kafka works on
-all of them: where batches come in on several connections, and the more so where other work wants the cores too, that decides the rate, and
-the CPU says what the work costs. Where two figures stand in a cell, ours is the first.
+`python -m bench.tls` measures both servers in turns, with the same certificate (P-256) and their own choice of cipher: TLS 1.3 with
+AES-256-GCM in both cases. The client encrypts too, on the same two cores. *CPU* is the server's for a million records, *peak MB* its
+highest memory. *Plain* is the same load on the same server without TLS. If a cell has two figures, ours is the first.
+
+A barnabas broker uses one core, Kafka all of them. That decides the rate where batches arrive on several connections, and more so if
+other work needs the cores. The CPU shows what the work costs.
 """
 
 

@@ -56,16 +56,22 @@ READ_WAIT_S = 0.01  # for a full handful; also what the end may take too long
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 TITLE = "\n## Transactions\n"
 NOTES = """
-Measured by `python -m bench.transactions`: each producer begins a transaction, writes records of 100 bytes to four partitions in turn,
-and commits; the next one begins when the commit is answered. A *plain producer* is a socket: one Produce request with all records and
-EndTxn, as the newest clients have it (transactions version 2), all driven by one thread. A *client* is confluent-kafka, which sends
-AddPartitionsToTxn and a request for each partition as well. *Answers alone* are from a loop that repeats to the clients what a broker has
-answered before and does nothing else (`bench/learnt.py`): what is left is the clients' own time. With plain producers Kafka's rate is
-that of a wait inside its broker: while the markers of a producer's last transaction are not written, the broker tries the first Produce
-request of the next one again after `add.partitions.to.txn.retry.backoff.ms`, 20 ms by default (with 1 ms it commits some eight times as
-many); the client asks for itself, and sooner. *Peak MB* is the most memory that a server had in RAM. What is read was written in
-transactions of 1,000 records, every tenth of which is aborted; a second is one in which a reader of committed records, or one of all
-records, gets past so many stored ones.
+`python -m bench.transactions` measures:
+
+- **writing**: each producer begins a transaction, writes records of 100 bytes to four partitions in turn, and commits. It begins the next
+  one when the commit is answered.
+- *plain producer*: a socket that sends one Produce request with all records, and EndTxn, as in transactions version 2. One thread drives
+  all of them.
+- *client*: confluent-kafka. It also sends AddPartitionsToTxn, and one request for each partition.
+- *answers alone*: a loop that repeats to the clients what a broker answered before, and does nothing else (`bench/learnt.py`). It shows
+  the clients' own time.
+- **reading**: transactions of 1,000 records. Every tenth is aborted. A rate counts the stored records that a reader of committed records,
+  or of all records, passes in a second.
+- *peak MB*: the highest memory of a server in RAM.
+
+With plain producers, a wait inside Kafka's broker decides its rate: while the markers of a producer's last transaction are not written,
+the broker retries the first Produce request of the next one after `add.partitions.to.txn.retry.backoff.ms`, 20 ms by default. With 1 ms
+it commits about eight times as many. The client asks for itself, and sooner.
 """
 _numbers = itertools.count()
 
@@ -251,7 +257,7 @@ def render(page: dict[str, Any]) -> str:
         for case in cases
     ]
     text += table(["", OURS, THEIRS, "ratio", "target", Learnt.name], rates)
-    text += "\nCPU of the server, in milliseconds for a transaction and in microseconds for a record that is read, and its memory:\n\n"
+    text += "\nCPU of the server (milliseconds for a transaction, microseconds for a record that is read), and its memory:\n\n"
     costs = [[case["title"], *_both(case, "cpu_each"), f"{_cpu_ratio(case):.2f}x", *peaks(case), ""] for case in cases]
     return text + table(["", OURS, THEIRS, "ratio", *PEAKS, ""], costs) + NOTES
 

@@ -12,31 +12,31 @@ from bench.storage.result import Result as Labelled
 
 CPU_TARGET = 2.0  # times less of ours, where all replicas have to have it
 NOTES = """
-Measured by `python -m bench.cluster` as above, with these differences:
+These measurements differ from those of one broker (`python -m bench.cluster`):
 
-- Every partition has three replicas. A *producer* is one connection to each broker, each writing to one partition there. *Bulk* are batches
-  of 16 kB, the `batch.size` of Kafka's producer, ten in flight on a connection; one record a request has 64 in flight.
-- Large batches are written into memory of the machine that was used just before (`bench/memory.py`), as are those of one broker, and for
-  no longer than that lasts. What is written beyond is given by the host page by page
-  ([what bounds it](internals/hot-path.md#what-bounds-it)), and the faster cluster comes to it first.
-- A cluster warms up until it gets no faster, for Apache Kafka's brokers take minutes of load until their code is compiled.
-- Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers. *Peak MB* adds
-  up the most that each of them had in RAM during a repetition.
-- *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five
-  requests in flight on a connection and batches what comes due meanwhile, as Kafka's does. For this each repetition starts one cluster,
-  loads it until its median gets no better, measures, stops it and starts the other: three idle brokers of Kafka take a tenth of a core.
-- Where other work took most of the machine (above), Kafka suffers more of it: its brokers need more CPU for a request, and its code does
-  not get to warm up. Ratios of throughput, latency and CPU are larger than on an idle machine then; look there before quoting them.
-- *Failover* is counted from the signal until every partition has a leader that answers, with the default session timeouts of both.
+- Every partition has three replicas. A *producer* is one connection to each broker and writes to one partition there.
+- *Bulk* are batches of 16 kB, the `batch.size` of Kafka's producer, with ten in flight on a connection. One record a request has 64 in
+  flight.
+- Large batches go to memory of the machine that was used just before (`bench/memory.py`), as for one broker, as long as that lasts. The
+  host gives further memory page by page ([why that is slow](internals/hot-path.md#what-bounds-it)), and the faster cluster reaches it
+  first.
+- A cluster warms up until it gets no faster. Kafka's brokers take minutes of load until their code is compiled.
+- CPU and memory are of all processes of a cluster: ours with its ZooKeeper, Kafka's with its controllers. *Peak MB* adds up the highest
+  memory in RAM of each process.
+- *End to end* is the time from the planned moment of sending until a consumer has the message. The producer keeps up to five requests in
+  flight on a connection and batches what is due meanwhile, as Kafka's does. Each repetition starts one cluster, loads it until its median
+  does not improve, measures, stops it and starts the other: three idle brokers of Kafka take a tenth of a core.
+- Other work on the machine (above) slows Kafka more: its brokers need more CPU for a request, and its code does not warm up. Ratios are
+  then larger than on an idle machine. Check this before you quote them.
+- *Failover* is the time from the signal until every partition has a leader that answers, with the default session timeouts of both.
 """
 
 
 def render(page: dict[str, Any]) -> str:
     short = " in short measurements (`--quick`)" if page["quick"] else ""
-    text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}; a figure alone was measured once."
+    text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}. A figure without a range was measured once."
     text += by_command(page)
     cases: list[Result] = page["cases"]
-    text += _measured_otherwise(page, cases)
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs if "others_cpu" in run]
     if shares:
         text += f" Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median)."
@@ -48,20 +48,20 @@ def render(page: dict[str, Any]) -> str:
     many = [case for case in cases if case["name"].startswith("many-")]
     if many:
         text += "\n1,000 partitions with three replicas each:\n\n" + table(head, [_row(case) for case in many])
-    return text + _resync([Labelled(**each) for each in page["resync"]]) + NOTES
+    return text + _resync([Labelled(**each) for each in page["resync"]]) + NOTES + _measured_otherwise(page, cases)
 
 
 def _measured_otherwise(page: dict[str, Any], cases: Sequence[Result]) -> str:
-    """Which cases were measured otherwise than most: by another command, on another day or machine, or in short."""
-    titles: dict[str, list[str]] = {}
+    """A table of the cases that were measured by another command, on another day or machine, or in short; empty without any."""
+    titles: dict[tuple[str, str, str], list[str]] = {}
     for case in cases:
         way = case.get("measured", page)
         if any(way[key] != page[key] for key in ("command", "date", "quick", "machine")):
-            short = " in short measurements" if way["quick"] else ""
-            titles.setdefault(f"by `{way['command']}` on {way['date']}{short} ({way['machine']['processor']})", []).append(
-                case["title"]
-            )
-    return "".join(f" Of these {how}: {'; '.join(each)}." for how, each in titles.items())
+            date = way["date"] + (", in short measurements" if way["quick"] else "")
+            titles.setdefault((f"`{way['command']}`", date, way["machine"]["processor"]), []).append(case["title"])
+    rows = [["; ".join(each), *how] for how, each in titles.items()]
+    lines = "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    return f"\nMeasured separately:\n\n| cases | by | on | machine |\n| --- | --- | --- | --- |\n{lines}" if rows else ""
 
 
 def _row(case: Result) -> list[str]:
@@ -101,4 +101,4 @@ def _resync(results: list[Labelled]) -> str:
         for result in results
         for number, (label, values) in enumerate(result.figures.items())
     ]
-    return "\nA third replica is made of a topic of 600 MB, a third of it on each broker:\n\n" + table(["", "", ""], rows)
+    return "\nResync: a third replica of a topic of 600 MB is made, a third of it on each broker:\n\n" + table(["", "", ""], rows)

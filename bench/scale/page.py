@@ -64,7 +64,7 @@ def _all_the_time(sizes: list[dict[str, Any]], idle_fetch_s: float) -> str:
         {
             "replicas on each broker": lambda s: f"{3 * s['partitions'] // s['brokers']:,}",
             "fetch requests that each broker sends while idle, a second": lambda s: f"{requests(s):,.0f}",
-            "signs of life that each broker asks for, a second": lambda s: f"{signs(s):,.0f}",
+            "liveness requests that each broker sends, a second": lambda s: f"{signs(s):,.0f}",
             "CPU of a broker for the fetches it sends and answers (% of a core)": lambda s: (
                 f"{requests(s) * idle_fetch_s * 100:.1f}"
             ),
@@ -106,7 +106,7 @@ def _works(sizes: list[dict[str, Any]]) -> str:
             f"{s['works'][key]['read'] * (s['brokers'] - 1) / 1e6:,.0f}"
         )
     rows["taken over (s)"] = lambda s: f"{s['take_over_s']:.2f}"
-    rows["looked at everything, nothing to do (s)"] = lambda s: f"{s['idle_look_s']:.3f}"
+    rows["checked everything, nothing to do (s)"] = lambda s: f"{s['idle_look_s']:.3f}"
     return _rows(sizes, rows)
 
 
@@ -115,7 +115,7 @@ def _groups(groups: dict[str, Any]) -> str:
     rows = [
         ["bytes in the log", f"{groups['log_bytes'] / count / 1e3:.1f} kB", ""],
         ["bytes in memory", f"{groups['resident_bytes'] / count / 1e3:.1f} kB", ""],
-        ["CPU to load it where the leader changes", f"{groups['load_s'] / count * 1e3:.2f} ms", ""],
+        ["CPU to load it when the leader changes", f"{groups['load_s'] / count * 1e3:.2f} ms", ""],
         ["CPU of a heartbeat in the core", f"{groups['heartbeat_s'] * 1e6:.1f} us", ""],
     ]
     title = f"a group of {groups['members']} members with {groups['offsets']} committed offsets"

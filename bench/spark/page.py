@@ -70,7 +70,7 @@ def block(result: dict[str, Any]) -> str:
     text = f"Measured {result['repetitions']} times on {result['date']}: {machine['processor']}, {machine['cores']} cores, "
     text += f"{machine['memory']}, {machine['kernel']}, Python {machine['python']}, Java {machine['java']}.{by_command(result)} "
     text += f"Other work took {result['others_cpu']:.0%} of the machine's CPU meanwhile.\n"
-    text += "*Peak MB* is the most memory of all processes of Spark together, of pages that they share each one's part.\n"
+    text += "*Peak MB* is the highest memory of all processes of Spark together. A shared page is divided among its processes.\n"
     for each in result["tables"]:
         text += "\n" + rendered(Table(each["title"], [Way(**way) for way in each["ways"]]))
     return text

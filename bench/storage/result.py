@@ -11,10 +11,12 @@ from bench.report import by_command
 
 TITLE = "\n## Storage at work\n"
 NOTES = """
-Measured by `python -m bench.storage`, with pairs taken in turns where two things are compared. *While compacting* means that the cleaner
-was seen to be at work from the beginning to the end of the measurement. *Cold* files are written back and dropped from the page cache
-before they are read. The plain baseline of syncing is a loop that writes the same batch to one of eight files and syncs it, again and
-again: what a server comes to that syncs for every request.
+`python -m bench.storage` takes pairs in turns if it compares two things.
+
+- *while compacting*: the cleaner was at work from the beginning to the end of the measurement.
+- **reading from the disk**: files are written back and dropped from the page cache before they are read.
+- *one fsync for each request*: a loop that writes the same batch to one of eight files and syncs it, again and again: the rate of a
+  server that syncs for every request.
 """
 
 

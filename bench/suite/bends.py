@@ -15,25 +15,27 @@ from bench.peers.streams import ALL_WINDOWS
 
 KEPT = 0.75
 REASONS = {
-    "kreps-2014/stored": "Free pages of this machine go back to its host after some two seconds: a plain loop of writes has 4,500 MB/s in "
-    "pages that were used just before and 350 MB/s in others, in which the last of the 2 GB come to lie.",
-    "kreps-2014/stored-beyond-memory": "A plain loop of writes has 4,700 MB/s here in the first 2 GB, 330 to 420 MB/s up to 23 GB and "
-    "1,800 MB/s behind: until memory is full the host of this machine has to give pages, then those that were used before come back.",
-    "growth/size": "A batch costs little more for its bytes: one of 10 kB is a single message, others fill 16 kB. Requests of more than "
-    f"{MAX_RUN_BYTES // 1024} kB (`MAX_RUN_BYTES`) are taken one by one. With 10 MB it depends on memory: in pages that the host of this "
-    "machine gives first, more than half of the broker's time is the kernel's copy into them.",
-    "growth/partitions": "What arrives together for a partition is checked and written at once: the more partitions take turns, the fewer "
-    "batches a write has, which is the CPU for a GB. With thousands of logs in turn what belongs to each has left the processor's "
-    "caches when its turn comes, the kernel's part as well as the interpreter's.",
-    "growth/producers": f"All connections together have {ALL_WINDOWS:,} requests in flight at most: the more there are the fewer each has, "
-    "and the fewer are taken together, which is the CPU for a GB. With 1,024 the client takes a whole core as well, as long as the broker, "
-    "whatever answers it: there no system can be much faster.",
-    "growth/delay-size": "A message of 1 MB is moved whole: a client, a file and a reader with nothing between them take 0.9 ms for it "
-    "(3.6 at worst), and 0.3 for 100 kB.",
-    "growth/delay-partitions": "The median is a third longer: requests for partitions that a connection does not know again are read "
-    "anew. The p99 is that of twenty among two thousand messages, and differs four-fold from run to run.",
-    "growth/consumers": "They are threads of one process here, which shares the cores with the broker; what the broker itself takes is the "
-    "CPU for a GB.",
+    "kreps-2014/stored": "Free pages of this machine return to its host after about two seconds. A plain loop of writes reaches "
+    "4,500 MB/s in pages that were used just before, and 350 MB/s in others. The last of the 2 GB go to such pages.",
+    "kreps-2014/stored-beyond-memory": "A plain loop of writes reaches 4,700 MB/s here in the first 2 GB, 330 to 420 MB/s up to "
+    "23 GB, and 1,800 MB/s after that. Until memory is full, the host of this machine has to give pages. Then pages that were"
+    " used before come back.",
+    "growth/size": "A batch costs little more for more bytes. A message of 10 kB is a batch of its own; others fill 16 kB. "
+    f"Requests of more than {MAX_RUN_BYTES // 1024} kB (`MAX_RUN_BYTES`) are handled one by one. With 10 MB it depends on "
+    "memory: in pages that the host of this machine gives first, more than half of the broker's time is the kernel's copy "
+    "into them.",
+    "growth/partitions": "Batches that arrive together for a partition are checked and written at once. The more partitions take "
+    "turns, the fewer batches a write has, which is the CPU for a GB. With thousands of logs in turn, the data of each has "
+    "left the processor's caches when its turn comes, the kernel's part as well as the interpreter's.",
+    "growth/producers": f"All connections together have at most {ALL_WINDOWS:,} requests in flight. With more connections, each "
+    "has fewer, and fewer are handled together, which is the CPU for a GB. With 1,024 connections, the client takes a whole "
+    "core as well, as long as the broker, whichever system answers it. No system can be much faster there.",
+    "growth/delay-size": "A message of 1 MB moves as a whole. A client, a file and a reader with nothing between them take 0.9 ms"
+    " for it (3.6 ms at worst), and 0.3 ms for 100 kB.",
+    "growth/delay-partitions": "The median is a third longer: requests for partitions that a connection does not recognise are "
+    "parsed again. The p99 is that of twenty among two thousand messages, and differs four-fold from run to run.",
+    "growth/consumers": "The consumers are threads of one process here, which shares the cores with the broker. The CPU for a GB "
+    "is the broker's own.",
 }
 
 
@@ -54,14 +56,14 @@ def sentence(name: str, across: str, points: Sequence[tuple[float, float]], *, l
         return ""
     place, share, last = bend
     if less_is_better:
-        found = f"{1 / share:.1f} times the least before; at the end it is {1 / last:.1f} times the least"
+        found, at_the_end = f"rises to {1 / share:.1f} times the least before", f"{1 / last:.1f} times the least"
     else:
-        found = f"{share:.0%} of the best before; at the end it is {last:.0%} of the best"
-    return f"Our line bends at {number(place)} {across}: {found}. {_reason(name)}"
+        found, at_the_end = f"falls to {share:.0%} of the best before", f"{last:.0%} of the best"
+    return f"Our line {found} at {number(place)} {across}. At the end it is {at_the_end}. {_reason(name)}"
 
 
 def _reason(name: str) -> str:
     """Of CPU that of the rate where it has none of its own."""
     if name not in REASONS and name.removesuffix("/cpu") in REASONS:
-        return "The reason is that of the rate."
-    return REASONS.get(name, "Why is not measured yet.")
+        return "The reason is the same as for the rate."
+    return REASONS.get(name, "The reason is not measured.")

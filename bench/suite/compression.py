@@ -29,8 +29,8 @@ def _measures(options: Options) -> Sequence[Measure]:
 COMPRESSION = Case(
     "compression",
     "Compressed batches",
-    "The same words in batches of each codec; the percentage is what is left of their size. Only what is compressed by Kafka's protocol is "
-    "measured: sub-entries of RabbitMQ's streams, which its clients can compress, are not used here.",
+    "The same words in batches of each codec. The percentage is the compressed size. Only the compression of Kafka's protocol is "
+    "measured. RabbitMQ's clients can compress sub-entries of streams, which are not used here.",
     _measures,
     only=("barnabas", "kafka"),
     why="its compression is not used here: it is that of its clients, or it has none",

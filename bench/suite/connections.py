@@ -204,9 +204,9 @@ def _measures(options: Options) -> Sequence[Measure]:
 CONNECTIONS = Case(
     "connections",
     "Many connections",
-    "Clients that connect, greet, ask something small, and stay: idle at first, then asking something small one after the other, which is "
-    "done by a process of its own. A bare interpreter is Python with the event loop of ours, which repeats what it gets; beside the busy "
-    "client it is a loop of system calls that writes what comes to a file and hands it on.",
+    "Clients connect, greet, send a small request and stay: idle at first, then with small requests one after the other, sent by a "
+    "process of its own. The bare interpreter is Python with the same event loop, which repeats what it receives. Beside the busy "
+    "client, it is a loop of system calls that writes what arrives to a file and passes it on.",
     _measures,
     charts=("memory-1000", "memory-10000"),
 )

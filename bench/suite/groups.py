@@ -67,8 +67,8 @@ def _measures(options: Options) -> Sequence[Measure]:
 GROUPS = Case(
     "groups",
     "A group of a hundred",
-    "Members of librdkafka, all in one process, subscribe to one topic at the same moment. Both servers wait 3 s for more members first "
-    "(`group.initial.rebalance.delay.ms`).",
+    "Members of librdkafka, all in one process, subscribe to one topic at the same moment. Both servers first wait 3 s for more "
+    "members (`group.initial.rebalance.delay.ms`).",
     _measures,
     only=("barnabas", "kafka"),
     why="no groups that share partitions",

@@ -228,10 +228,9 @@ def _measures(options: Options) -> Sequence[Measure]:
 GROWTH = Case(
     "growth",
     "As it grows",
-    "MB of values a second against a growing quantity, and what they take of CPU and memory. Messages are of 100 bytes in batches of "
-    "50 where nothing else is said, and batches are of about 16 kB where the size grows; systems without batches are sent single "
-    "messages. Partitions are written to by eight connections, for 3 s after the first messages of each. Delays are those of single "
-    "messages, 1,000 a second or 50 MB/s of them, for two seconds. What is stored grows above (`kreps-2014`), as do clients that do "
-    "nothing (`connections`).",
+    "MB of values a second against a growing quantity, with CPU and memory. Messages have 100 bytes in batches of 50 unless "
+    "something else is said. Where the size grows, batches have about 16 kB. Systems without batches get single messages. Eight "
+    "connections write to partitions, for 3 s after the first messages of each. Delays are those of single messages, 1,000 a second"
+    " or 50 MB/s of them, for two seconds. Stored data grows above (`kreps-2014`), as do idle clients (`connections`).",
     _measures,
 )

@@ -68,9 +68,9 @@ def _measures(options: Options) -> Sequence[Measure]:
 IDLE = Case(
     "idle",
     "A thousand partitions",
-    "One topic of 1,000 partitions (streams, queues) is made in a system that was just started; one message is written to each and read, "
-    "all clients go, and two seconds later the system is watched for five. A bare interpreter is Python with the event loop of ours, "
-    "without partitions.",
+    "One topic of 1,000 partitions (streams, queues) is made in a system that was just started. One message is written to each and "
+    "read, all clients leave, and two seconds later the system is watched for five. The bare interpreter is Python with the same "
+    "event loop, without partitions.",
     _measures,
     charts=("memory", "cpu"),
 )

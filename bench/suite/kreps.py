@@ -216,8 +216,8 @@ def _measures(options: Options) -> Sequence[Measure]:
 KREPS = Case(
     "kreps-2014",
     "Two million writes a second, 2014",
-    "Records of 100 bytes in batches of 64 (single ones where a system has no batches), on one broker. What replication costs is measured "
-    "with three brokers, below.",
+    "Records of 100 bytes in batches of 64 (single messages if a system has no batches), on one broker. Replication is measured "
+    "with three brokers, above.",
     _measures,
     charts=("produce-1", "produce-3", "consume-1", "delays"),
 )

@@ -186,10 +186,10 @@ def _measures(options: Options) -> Sequence[Measure]:
 LINKEDIN = Case(
     "linkedin-2011",
     "LinkedIn's study of 2011",
-    "One producer and one consumer with messages of 200 bytes, as in the paper that introduced Kafka (there with 10 million "
-    "messages). A batch is a batch of records, a Publish frame, or a JMS transaction; a system without batches has a dash there, and "
-    "sends its single messages pipelined. Without acknowledgements the clock runs until the system has all messages. The bare loop "
-    "beside a consumer sends as much of a file as a pull has, whenever it is asked.",
+    "One producer and one consumer with messages of 200 bytes, as in the paper that introduced Kafka (10 million messages there). A"
+    " batch is a batch of records, a Publish frame, or a JMS transaction. A system without batches has a dash there and sends its "
+    "single messages pipelined. Without acknowledgements, the clock runs until the system has all messages. The bare loop beside a "
+    "consumer sends as much of a file as a pull has, whenever the consumer asks.",
     _measures,
     charts=("produce-1-acks1", "produce-50-acks1", "consume"),
 )

@@ -116,13 +116,14 @@ def _measures(options: Options) -> Sequence[Measure]:
 OPENMESSAGING = Case(
     "openmessaging",
     "End to end at a fixed rate",
-    "Workloads of the OpenMessaging Benchmark with messages of 1,000 bytes that leave one by one on a schedule that was made beforehand; "
-    "their time runs from when they were meant to leave until a consumer has them. Topics are fresh, and messages of the first half "
-    "second (2.5 s with 100 partitions or topics) do not count. Rates are lower than there, since systems and clients share the cores. "
-    "With Kafka's protocol there are four producers and four consumers at most, each a connection, and consumers have fetch sessions, as "
-    "Kafka's own have; other systems have a connection for each stream and direction. RabbitMQ delivers a stream in the chunks in which it "
-    "was written: messages that come one by one are chunks of one, of which a consumer gets fewer than 5,000 a second from one stream. "
-    "Bare system calls are a loop that writes to files and hands on what Kafka's producers send, and looks at nothing.",
+    "Workloads of the OpenMessaging Benchmark with messages of 1,000 bytes that leave one by one on a prepared schedule. Their time"
+    " runs from the planned moment until a consumer has them. Topics are fresh, and messages of the first half second (2.5 s with "
+    "100 partitions or topics) do not count. Rates are lower than in that benchmark, as systems and clients share the cores. With "
+    "Kafka's protocol there are at most four producers and four consumers, each a connection, and consumers have fetch sessions, as"
+    " Kafka's own have. Other systems have a connection for each stream and direction. RabbitMQ delivers a stream in the chunks in "
+    "which it was written. Messages that come one by one are chunks of one, and a consumer gets fewer than 5,000 of these a second "
+    "from one stream. Bare system calls are a loop that writes to files and passes on what Kafka's producers send, and checks "
+    "nothing.",
     _measures,
     charts=("1-partition-5000", "1-partition-20000", "100-partitions", "100-topics", "backlog"),
 )

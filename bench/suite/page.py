@@ -26,17 +26,20 @@ BESIDE = {
     "peak": "the most memory of the system meanwhile (MB)",
 }  # what is kept of each place of a line, less of which is better, and its name
 HEAD = """
-# Beside the field
+# Beside other systems
 
-Measured by `python -m bench run`, which starts every system on loopback with fresh data and loads one at a time, all of them in each
-repetition and in turning order; the others are stopped by a signal meanwhile, so that they take nothing of the machine, unless a case says
-that they were idle. Clients and systems share the cores, so the CPU that a system took for a million messages, and the most memory that it
-had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how many times better barnabas is, the
-median of the ratios of the pairs. A dash is what a system cannot do, or, where it says so, what this suite cannot do with it. No system
-syncs its files for each message. What a repetition of throughput needs of memory was used just before it: the host of this machine takes
-idle pages away and gives them again one by one (`bench/memory.py`). Counts are smaller than in the studies, so that a case takes some ten
-minutes and growth forty; where others worked on the machine while something was loaded, a case says how much of it they took, and rates are
-lower than at rest.
+`python -m bench run` starts every system on loopback with fresh data and loads one at a time, in each repetition and in turning order.
+
+- **Other systems** are stopped by a signal meanwhile, so that they use no CPU, unless a case says that they were idle.
+- **Cores** are shared by clients and systems. So CPU for a million messages and highest memory stand beside each rate.
+- **Figures** are medians, with the smallest and the largest. *Times* says how many times better barnabas is: the median of the ratios of
+  the pairs.
+- **A dash** means that the system cannot do this, or, where it says so, that this suite cannot do it with the system.
+- **Syncs**: no system syncs its files for each message.
+- **Memory** for throughput was used just before: the host of this machine takes idle pages away and gives them back one by one
+  (`bench/memory.py`).
+- **Counts** are smaller than in the studies, so that a case takes about ten minutes and growth forty.
+- **Other work** on the machine: each case says how much CPU it took. Rates are lower then.
 """
 
 
@@ -59,12 +62,12 @@ def _systems(results: Sequence[tuple[Case, Result]]) -> str:
         known |= {key: peer for key, peer in result["peers"].items() if "version" in peer}
     rows = []
     for key, peer in known.items():
-        first = [peer["name"], "said with each case" if key == OURS else peer["version"]]
+        first = [peer["name"], "see each case" if key == OURS else peer["version"]]
         for setting in peer["settings"]:
             told = f"`{setting['name']}`" + (f" = `{setting['value']}`" if setting["value"] else "")
             rows.append([*first, told, setting["why"]])
             first = ["", ""]
-    return "\nSettings that are not the defaults:\n\n" + table(["", "version", "setting", "why, and who says so"], rows)
+    return "\nSettings that differ from the defaults:\n\n" + table(["", "version", "setting", "reason and source"], rows)
 
 
 def _conditions(result: Result) -> str:
@@ -178,7 +181,7 @@ def _short_of(across: str, ours: Points, series: Mapping[str, Points], *, less_i
         return "; ".join(f"{name} at {', '.join(places)}" for name, places in found.items() if places)
 
     short, lost = within(AHEAD), within(1.0)
-    said = f"Less than {AHEAD:g} times ({across}): {short}." if short else ""
+    said = f"We are less than {AHEAD:g} times better ({across}) than: {short}." if short else ""
     if lost:
         said += f" We lose to {lost}."
     return f"\n{fill(said, LINE)}\n" if said else ""
@@ -229,15 +232,15 @@ def _target(measure: Result, peers: Mapping[str, Any]) -> str:
     said: list[str] = []
     times, ours = ratio(measure, OURS, KAFKA), median(values(measure, OURS))
     if measure["target"] is not None and times is not None:
-        said.append(f"To reach: {measure['target']:g} times Apache Kafka: {'yes' if times >= measure['target'] else '**no**'}.")
+        said.append(f"Target: {measure['target']:g} times Apache Kafka: {'yes' if times >= measure['target'] else '**no**'}.")
     if measure["limit"] is not None and ours is not None:
-        said.append(f"To reach: under {measure['limit']:g} {measure['unit']}: {'yes' if ours < measure['limit'] else '**no**'}.")
+        said.append(f"Target: under {measure['limit']:g} {measure['unit']}: {'yes' if ours < measure['limit'] else '**no**'}.")
     bare = median(values(measure, BARE))
     if measure["name"].startswith(CONSUMING) and bare and ours is not None:
-        said.append(f"To reach: {SHARE_OF_BARE:.0%} of bare sendfile: {'yes' if ours >= SHARE_OF_BARE * bare else '**no**'}.")
+        said.append(f"Target: {SHARE_OF_BARE:.0%} of bare sendfile: {'yes' if ours >= SHARE_OF_BARE * bare else '**no**'}.")
     short = [f"{peers[key]['name']} ({found:.2f})" for key, found in _ratios(measure) if key != KAFKA and found < AHEAD]
     if short:
-        said.append(f"Less than {AHEAD:g} times: {', '.join(short)}.")
+        said.append(f"We are less than {AHEAD:g} times better than: {', '.join(short)}.")
         said += _unreachable(measure, peers)
     lost = [peers[key]["name"] for key in measure["runs"] if _verdict(measure, key)]
     if lost:
@@ -250,7 +253,7 @@ def _unreachable(measure: Result, peers: Mapping[str, Any]) -> Iterator[str]:
     found = [(key, ratio(measure, BARE, key)) for key, times in _ratios(measure) if key != KAFKA and times < AHEAD]
     near = [f"{peers[key]['name']} ({times:.2f})" for key, times in found if times is not None and times < AHEAD]
     if near:
-        yield f"{AHEAD:g} times is beyond the {_bare_name(measure)} too: {', '.join(near)}."
+        yield f"Even the {_bare_name(measure)} would be less than {AHEAD:g} times better than: {', '.join(near)}."
 
 
 def _ratios(measure: Result) -> list[tuple[str, float]]:

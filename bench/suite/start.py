@@ -73,9 +73,9 @@ def _measures(options: Options) -> Sequence[Measure]:
 START = Case(
     "start",
     "Start",
-    "From the start of the process with an empty folder: until it answers, until a topic was made and a message was written and read, and "
-    "the memory in RAM four seconds later. A bare interpreter is Python with the event loop of ours, which listens and repeats what it "
-    "gets.",
+    "Times run from the start of the process with an empty folder, until it answers, and until a topic was made and a message was "
+    "written and read. Memory in RAM is taken four seconds later. The bare interpreter is Python with the same event loop. It "
+    "listens and repeats what it receives.",
     _measures,
     charts=("ready", "idle"),
 )

@@ -38,8 +38,8 @@ def test_a_case_measured_again_says_how_and_when(tmp_path: Path) -> None:
     assert page["machine"] == of_before["machine"]
     assert [(case["name"], case["ratio"]) for case in page["cases"]] == [("end-to-end-all", 1.0), ("end-to-end-1", 3.0)]
     way = page["cases"][1]["measured"]
-    how = f"by `one of them` on {way['date']} in short measurements ({way['machine']['processor']})"
-    assert _measured_otherwise(page, page["cases"]) == f" Of these {how}: title of end-to-end-1."
+    row = f"| title of end-to-end-1 | `one of them` | {way['date']}, in short measurements | {way['machine']['processor']} |\n"
+    assert _measured_otherwise(page, page["cases"]).endswith("| --- | --- | --- | --- |\n" + row)
 
 
 def test_where_all_is_measured_again_nothing_is_said_of_before(tmp_path: Path) -> None:

@@ -167,12 +167,12 @@ def test_a_line_is_not_kept_where_it_was_interrupted() -> None:
 def test_a_line_that_bends_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bends.sentence("growth/size", "bytes", [(1, 10.0), (10, 8.0), (100, 12.0)]) == ""
     bent = [(1.0, 10.0), (10.0, 5.0), (100.0, 8.0)]
-    assert bends.sentence("none/of", "bytes", bent).endswith("at the end it is 80% of the best. Why is not measured yet.")
+    assert bends.sentence("none/of", "bytes", bent).endswith("At the end it is 80% of the best. The reason is not measured.")
     monkeypatch.setitem(bends.REASONS, "growth/size", "The disk is full.")
     said = bends.sentence("growth/size", "bytes", bent)
-    assert said.startswith("Our line bends at 10 bytes: 50% of the best before;")
+    assert said.startswith("Our line falls to 50% of the best before at 10 bytes.")
     assert said.endswith(" The disk is full.")
-    assert bends.sentence("growth/size/cpu", "bytes", bent).endswith(" The reason is that of the rate.")
+    assert bends.sentence("growth/size/cpu", "bytes", bent).endswith(" The reason is the same as for the rate.")
 
 
 def test_every_reason_is_of_a_line_that_there_is() -> None:
@@ -183,7 +183,7 @@ def test_every_reason_is_of_a_line_that_there_is() -> None:
 def test_a_line_of_which_less_is_better_bends_where_it_rises() -> None:
     assert bends.sentence("none/of", "bytes", [(1, 10.0), (10, 5.0), (100, 6.0)], less_is_better=True) == ""
     said = bends.sentence("none/of", "bytes", [(1, 10.0), (10, 5.0), (100, 20.0)], less_is_better=True)
-    assert said.startswith("Our line bends at 100 bytes: 4.0 times the least before; at the end it is 4.0 times the least.")
+    assert said.startswith("Our line rises to 4.0 times the least before at 100 bytes. At the end it is 4.0 times the least.")
 
 
 @pytest.mark.parametrize(

@@ -11,35 +11,35 @@ from pathlib import Path
 from tests.differential.compare import Known
 
 NO_SUCH_API = (
-    "ApiVersions announces what works here and nothing else: share and streams groups, telemetry of clients and "
-    "what only KRaft uses are not served yet."
+    "ApiVersions announces only what works here. Share and streams groups, telemetry of clients and requests that only KRaft "
+    "uses are not served."
 )
 FINALIZED_BY_KAFKA = ("eligible.leader.replicas.version", "metadata.version", "share.version", "streams.version")
 SUPPORTED_BY_KAFKA = (*FINALIZED_BY_KAFKA, "kraft.version")
 NO_FEATURES = (
-    "Finalized features tell clients which protocols of groups to speak, and a KRaft cluster its metadata format. "
-    "Here there are `group.version` and `transaction.version`: the others are of KRaft, and of groups that are not served."
+    "Finalized features tell clients which group protocols to use, and a KRaft cluster its metadata format. barnabas has "
+    "`group.version` and `transaction.version`. The others belong to KRaft and to groups that are not served."
 )
 TOPIC_AT_ONCE = (
-    "A topic that Metadata creates is in the answer to that request. Kafka creates it on the controller meanwhile, says that it is "
-    "unknown and lets the client ask again."
+    "A topic that Metadata creates is in the answer to the same request. Kafka answers that it is unknown, creates it on the "
+    "controller meanwhile, and the client asks again."
 )
 INCREASING = (
-    "The offset deltas of records must count up from 0. Kafka checks that of compressed batches only, stores others as they are, and "
-    "their consumers see offsets with gaps or twice."
+    "The offset deltas of records must count up from 0. Kafka checks this for compressed batches only. It stores others as they "
+    "are, and consumers see offsets with gaps or twice."
 )
 EXACT_ERROR = (
-    "A batch that cannot be decompressed is INVALID_RECORD, an unknown codec UNSUPPORTED_COMPRESSION_TYPE; Kafka fails with "
+    "A batch that cannot be decompressed is INVALID_RECORD, an unknown codec UNSUPPORTED_COMPRESSION_TYPE. Kafka fails with "
     "UNKNOWN_SERVER_ERROR."
 )
 NO_APPEND_TIME = (
-    "The append time of a repeated batch is -1 in a topic with CreateTime, as for the batch itself and as the protocol describes it. "
-    "Kafka gives the batch's own largest timestamp."
+    "In a topic with CreateTime, the append time of a repeated batch is -1, as for the first one and as the protocol describes "
+    "it. Kafka answers the batch's largest timestamp."
 )
 
 LEVELS_STAY = (
-    "The level of `transaction.version` is fixed, for every broker speaks the same: going down is INVALID_UPDATE_VERSION. Kafka lets "
-    "it be lowered, to 0 too."
+    "The level of `transaction.version` is fixed, as every broker has the same. Lowering it is INVALID_UPDATE_VERSION. Kafka "
+    "allows it, even to 0."
 )
 
 KNOWN: list[Known] = [
@@ -47,7 +47,7 @@ KNOWN: list[Known] = [
         "alter-client-quotas",
         "AlterClientQuotas * not a number",
         "entries[*",
-        "A quota that is not a number is refused: nobody can be held to it. Kafka takes it.",
+        "A quota that is not a number is refused, as it cannot be applied. Kafka accepts it.",
     ),
     *(Known(name, "ApiVersions *", "api_keys[??]", NO_SUCH_API) for name in ("api-versions-valid", "api-versions-names")),
     *(
@@ -60,7 +60,7 @@ KNOWN: list[Known] = [
             name,
             "ApiVersions *",
             "api_keys[22].max_version",
-            "InitProducerId 6 is that of two-phase commit (KIP-939), which works here. Kafka has begun it and does not announce it.",
+            "InitProducerId 6 belongs to two-phase commit (KIP-939), which works here. Kafka 4.3 does not announce it.",
         )
         for name in ("api-versions-valid", "api-versions-names")
     ),
@@ -73,7 +73,7 @@ KNOWN: list[Known] = [
         "frames",
         "not UTF-8",
         "",
-        "A string that is not UTF-8 is a malformed request and ends the connection. Kafka puts replacement characters in, by which two "
+        "A string that is not UTF-8 is a malformed request and ends the connection. Kafka inserts replacement characters, so two "
         "different names can become one.",
     ),
     Known("metadata-auto-creation", "Metadata * first", "topics[*", TOPIC_AT_ONCE),
@@ -81,21 +81,21 @@ KNOWN: list[Known] = [
         "metadata-collision",
         "Metadata *",
         "topics[*].error_code",
-        "A topic that cannot be created because its name differs from another one only in dots and underscores is "
-        "INVALID_TOPIC_EXCEPTION. Kafka answers UNKNOWN_TOPIC_OR_PARTITION for ever, and clients ask for ever.",
+        "If a topic cannot be created because its name differs from another one only in dots and underscores, the answer is "
+        "INVALID_TOPIC_EXCEPTION. Kafka always answers UNKNOWN_TOPIC_OR_PARTITION, and clients ask for ever.",
     ),
     Known(
         "change-topic-configs",
         "IncrementalAlterConfigs * unknown operation",
         "responses[*].error_code",
-        "An unknown operation is INVALID_REQUEST and explained; Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "An unknown operation is INVALID_REQUEST with an explanation. Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "fetch-session-of-a-topic-that-goes-and-comes",
         "Fetch *",
         "responses[*].partitions[*]*",
-        "A session remembers topics by id, so a deleted topic is UNKNOWN_TOPIC_ID whether or not there is another one of its name. "
-        "Kafka remembers both and answers UNKNOWN_TOPIC_OR_PARTITION or INCONSISTENT_TOPIC_ID. Clients renew their metadata in all "
+        "A fetch session knows topics by id. So a deleted topic is UNKNOWN_TOPIC_ID, even if another topic has its name. Kafka "
+        "knows name and id, and answers UNKNOWN_TOPIC_OR_PARTITION or INCONSISTENT_TOPIC_ID. Clients renew their metadata in all "
         "three cases.",
     ),
     Known("produce-wrong-batches", "Produce * offset deltas *", "responses[*", INCREASING),
@@ -109,7 +109,7 @@ KNOWN: list[Known] = [
         "markers-from-outside",
         "WriteTxnMarkers * an epoch before",
         "markers[*].error_code",
-        "A marker whose epoch is behind that of its producer is INVALID_PRODUCER_EPOCH; Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "A marker with an older epoch than its producer is INVALID_PRODUCER_EPOCH. Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
 ]
 

@@ -10,17 +10,18 @@ from tests.differential.known import page_with
 
 TABLE = "the table of dropped versions"
 ONE_STORE = (
-    "OffsetCommit and OffsetFetch 0 use the offsets of the group, as the versions since do: a commit is checked against the group's "
-    "members, its metadata is kept, and any version reads it. Kafka 3.9 keeps those of version 0 in ZooKeeper, apart from the others "
-    "and without metadata; without ZooKeeper it answers UNSUPPORTED_VERSION."
+    "OffsetCommit and OffsetFetch 0 use the offsets of the group, as later versions do. A commit is checked against the group's "
+    "members, its metadata is kept, and every version reads it. Kafka 3.9 keeps offsets of version 0 in ZooKeeper, separately and "
+    "without metadata. Without ZooKeeper it answers UNSUPPORTED_VERSION."
 )
 IS_DEFAULT = (
-    "DescribeConfigs 0 says by `is_default` whether a key has its default, as the protocol describes it; Kafka 3.9 says false of all "
-    "keys."
+    "In DescribeConfigs 0, `is_default` says whether a key has its default, as the protocol describes it. Kafka 3.9 answers false "
+    "for all keys."
 )
 KEYS_OF_KAFKA_4 = (
-    "Keys and defaults are those of Kafka 4.3, whatever version asks: `message.format.version`, `message.downconversion.enable` and "
-    "`message.timestamp.difference.max.ms` are gone, and the default of `message.timestamp.after.max.ms` is an hour."
+    "Keys and defaults are those of Kafka 4.3 for every version of the request. `message.format.version`, "
+    "`message.downconversion.enable` and `message.timestamp.difference.max.ms` do not exist. The default of "
+    "`message.timestamp.after.max.ms` is an hour."
 )
 KNOWN: list[Known] = [
     *(
@@ -55,13 +56,13 @@ KNOWN: list[Known] = [
         "bindings",
         "CreateAcls v0 any operation",
         "results[*].error_code",
-        "A binding with ANY in it is INVALID_REQUEST; Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "A binding with ANY in it is INVALID_REQUEST. Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "markers-from-outside",
         "WriteTxnMarkers * an epoch before",
         "markers[*].error_code",
-        "A marker whose epoch is behind that of its producer is INVALID_PRODUCER_EPOCH; Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "A marker with an older epoch than its producer is INVALID_PRODUCER_EPOCH. Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
 ]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-OURS = "Settings of barnabas, or of a plug-in that is part of Kafka's distribution and no setting of the broker there."
-AT_START = "Listeners are opened at the start and then stay: they cannot be changed while the broker runs, and are shown so."
+OURS = "Settings of barnabas. In Kafka they do not exist, or belong to a plug-in of its distribution."
+AT_START = "Listeners are opened at the start. They cannot be changed while the broker runs, and are shown so."
 NEEDS_NO_FILE = (
-    "Kafka does not start without these in its file, which the recorded node has therefore. Here they may be left out, and stand for "
-    "what is shown with no value given."
+    "Kafka does not start without these in its file, so the recorded node has them. barnabas starts without them, and shows what "
+    "applies if no value is given."
 )
 KNOWN: dict[tuple[str, str], str] = {
     **dict.fromkeys((("broker", "listeners"), ("broker", "listener.security.protocol.map")), AT_START),
