@@ -3,7 +3,8 @@ package org.apache.kafka.common.test;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
-import kafka.server.KafkaBroker;
+import java.util.TreeMap;
+import kafka.server.BrokerServer;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.common.test.junit.BarnabasCluster;
@@ -12,6 +13,7 @@ import org.apache.kafka.common.test.junit.BarnabasCluster;
 public class KafkaClusterTestKit implements AutoCloseable {
     private final MockFaultHandler faults = new MockFaultHandler("nonFatalFaultHandler");
     private final BarnabasCluster cluster;
+    private final Map<Integer, BrokerServer> brokers = new TreeMap<>();
 
     private KafkaClusterTestKit(BarnabasCluster cluster) {
         this.cluster = cluster;
@@ -45,6 +47,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
     public void startup() {
         cluster.start();
+        cluster.brokers().forEach((id, broker) -> brokers.put(id, new BrokerServer(broker)));
     }
 
     public void waitForReadyBrokers() throws InterruptedException {
@@ -55,8 +58,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
         return cluster.bootstrapServers();
     }
 
-    public Map<Integer, KafkaBroker> brokers() {
-        return cluster.brokers();
+    public Map<Integer, BrokerServer> brokers() {
+        return brokers;
     }
 
     public MockFaultHandler nonFatalFaultHandler() {
