@@ -46,6 +46,7 @@ STREAMS = (
     "OptimizedKTableIntegrationTest",
     "PurgeRepartitionTopicIntegrationTest",
     "RebalanceIntegrationTest",
+    "RegexSourceIntegrationTest",
 )
 
 

@@ -31,6 +31,7 @@ from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPa
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.server.answers import response_class
 from tests.server.wire import Line, framed
@@ -128,9 +129,15 @@ def partitions(name: str) -> Asked:
     return Asked(DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name)]), 0)
 
 
-def fetched(name: str) -> Asked:
+def fetched(name: str, max_wait_ms: int = 0) -> Asked:
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=-1)
-    return Asked(FetchRequest(max_wait_ms=0, session_epoch=-1, topics=[FetchTopic(topic=name, partitions=[place])]), 12)
+    topics = [FetchTopic(topic=name, partitions=[place])]
+    return Asked(FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, session_epoch=-1, topics=topics), 12)
+
+
+def latest(name: str) -> Asked:
+    partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    return Asked(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[partition])]), 7)
 
 
 def settings(name: str) -> Asked:

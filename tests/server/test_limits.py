@@ -16,7 +16,6 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode
 from barnabas.protocol.fetch import Copied
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -31,7 +30,7 @@ from tests.server import in_process
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
 from tests.waiting import until, wait_until
 
-PRODUCE, FETCH, METADATA, DESCRIBE_PARTITIONS = (0, 9), (1, 12), (3, 9), (75, 0)
+PRODUCE, FETCH, METADATA = (0, 9), (1, 12), (3, 9)
 TOPIC = "limits"
 
 
@@ -288,17 +287,21 @@ def test_bytes_that_wait_for_the_queue_are_counted_by_connection() -> None:
 async def test_answers_behind_one_that_waits_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits_module, "MAX_UNSENT_BYTES", 5_000)
     asked = 60
-    wanted = FetchTopic(
-        topic=in_process.TOPIC, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)]
-    )
-    described = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=in_process.TOPIC)])
-    waiting = FetchRequest(replica_id=-1, max_wait_ms=60_000, min_bytes=1, max_bytes=1_000, topics=[wanted])
+
+    def fetch(partition: int, session_epoch: int, max_wait_ms: int) -> FetchRequest:
+        wanted = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1_000)
+        topics = [FetchTopic(topic=in_process.TOPIC, partitions=[wanted])]
+        return FetchRequest(
+            replica_id=-1, session_epoch=session_epoch, max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1_000, topics=topics
+        )
+
     async with in_process.running([tmp_path]) as client:
-        assert await client.create(20) == 0
+        assert await client.create(2) == 0
+        assert await client.produce(b"v" * 500, partition=1) == 0
         with Line(client.broker.endpoints[0].port) as line:
-            line.send((1, 11), waiting)
+            line.send((1, 11), fetch(0, 0, 60_000))  # begins a session, and waits
             for number in range(asked):
-                line.send(DESCRIBE_PARTITIONS, described, number)
+                line.send((1, 11), fetch(1, -1, 0), number)
             connection = await until_some(lambda: [c for c in client.broker.connections if "held" in c._paused_for])
             assert connection._held_bytes < 2 * limits_module.MAX_UNSENT_BYTES
             assert await client.produce(b"v") == 0

@@ -22,8 +22,8 @@ from barnabas.server.room import Room
 from barnabas.storage.files import OsFiles
 from tests.fuzz.fuzz_frames import FakeTransport
 
-FETCH, PRODUCE, COMMIT, CREATE, ENVELOPE = (
-    ApiKey.FETCH, ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.CREATE_TOPICS, ApiKey.ENVELOPE,
+FETCH, LATEST, PRODUCE, COMMIT, CREATE, ENVELOPE = (
+    ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.CREATE_TOPICS, ApiKey.ENVELOPE,
 )  # fmt: skip
 HEAD = struct.Struct(">ihhi")  # size, API, version, number
 
@@ -118,7 +118,7 @@ async def test_whatever_waits_for_whatever_all_begin_and_are_answered_in_order(p
     choose = random.Random(seed)
     count, dispatcher, connection = 60, peer.dispatcher, peer.connection
     dispatcher.at_once = {number for number in range(count) if choose.random() < 0.3}
-    apis = [choose.choice([FETCH, FETCH, PRODUCE, PRODUCE, COMMIT, CREATE, ENVELOPE]) for _ in range(count)]
+    apis = [choose.choice([FETCH, FETCH, LATEST, PRODUCE, PRODUCE, COMMIT, CREATE, ENVELOPE]) for _ in range(count)]
     frames = [framed(api, number) for number, api in enumerate(apis)]
     answered: list[int] = []
     while len(answered) < count:
@@ -138,6 +138,7 @@ async def test_whatever_waits_for_whatever_all_begin_and_are_answered_in_order(p
 
 @pytest.mark.parametrize(("first", "second", "begins"), [
     (PRODUCE, PRODUCE, True), (FETCH, FETCH, True), (COMMIT, COMMIT, True), (ENVELOPE, ENVELOPE, True), (CREATE, CREATE, False),
+    (LATEST, LATEST, False), (FETCH, LATEST, False), (LATEST, FETCH, False),
     (PRODUCE, FETCH, False), (FETCH, PRODUCE, False), (CREATE, FETCH, False), (FETCH, CREATE, False), (COMMIT, FETCH, False),
 ])  # fmt: skip
 async def test_what_begins_behind_what_waits(peer: Peer, first: int, second: int, *, begins: bool) -> None:
@@ -190,4 +191,4 @@ async def test_a_request_that_is_put_off_comes_again_before_those_behind_it(peer
 
 
 def test_every_effect_has_a_request_here() -> None:
-    assert {effect_of(api, 0) for api in (FETCH, PRODUCE, COMMIT, CREATE, ENVELOPE)} == set(Effect)
+    assert {effect_of(api, 0) for api in (FETCH, LATEST, PRODUCE, COMMIT, CREATE, ENVELOPE)} == set(Effect)

@@ -3,10 +3,14 @@
 Rules
   1. A request begins when all before it on its connection have ended. So it sees what they changed, and they do not see what it changes.
      Kafka does the same for every request: it reads the next one when the one before is answered.
-  2. The exceptions are requests of the same kind whose effects have an order of their own: those that only read, Produce (a log appends in
-     the order in which requests come), OffsetCommit (a coordinator's log does), and what brokers pass on for many clients, each of which
-     waits for its own answer. Of these the next one begins while those before it wait for replicas, the disk or the controller.
-  3. A request that may change something in some cases counts as one that does: Metadata and FindCoordinator make topics.
+  2. The exceptions are requests of the same kind whose effects have an order of their own: Produce (a log appends in the order in which
+     requests come), OffsetCommit (a coordinator's log does), Fetch (below), and what brokers pass on for many clients, each of which waits
+     for its own answer. Of these the next one begins while those before it wait for replicas, the disk or the controller.
+  3. A request that only reads also waits for a read before it. Otherwise its older answer would follow the newer one: a consumer whose
+     fetch brings record 0 would then be told by ListOffsets that the partition is empty.
+  4. A Fetch begins behind a Fetch that reads the disk, and behind one that waits in a fetch session: the later request of a session, or
+     its end, answers the earlier one. Nothing begins behind a Fetch that waits without a session.
+  5. A request that may change something in some cases counts as one that does: Metadata and FindCoordinator make topics.
 
 `connection.py` holds frames back by this; docs/internals/server.md says what that means for clients.
 """
@@ -22,6 +26,7 @@ class Effect(Enum):
     """What a request does to the state that other requests see."""
 
     READS = "reads"
+    FETCHES = "fetches"  # records, in the order of the requests
     APPENDS = "appends"  # records to partitions, in the order of the requests
     COMMITS = "commits"  # offsets, in the order of the requests
     RELAYS = "relays"  # of another broker, for many of its clients
@@ -30,7 +35,7 @@ class Effect(Enum):
 
 EFFECTS: dict[int, Effect] = {
     ApiKey.PRODUCE: Effect.APPENDS,
-    ApiKey.FETCH: Effect.READS,
+    ApiKey.FETCH: Effect.FETCHES,
     ApiKey.LIST_OFFSETS: Effect.READS,
     ApiKey.METADATA: Effect.CHANGES,  # makes topics
     ApiKey.OFFSET_COMMIT: Effect.COMMITS,
@@ -93,6 +98,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Effect.READS,
 }
 FIRST_BATCHED_ADDING_VERSION = 4  # of AddPartitionsToTxn: a broker asks for many transactions (KIP-890)
+BESIDE_EACH_OTHER = frozenset((Effect.FETCHES, Effect.APPENDS, Effect.COMMITS, Effect.RELAYS))
 
 
 def effect_of(api_key: int, version: int) -> Effect:
@@ -104,4 +110,4 @@ def effect_of(api_key: int, version: int) -> Effect:
 
 def may_begin(effect: Effect, behind: Effect) -> bool:
     """Whether a request begins while others, which all have the effect `behind`, have not ended."""
-    return effect is behind and effect is not Effect.CHANGES
+    return effect is behind and effect in BESIDE_EACH_OTHER

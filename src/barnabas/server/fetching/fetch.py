@@ -86,7 +86,8 @@ class Fetch(Loading):
         self._answer_place: Answer | None = None
 
     def _wait(self, size: int, min_bytes: int) -> None:
-        self._answer_place = self._connection.expect_answer(Effect.READS)
+        effect = Effect.READS if self._context.session is None else Effect.FETCHES  # the session's next fetch ends this one
+        self._answer_place = self._connection.expect_answer(effect)
         self._min_bytes = min_bytes
         if self._allowance is not None:
             self._allowance.park()
@@ -289,7 +290,7 @@ class Fetch(Loading):
 
     def _be_late(self) -> None:
         if self._answer_place is None:
-            self._answer_place = self._connection.expect_answer(Effect.READS)
+            self._answer_place = self._connection.expect_answer(Effect.FETCHES)
 
     def _send(self, parts: Parts[Records]) -> None:
         if self._answer_place is None:
