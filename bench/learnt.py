@@ -16,8 +16,8 @@ from struct import Struct
 
 from tools.kafka import free_ports
 
-from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
+from barnabas.protocol.request_headers import read_request_header
 from bench.loop import Loop
 from bench.servers import Barnabas
 from bench.wire import varint

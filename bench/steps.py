@@ -23,18 +23,18 @@ from barnabas.client.results import NewTopic
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FetchedData, write_fetch_answer
-from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.produce import PartitionAnswer, read_produce, write_produce_answer
+from barnabas.protocol.request_headers import read_request_header, write_request_header
 from barnabas.server.broker import Broker
 from barnabas.server.connection import Connection
-from barnabas.server.fetching.repeated import RepeatedFetch
+from barnabas.server.environment import Environment
+from barnabas.server.fetching.request_template import FetchTemplate
 from barnabas.server.outbox import Outbox
 from barnabas.server.page_cache import at_hand
-from barnabas.server.producing.repeated import RepeatedProduce
+from barnabas.server.producing.request_template import ProduceTemplate
 from barnabas.server.receiver import Receiver
-from barnabas.server.surroundings import Surroundings
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.file_region import FileRegion
 from bench.wire import produce_frame, record_batch
 
 TOPIC, VALUE_BYTES = "steps", 100
@@ -145,7 +145,7 @@ class _Steps:
 
         def general() -> None:
             received[:] = framed
-            connection.repeated = RepeatedProduce(self._broker.repeated_room)
+            connection.produce_template = ProduceTemplate(self._broker.template_budget)
             self._dispatch(connection, frame)
 
         def learnt() -> None:
@@ -225,8 +225,8 @@ class _Steps:
         region = self.region(offsets[0], size)
         answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
         connection, repeating = self._connection(), self._connection()
-        connection.repeated_fetch = RepeatedFetch()
-        connection.repeated_fetch._patience = 0  # it learns nothing
+        connection.fetch_template = FetchTemplate()
+        connection.fetch_template._patience = 0  # it learns nothing
 
         def dispatch(frame: bytes) -> None:
             self._dispatch(connection, memoryview(frame))
@@ -294,7 +294,7 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
     with tempfile.TemporaryDirectory(prefix="barnabas-steps-") as folder:
         properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder, "offsets.topic.num.partitions": "1"}
         config, _ = BrokerConfig.from_properties(properties)
-        broker = Broker(config, asyncio.get_running_loop(), Surroundings())
+        broker = Broker(config, asyncio.get_running_loop(), Environment())
         await broker.start()
         try:
             async with AsyncClient.to(f"127.0.0.1:{broker.endpoints[0].port}") as client:

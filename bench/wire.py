@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from crc32c import crc32c
 
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Message
 from barnabas.protocol.records.compression import Compression, compress
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20

@@ -18,7 +18,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from barnabas.pipelines import session
-from barnabas.pipelines.sessions import ADDRESS, local_settings, use_this_python
+from barnabas.pipelines.spark_session import ADDRESS, local_settings, use_this_python
 from demo.data import DemoError
 
 MASTER = "local[2]"

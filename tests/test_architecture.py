@@ -166,6 +166,25 @@ def test_circles_of_types_stay_where_parts_are_wired_to_their_whole() -> None:
     assert {*wholes} < {*order}
 
 
+def plurals(name: str) -> set[str]:
+    return {f"{name}s", f"{name}es", *([f"{name[:-1]}ies"] if name.endswith("y") else [])}
+
+
+def test_no_two_names_of_a_package_differ_by_a_plural_alone() -> None:
+    """Files and folders below one package, whatever the folder; a file may stand in the folder of its plural (`records/record.py`)."""
+    alike = []
+    for package in (path for path in SOURCE.iterdir() if (path / "__init__.py").exists()):
+        below = [path for path in package.rglob("*.py") if "messages" not in path.parent.parts]  # names of messages are Kafka's
+        named: dict[str, set[Path]] = {}
+        for path in below:
+            place = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            named.setdefault(place.name, set()).add(place)
+        for name, places in named.items():
+            others = {other for each in plurals(name) for other in named.get(each, ())}
+            alike += [(place, other) for place in places for other in others if place.parent != other]
+    assert alike == []
+
+
 def test_each_invariant_has_a_place_and_a_proof() -> None:
     rows = [line.strip("| ").split(" | ") for line in section("Invariants").splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 10

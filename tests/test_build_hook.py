@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tools import build_hook
 
-from barnabas.protocol.records import walk
+from barnabas.protocol.records import request_scan
 
 ROOT = Path(build_hook.__file__).resolve().parents[1]
 QUESTION = """
@@ -81,7 +81,7 @@ def test_a_wheel_without_machine_code_is_for_every_machine(tmp_path: Path) -> No
 @pytest.mark.skipif(bool(build_hook.why_not()), reason=build_hook.why_not())
 def test_the_compiled_copy_works_and_knows_its_source(tmp_path: Path) -> None:
     folder = tmp_path / build_hook.FOLDER
-    source = Path(walk.__file__).with_name(build_hook.SOURCE)
+    source = Path(request_scan.__file__).with_name(build_hook.SOURCE)
     package = source.parents[len(build_hook.FOLDER.parts) - 1]
     shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     assert build_hook.compile_into(folder) == ""

@@ -246,7 +246,7 @@ def render_module(name: str, api_key: int | None) -> str:
         ["from uuid import UUID"] if "UUID =" in text.replace("ZERO_UUID =", "") or ": UUID" in text or "[UUID" in text else []
     )
     names = ["FieldSpec", "Message"] + (["Buffer"] if "Buffer" in text else []) + (["ZERO_UUID"] if "ZERO_UUID" in text else [])
-    lines += ["", f"from barnabas.protocol.message import {', '.join(sorted(names, key=lambda n: (not n.isupper(), n)))}"]
+    lines += ["", f"from barnabas.protocol.base_message import {', '.join(sorted(names, key=lambda n: (not n.isupper(), n)))}"]
     return "\n".join(lines) + text + "\n"
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.registration import register, update
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, PartitionState
 from barnabas.cluster.metadata.observation import observe
 from barnabas.cluster.planning.alter_partition import InSyncChange
@@ -239,7 +239,7 @@ class Cell:
 
 
 def _chunk(request: InSyncRequest) -> tuple[int, int]:
-    return request.topic_id.int, request.partition // records.CHUNK
+    return request.topic_id.int, request.partition // store_entries.CHUNK
 
 
 def registration(number: int) -> BrokerRegistration:

@@ -7,16 +7,16 @@ from typing import Any
 
 from barnabas.config.broker import BrokerConfig
 from barnabas.coordination.classic.group import ClassicGroup
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Now
-from barnabas.coordination.records import (
+from barnabas.coordination.group_records import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitValue,
     group_record,
     offset_record,
 )
-from barnabas.coordination.shard import GroupShard
+from barnabas.coordination.group_shard import GroupShard
+from barnabas.coordination.result import Now
+from barnabas.coordination.version_prefix import Record
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.testing.no_topics import NoTopics
 from bench.scale.memory import resident_bytes

@@ -7,9 +7,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from barnabas.cluster.membership.silence import Silence
+from barnabas.cluster.membership.failure_detector import FailureDetector
 from barnabas.config.broker import BrokerConfig
-from barnabas.server.cluster.lookout import ASKED_IN_A_HEARTBEAT
+from barnabas.server.cluster.liveness_prober import ASKED_IN_A_HEARTBEAT
 from bench.report import OURS, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -74,10 +74,10 @@ def _all_the_time(sizes: list[dict[str, Any]], idle_fetch_s: float) -> str:
     )
 
 
-def _asking(size: dict[str, Any]) -> Silence:
+def _asking(size: dict[str, Any]) -> FailureDetector:
     """How a broker of such a cluster asks the others for signs of life, with the defaults."""
     config, _ = BrokerConfig.from_properties({})
-    silence = Silence(config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT, config.metadata_session_timeout_ms)
+    silence = FailureDetector(config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT, config.metadata_session_timeout_ms)
     silence.changed(size["brokers"], 3 * size["partitions"] // size["brokers"])
     return silence
 

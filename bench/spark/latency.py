@@ -41,7 +41,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
 from barnabas.pipelines import session, write_stream
-from barnabas.pipelines.sessions import CHECKPOINTS
+from barnabas.pipelines.spark_session import CHECKPOINTS
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from barnabas.pipelines.sessions import CHECKPOINTS
+from barnabas.pipelines.spark_session import CHECKPOINTS
 
 SMALL_TRIGGERS, SMALL_ROWS = 20, 2_000
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses

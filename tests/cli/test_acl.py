@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.cli.broker import STANDARD_AUTHORIZER
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.testing import Broker
 from tests.cli.conftest import Command
 

@@ -15,7 +15,7 @@ import pytest
 from barnabas.cli import doctor_check
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.protocol.records.record import build_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles
@@ -190,7 +190,7 @@ def test_a_deletion_that_a_stop_interrupted(command: Command, folder: Path) -> N
     database = sqlite3.connect(folder / "metadata.db")
     with database:
         database.execute("DELETE FROM entry WHERE path IN ('/topics/weather', '/partitions/weather/00000')")
-        database.execute("INSERT INTO entry VALUES (?, ?, 0, 0)", (records.deleted_topic_path(topic_id), b"[1]"))
+        database.execute("INSERT INTO entry VALUES (?, ?, 0, 0)", (store_entries.deleted_topic_path(topic_id), b"[1]"))
     database.close()
     lines = command("doctor", "check", "--data-dir", folder).lines
     assert lines[0] == f"{folder / 'weather-0'}: topic weather was deleted; nothing is lost: the next start removes it"

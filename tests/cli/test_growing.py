@@ -14,7 +14,7 @@ from barnabas.cluster.zookeeper.store import ZooKeeperStore
 from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
 from tests.cli.conftest import Command, Ended
-from tests.cluster.stopped.test_migration import alone
+from tests.cluster.offline.test_migration import alone
 from tests.waiting import wait_until
 
 

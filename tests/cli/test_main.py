@@ -32,7 +32,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_broker_starts_without_what_only_other_commands_and_rare_requests_need() -> None:
     program = "import sys, barnabas.cli.broker, barnabas.server.main, barnabas.server.broker; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert {"barnabas.cli.adopt", "barnabas.cli.reassign", "barnabas.cluster.stopped", "re2", "rich"}.isdisjoint(loaded)
+    assert {"barnabas.cli.adopt", "barnabas.cli.reassign", "barnabas.cluster.offline", "re2", "rich"}.isdisjoint(loaded)
 
 
 def test_the_line_in_the_help_of_a_group_is_the_command_s_own() -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call, Now, Pause, Plan
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,

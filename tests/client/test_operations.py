@@ -12,7 +12,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed, PartitionError, ResourceError, TimedOut
 from barnabas.client.results import LATEST, NewTopic
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,

@@ -18,9 +18,8 @@ from barnabas.client.errors import ConnectionFailed, TimedOut
 from barnabas.client.plans import Call
 from barnabas.client.wire import api_of
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import has_flexible_response_header, read_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from barnabas.protocol.messages.list_offsets import (
@@ -30,6 +29,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.request_headers import has_flexible_response_header, read_request_header
 from tests.client.fakes import TOPIC_ID, metadata
 from tests.pipelines.batches import batch
 from tests.waiting import WITHIN_S

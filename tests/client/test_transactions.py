@@ -14,8 +14,8 @@ from barnabas.client.errors import ConnectionFailed, ResourceError, TimedOut, Un
 from barnabas.client.transactions import Initialised, Owner
 from barnabas.client.wire import Wire
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import encode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,

@@ -8,24 +8,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.membership.administration import Administration
+from barnabas.cluster.membership.standalone_controller import StandaloneController
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog, Instruction
 from barnabas.cluster.store.interface import MetadataStore
 from barnabas.cluster.store.memory import MemoryStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.replication.partitions import Partitions
-from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics, transactions
+from barnabas.replication.hosted_partitions import HostedPartitions
+from barnabas.server.apis import cluster, configs, describe_topic_partitions, log_dirs, metadata, topics, transactions
 
 HANDLERS: dict[ApiKey, Any] = {
     **topics.HANDLERS,
     **configs.HANDLERS,
     **cluster.HANDLERS,
+    **describe_topic_partitions.HANDLERS,
     **log_dirs.HANDLERS,
     **metadata.HANDLERS,
     **transactions.HANDLERS,
@@ -84,10 +85,10 @@ class FakeBroker:
         config, _ = BrokerConfig.from_properties({"node.id": "1", "log.dirs": str(directory), **(properties or {})})
         self.config = config
         self.client_quotas = None
-        self.controller = Administration(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
+        self.controller = StandaloneController(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
-        self.moves = FakeMoves()
-        self.partitions = Partitions()
+        self.log_dir_moves = FakeMoves()
+        self.partitions = HostedPartitions()
         self.all_topics = metadata.AllTopics()
         self.member = None
         self.client_quotas = None

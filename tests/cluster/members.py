@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from barnabas.cluster.membership.lost import LastRecord
+from barnabas.cluster.membership.lost_partitions import LastRecord
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.metadata.image import BrokerRegistration, Kept, MetadataImage, PartitionState
 from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, StandDown
@@ -133,7 +133,7 @@ class Node:
     async def close(self) -> None:
         if self.is_dead:
             await asyncio.gather(*self.member._running, *filter(None, [self.member._looking]), return_exceptions=True)
-            await self.member._handing_on.close()
+            await self.member._instruction_queue.close()
         else:
             await self.member.close()
 

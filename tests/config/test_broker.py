@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.definition import ConfigKey, Effect, text_of
+from barnabas.config.config_key import ConfigKey, Effect, text_of
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError
 

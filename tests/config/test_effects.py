@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import definitions
-from barnabas.config.definition import ConfigKey, Effect
+from barnabas.config.config_key import ConfigKey, Effect
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/barnabas"
 LISTS = {  # they name keys to describe them, and do nothing by their values

@@ -11,8 +11,8 @@ import pytest
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.group import ConsumerGroup
-from barnabas.coordination.consumer.seams import GroupSettings
-from barnabas.coordination.outcome import MayDescribe, may_describe_all
+from barnabas.coordination.consumer.interfaces import GroupSettings
+from barnabas.coordination.result import MayDescribe, may_describe_all
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

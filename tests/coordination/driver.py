@@ -8,11 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.coordination.classic.group import ClassicGroup
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Outcome
-from barnabas.coordination.shard import GroupShard
+from barnabas.coordination.group_shard import GroupShard
+from barnabas.coordination.result import CoordinatorResult
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -46,7 +46,7 @@ class Driver:
         assert isinstance(group, ClassicGroup)
         return group
 
-    def carry_out(self, outcome: Outcome) -> Any:
+    def carry_out(self, outcome: CoordinatorResult) -> Any:
         self.notes += outcome.notes
         error: ErrorCode | None = None
         if outcome.records and self.refusal is not None:

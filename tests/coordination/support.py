@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4, uuid5
 
-from barnabas.coordination.groups import GroupCoordinator
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Caller, Now, Producer
-from barnabas.coordination.seams import EndMarker, LogEntry
+from barnabas.coordination.group_coordinator import GroupCoordinator
+from barnabas.coordination.interfaces import EndMarker, LogEntry
+from barnabas.coordination.result import NO_PRODUCER, Caller, Now, Producer
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import KafkaError
 
 NAMESPACE = UUID(int=7)
@@ -65,7 +65,7 @@ class MemoryLog:
         self.partitions: dict[int, list[LogEntry]] = {}
         self.batches: list[tuple[int, list[Record]]] = []
         self.hold = False
-        self.held: list[asyncio.Future[None]] = []
+        self.pinned_files: list[asyncio.Future[None]] = []
         self.refusal: KafkaError | None = None
 
     def append(
@@ -86,7 +86,7 @@ class MemoryLog:
         if not self.hold:
             return None
         commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.held.append(commit)
+        self.pinned_files.append(commit)
         return commit
 
     async def read_all(self, partition: int) -> AsyncGenerator[list[LogEntry], None]:
@@ -94,19 +94,19 @@ class MemoryLog:
 
     def commit_held(self) -> None:
         self.hold = False
-        for commit in self.held:
+        for commit in self.pinned_files:
             commit.set_result(None)
-        self.held.clear()
+        self.pinned_files.clear()
 
     def lose_held(self, error: KafkaError) -> None:
         """What was appended and not committed is gone."""
         self.hold = False
-        for _, records in self.batches[-len(self.held) :]:
+        for _, records in self.batches[-len(self.pinned_files) :]:
             for stored in self.partitions.values():
                 stored[:] = [entry for entry in stored if entry.record not in records]
-        for commit in self.held:
+        for commit in self.pinned_files:
             commit.set_exception(error)
-        self.held.clear()
+        self.pinned_files.clear()
 
 
 @dataclass

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from barnabas import limits
+from barnabas.coordination.consumer.consumer_group_records import RegularExpressionValue
 from barnabas.coordination.consumer.draft import MATCHED_AT_ONCE, Draft
 from barnabas.coordination.consumer.group import expression_record
-from barnabas.coordination.consumer.records import RegularExpressionValue
-from barnabas.coordination.outcome import Outcome
+from barnabas.coordination.result import CoordinatorResult
 from barnabas.errors import ErrorCode
 from tests.coordination.consumer_driver import (
     Client,
@@ -116,7 +116,7 @@ def test_an_expression_that_was_never_resolved_is() -> None:
     driver = consumer_driver(**{"v-1": 2})
     client = Client(driver, "a", topics=None, regex="v-.*")
     settle(client)
-    driver.carry_out(Outcome(records=[expression_record(GROUP, "v-.*", None)]))
+    driver.carry_out(CoordinatorResult(records=[expression_record(GROUP, "v-.*", None)]))
     driver.topics.set("v-2", 1)
     client.driver = driver = driver.restarted()
     client.nudge()
@@ -129,7 +129,7 @@ def test_an_expression_of_another_broker_s_that_is_none_here_keeps_nobody_from_g
     settle(client)
     strange = replace(consumer_group(driver).members["a"], member_id="b", regex="(")
     resolved = RegularExpressionValue(topics=["t"], version=0, timestamp_ms=0)
-    driver.carry_out(Outcome(records=[strange.to_member_record(GROUP), expression_record(GROUP, "(", resolved)]))
+    driver.carry_out(CoordinatorResult(records=[strange.to_member_record(GROUP), expression_record(GROUP, "(", resolved)]))
     client.driver = driver = driver.restarted()
     driver.topics.set("u", 2)
     client.regex = "t|u"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.consumer.interfaces import GroupSettings
 from barnabas.coordination.consumer.member import MemberState
-from barnabas.coordination.consumer.seams import GroupSettings
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.limits import MAX_SUBSCRIPTION_CHARACTERS
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.consumer.group import ConsumerGroup
 from barnabas.coordination.consumer.member import ClassicSide
-from barnabas.coordination.outcome import Outcome
+from barnabas.coordination.result import CoordinatorResult
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
@@ -228,7 +228,7 @@ def test_a_subscription_of_another_broker_s_log_that_cannot_be_read_breaks_no_de
     both_at_rest(old, new)
     member = consumer_group(driver).members[old.member_id]
     broken = replace(member, classic=ClassicSide(60_000, (("range", b"?"),)))
-    driver.carry_out(Outcome(records=[broken.to_member_record(GROUP)]))
+    driver.carry_out(CoordinatorResult(records=[broken.to_member_record(GROUP)]))
     new.leave()
     driver.advance(30_000)
     assert set(consumer_group(driver).members) == {old.member_id}, "it cannot become a classic group"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from barnabas.coordination.consumer.group import ConsumerGroup
+from barnabas.coordination.consumer.interfaces import GroupSettings
 from barnabas.coordination.consumer.member import ConsumerMember
-from barnabas.coordination.consumer.seams import GroupSettings
-from barnabas.coordination.shard import GroupShard
+from barnabas.coordination.group_shard import GroupShard
 from barnabas.errors import ErrorCode, KafkaError
 from tests.coordination.consumer_driver import JOIN, LEAVE, LEAVE_STATIC, Client, TopicTable, consumer_driver, let_pass
 from tests.coordination.driver import GROUP

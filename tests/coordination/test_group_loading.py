@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from barnabas.coordination.interfaces import LogEntry
 from barnabas.coordination.partitioner import partition_of
-from barnabas.coordination.seams import LogEntry
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from tests.coordination.world import GROUP, PARTITIONS, World, turns

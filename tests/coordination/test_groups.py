@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from barnabas.coordination.interfaces import LogEntry
 from barnabas.coordination.partitioner import partition_of
-from barnabas.coordination.seams import LogEntry
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest

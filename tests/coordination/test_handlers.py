@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 from barnabas.coordination.classic.group import ClassicGroup
-from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -32,12 +32,12 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
-from barnabas.server.apis import groups, groups_admin
+from barnabas.server.apis import committed_offsets, groups, groups_admin
 from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Broker, Config, Context, ManualClock, MemoryLog, Topics
 from tests.turns import turns_of
 
-HANDLERS = {**groups.HANDLERS, **groups_admin.HANDLERS}
+HANDLERS = {**groups.HANDLERS, **groups_admin.HANDLERS, **committed_offsets.HANDLERS}
 VERSIONS = [(key, version) for key in sorted(HANDLERS) for version in range(APIS[key][2], APIS[key][3] + 1)]
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE, OFFSET_DELETE = (
     8,

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.coordination import led as loading
-from barnabas.coordination.led import Led, read_into
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Now
-from barnabas.coordination.records import GroupMetadataValue, OffsetCommitValue, group_record, offset_record
-from barnabas.coordination.seams import LogEntry
-from barnabas.coordination.shard import GroupShard
+from barnabas.coordination import hosted_shard as loading
+from barnabas.coordination.group_records import GroupMetadataValue, OffsetCommitValue, group_record, offset_record
+from barnabas.coordination.group_shard import GroupShard
+from barnabas.coordination.hosted_shard import HostedShard, read_into
+from barnabas.coordination.interfaces import LogEntry
+from barnabas.coordination.result import NO_PRODUCER, Now
+from barnabas.coordination.version_prefix import Record
 from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Config, MemoryLog
 
@@ -63,9 +63,9 @@ def known(shard: GroupShard) -> tuple[Any, ...]:
 async def loaded(log: list[LogEntry]) -> GroupShard:
     memory = MemoryLog(1)
     memory.partitions[0] = log
-    led = Led(0, GroupShard(Config(), START, NoTopics()))
-    await read_into(led, memory, "group", lambda: True)
-    return led.shard
+    hosted = HostedShard(0, GroupShard(Config(), START, NoTopics()))
+    await read_into(hosted, memory, "group", lambda: True)
+    return hosted.shard
 
 
 @pytest.mark.parametrize("most_held", [2, 1000])

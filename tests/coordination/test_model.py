@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
-from barnabas.coordination.shard import GroupShard
+from barnabas.coordination.group_shard import GroupShard
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from tests.coordination.driver import GROUP, Driver

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.coordination.shard import PART_BYTES
+from barnabas.coordination.group_shard import PART_BYTES
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from barnabas.coordination.groups import GroupCoordinator
-from barnabas.coordination.outcome import Producer
+from barnabas.coordination.group_coordinator import GroupCoordinator
+from barnabas.coordination.group_records import OffsetCommitValue
+from barnabas.coordination.interfaces import EndMarker
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.pending_offsets import PendingOffsets
-from barnabas.coordination.records import OffsetCommitValue
-from barnabas.coordination.seams import EndMarker
+from barnabas.coordination.result import Producer
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic

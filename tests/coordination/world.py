@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic

@@ -9,7 +9,7 @@ from uuid import UUID
 import cramjam
 import crc32c
 
-from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.base_message import ZERO_UUID, Message
 
 HEADER = struct.Struct(">qiibIhiqqqhii")  # a batch of format 2 up to its records
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -22,8 +22,8 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from barnabas.protocol import messages
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Message
 
 CLIENT_ID = "differential"
 ANSWER_TIMEOUT_S = 15.0

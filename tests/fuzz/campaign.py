@@ -30,10 +30,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.protocol.request_headers import write_request_header
 from barnabas.testing import Broker
 from tests.fuzz.corpus import SIZE, recorded
 from tests.fuzz.requests import altered, damaged, frames, odd

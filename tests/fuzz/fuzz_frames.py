@@ -19,15 +19,15 @@ from typing import Any
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.codec import decode, decode_request, encode
-from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.produce import read_produce
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
-from barnabas.server.held import HeldFiles
-from barnabas.server.producing.repeated import RepeatedRoom
+from barnabas.server.pinned_regions import PinnedFiles
+from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.receiver import Receiver
-from barnabas.server.room import Room
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
 from tests.fuzz.requests import damaged, frames
 
@@ -83,9 +83,9 @@ class Recorder:
     """A dispatcher that keeps copies of the frames it is given."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.held = HeldFiles(OsFiles(), 100)
-        self.room = Room(loop)
-        self.repeated_room = RepeatedRoom()
+        self.pinned_files = PinnedFiles(OsFiles(), 100)
+        self.write_waiters = WriteWaiters(loop)
+        self.template_budget = TemplateBudget()
         self.frames: list[bytes] = []
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

@@ -20,7 +20,7 @@ from crc32c import crc32c
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
 from barnabas.protocol.codec import write_varint
-from barnabas.protocol.records import spread, walk
+from barnabas.protocol.records import multi_partition_scan, request_scan
 from barnabas.protocol.records.batch import (
     AppendOrigin,
     Compression,
@@ -31,11 +31,11 @@ from barnabas.protocol.records.batch import (
     split_batches,
     validate_batch,
 )
-from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
-from barnabas.protocol.records.message_sets.messages import read_messages
+from barnabas.protocol.records.message_sets.message_codec import read_messages
 from barnabas.protocol.records.message_sets.up_conversion import batch_of
-from barnabas.protocol.records.scan import spread_walker, walker
+from barnabas.protocol.records.scan import multi_partition_walker, walker
 
 NOW = 1_700_000_000_000
 CONFIGS = [TopicConfig(), TopicConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")]
@@ -104,14 +104,14 @@ def _agree(data: bytes) -> None:
     count = int.from_bytes(data[57:HEADER_SIZE], "big") % 1_000
     frame = START + len(data).to_bytes(4, "big") + data
     requests = (len(frame).to_bytes(4, "big") + frame) * 2, 0, START, False, LIMITS
-    if walker.walk_records(body, count) != walk.walk_records(body, count):
+    if walker.walk_records(body, count) != request_scan.walk_records(body, count):
         raise AssertionError("records are seen in two ways")
-    if walker.walk_requests(*requests) != walk.walk_requests(*requests):
+    if walker.walk_requests(*requests) != request_scan.walk_requests(*requests):
         raise AssertionError("requests are seen in two ways")
     for version, batches in ((8, _plain_topic(data) + data), (9, _flexible_topic(data) + data + bytes(3))):
         frame = START + batches
         spread_out = (len(frame).to_bytes(4, "big") + frame) * 2, 0, START, version, 2**20, 2**20, 10, KNOWN, len(KNOWN)
-        if spread_walker.read_requests(*spread_out) != spread.read_requests(*spread_out):
+        if multi_partition_walker.read_requests(*spread_out) != multi_partition_scan.read_requests(*spread_out):
             raise AssertionError("requests for several partitions are seen in two ways")
 
 

@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from tools.kafka import HOME, run_tool
 
-from barnabas.protocol.headers import read_request_header
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.testing import Broker
 from tests.fuzz.corpus import CORPUS, SIZE
 

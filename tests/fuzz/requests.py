@@ -6,10 +6,10 @@ import random
 from functools import cache
 from uuid import UUID
 
+from barnabas.protocol.base_message import FieldSpec, Message
 from barnabas.protocol.codec import decode_request, encode
-from barnabas.protocol.headers import read_request_header, write_request_header
-from barnabas.protocol.message import FieldSpec, Message
 from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.protocol.request_headers import read_request_header, write_request_header
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.dispatch import SERVED, request_class
 

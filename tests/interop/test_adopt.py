@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from tools.kafka import KafkaNode
 
 from barnabas.cli.main import run
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.testing import Broker
 
 pytestmark = pytest.mark.interop

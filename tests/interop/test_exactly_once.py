@@ -23,7 +23,7 @@ def test_the_driver_is_killed_at_each_step_on_apache_kafka() -> None:
             "-q",
             "-p",
             "no:cacheprovider",
-            "tests/pipelines/exactly_once/test_carrying.py",
+            "tests/pipelines/exactly_once/test_executor.py",
         ]
         environment = {**os.environ, "BARNABAS_TEST_BOOTSTRAP": node.bootstrap}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ from tools.kafka import KafkaNode, free_ports, run_tool
 
 from barnabas.client.sasl import HASHES, Credentials, log_in
 from barnabas.errors import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.pipelines import write_stream
-from barnabas.pipelines.sessions import CHECKPOINTS
+from barnabas.pipelines.spark_session import CHECKPOINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

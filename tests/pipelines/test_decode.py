@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.pipelines.codecs import Room
+from barnabas.pipelines.codecs import OutputBuffer
 from barnabas.pipelines.decode import SCHEMA, SCHEMA_WITH_HEADERS, BadTimestamp, CorruptBatch, RecordDecoder, batch_table
 from barnabas.protocol.records import kernels
 from tests.pipelines.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD, Header, batch, marker, seal
@@ -171,7 +171,7 @@ def test_both_shapes_of_snappy() -> None:
     text = b"some text " * 100
     bare = bytes(cramjam.snappy.compress_raw(text))
     framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + struct.pack(">i", len(bare)) + bare
-    room = Room(16)
+    room = OutputBuffer(16)
     assert room.append(SNAPPY, bare)
     assert not room.append(SNAPPY, framed), "the room is full, and what is in it must stay"
     assert bytes(room.data) == text
@@ -179,7 +179,7 @@ def test_both_shapes_of_snappy() -> None:
     assert room.append(SNAPPY, framed)
     assert bytes(room.data) == text
     with pytest.raises(ValueError, match="snappy: a block of"):
-        Room(16).append(SNAPPY, framed[:-5])
+        OutputBuffer(16).append(SNAPPY, framed[:-5])
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])

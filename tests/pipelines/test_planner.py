@@ -14,12 +14,12 @@ from barnabas.client.cluster import Partition, Topic, UnknownTopic
 from barnabas.client.errors import PartitionError, TimedOut
 from barnabas.client.results import Fetched, ListedOffset
 from barnabas.error_codes import ErrorCode
+from barnabas.pipelines.bounds import Bounds
 from barnabas.pipelines.data_loss import DataLoss
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, OptionError, id_text
 from barnabas.pipelines.options import read_options
 from barnabas.pipelines.planner import Planner
-from barnabas.pipelines.ranges import Bounds
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 
 
 class FakeClient:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import datasource as spark
 
+from barnabas.pipelines.bounds import EVERYTHING, NO_END
 from barnabas.pipelines.pushdown import bounds_of
-from barnabas.pipelines.ranges import EVERYTHING, NO_END
 
 AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 AT_MS = int(AT.timestamp() * 1000)

@@ -24,7 +24,7 @@ from barnabas.pipelines.runs.folders import (
 from barnabas.pipelines.runs.process import catalog_settings, checkpoint_settings
 from barnabas.pipelines.runs.progress import ProgressFile, read_progress
 from barnabas.pipelines.runs.project import create_project, find_target
-from barnabas.pipelines.sessions import CHECKPOINTS
+from barnabas.pipelines.spark_session import CHECKPOINTS
 from tests.processes import is_alive
 from tests.waiting import wait_until
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.transactions import Owner
 from barnabas.pipelines.exactly_once.protocol import BatchIsPast, Handout, Wrote
-from barnabas.pipelines.exactly_once.recorded import PARTITIONS
+from barnabas.pipelines.exactly_once.sink_records import PARTITIONS
 from barnabas.pipelines.exactly_once.state import TOPIC, SinkState
 from barnabas.pipelines.sink import BatchWriter, NotPrepared, StreamWriter, Written
 from barnabas.testing import Broker

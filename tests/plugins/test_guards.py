@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.definition import ConfigType, Effect
+from barnabas.config.config_key import ConfigType, Effect
 from barnabas.config.guards import Guard
 from barnabas.config.settings import check_broker
 from barnabas.errors import ConfigError, KafkaError

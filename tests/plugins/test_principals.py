@@ -20,7 +20,7 @@ from barnabas.plugins import PlaintextContext, Principal, SaslContext, TlsContex
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.security.acls import AclFilter, Operation, ResourceType
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.server.broker import Broker
 from barnabas.testing.certificates import Certificates
 from tests.plugins.samples import ASKED, HERE

@@ -23,8 +23,8 @@ from kio.static.constants import EntityType
 
 from barnabas.errors import MalformedMessage
 from barnabas.limits import MAX_STRING_BYTES
+from barnabas.protocol.base_message import ZERO_UUID, Message, WrittenOnce
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import ZERO_UUID, Message, WrittenOnce
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,

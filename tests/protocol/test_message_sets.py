@@ -16,7 +16,7 @@ from barnabas.protocol.records.batch import Compression, Record, build_batch, it
 from barnabas.protocol.records.compression import compress, decompress
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
 from barnabas.protocol.records.message_sets.lz4_frames import with_old_checksum, with_right_checksum
-from barnabas.protocol.records.message_sets.messages import Message, read_messages, write_message
+from barnabas.protocol.records.message_sets.message_codec import Message, read_messages, write_message
 from barnabas.protocol.records.message_sets.up_conversion import batch_of
 from barnabas.protocol.records.record import assemble
 from barnabas.protocol.records.varint import varint

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
-from barnabas.protocol.records import walk as walk_module
+from barnabas.protocol.records import request_scan as walk_module
 from barnabas.protocol.records.batch import (
     HEADER_SIZE,
     AppendOrigin,
@@ -31,7 +31,7 @@ from barnabas.protocol.records.batch import (
     read_header,
     validate_batch,
 )
-from barnabas.protocol.records.header import HEADER, only_batch
+from barnabas.protocol.records.batch_header import HEADER, only_batch
 from barnabas.protocol.records.record import assemble, read_record
 from barnabas.protocol.records.scan import Scan, compiled_walk, scan_interpreted, scan_records, walker
 

@@ -12,15 +12,15 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.protocol.records.batch import build_batch
-from barnabas.replication.followed import FollowedPartition
-from barnabas.replication.following import Following
+from barnabas.replication.follower_partition import FollowerPartition
+from barnabas.replication.follower_state import FollowerState
+from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.replication.partition import Partition
-from barnabas.replication.partitions import Partitions
 from barnabas.replication.replica import Replica
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import Log
-from tests.replication.test_leading import State
 from tests.replication.test_partition import NOW_MS, Waiter, batch
+from tests.replication.test_partition_followers import State
 
 
 class Scheduler:
@@ -97,7 +97,7 @@ def test_who_takes_over_while_a_flush_runs_hears_that_all_is_on_the_disk(tmp_pat
     plan = partition.plan_flush()
     assert plan is not None
     partition.close()
-    followed = FollowedPartition(partition.log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
+    followed = FollowerPartition(partition.log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
     heard: list[bool] = []
     followed.on_ready = lambda: heard.append(followed.is_ready)
     assert (followed.needs_flush, followed.is_ready) == (True, False)
@@ -114,7 +114,7 @@ def test_the_time_until_a_flush_counts_for_who_takes_over_too(tmp_path: Path) ->
     partition.append_as_leader(batch(b"a"), NOW_MS)
     assert scheduler.delays == [700]
     partition.close()
-    followed = FollowedPartition(partition.log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
+    followed = FollowerPartition(partition.log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
     followed.resume_flushing()
     assert (scheduler.delays, scheduler.wanted) == ([700, 700], [])
     scheduler.run(followed)
@@ -125,13 +125,13 @@ def test_the_time_until_a_flush_counts_for_who_takes_over_too(tmp_path: Path) ->
 
 def test_what_was_taken_of_an_answer_before_the_disk_was_full_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, scheduler = open_log(tmp_path, TopicConfig(flush_messages=1)), Scheduler()
-    followed = FollowedPartition(log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
+    followed = FollowerPartition(log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
 
     def takes_a_part(*_: object) -> None:
         log.append_as_follower(batch(b"a"), now_ms=NOW_MS)
         raise StorageExhausted("one", "there is no room")
 
-    monkeypatch.setattr(Following, "receive", takes_a_part)
+    monkeypatch.setattr(FollowerState, "receive", takes_a_part)
     answer: Any = SimpleNamespace(records=b"two batches")
     with pytest.raises(StorageExhausted):
         followed.receive(followed.position, answer, NOW_MS)
@@ -228,7 +228,7 @@ def test_after_a_failed_sync_nothing_is_committed_any_more(tmp_path: Path) -> No
     files.sync = OsFiles().sync  # type: ignore[method-assign]  # a second sync would succeed, and mean nothing
     with pytest.raises(LogDirFailed):
         partition.plan_flush()
-    partitions = Partitions()
+    partitions = HostedPartitions()
     partitions.add(partition)
     partitions.take_offline(partition)
     assert [error.code for error in heard if error is not None] == [ErrorCode.KAFKA_STORAGE_ERROR]

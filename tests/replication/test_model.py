@@ -18,14 +18,14 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import iterate_records, split_batches
 from barnabas.protocol.values import NO_LEADER
-from barnabas.replication.followed import FollowedPartition
-from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, Position
+from barnabas.replication.follower_partition import FollowerPartition
+from barnabas.replication.follower_state import DivergingEpoch, LeadersAnswer, Next, Position
 from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Log
-from tests.replication.test_following import failed
-from tests.replication.test_leading import FakeCluster, State
+from tests.replication.test_follower_state import failed
 from tests.replication.test_partition import NOW_MS, batch
+from tests.replication.test_partition_followers import FakeCluster, State
 from tests.storage.support import bytes_of, open_log
 
 NODES = (1, 2, 3)
@@ -40,15 +40,15 @@ class Node(FakeCluster):
         super().__init__()
         self.node_id = node_id
         self.log: Log = open_log(folder / str(node_id), config=TopicConfig(min_insync_replicas=MINIMUM, segment_bytes=4096))
-        self.role: Partition = FollowedPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=0)
-        self.flight: tuple[FollowedPartition, Position, LeadersAnswer] | None = None  # an answer on its way here
+        self.role: Partition = FollowerPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=0)
+        self.flight: tuple[FollowerPartition, Position, LeadersAnswer] | None = None  # an answer on its way here
 
     def assume(self, state: State, now_ms: int) -> None:
         """As the hosting does it."""
         role = self.role
         if state.leader_epoch < role.leader_epoch:
             return
-        if isinstance(role, FollowedPartition):
+        if isinstance(role, FollowerPartition):
             if state.leader != self.node_id:
                 role.follow(state)
                 return
@@ -59,7 +59,7 @@ class Node(FakeCluster):
         elif state.leader == self.node_id:
             role.lead(state, self, now_ms)
         else:
-            self.role = FollowedPartition(self.log, state, flushes=None, high_watermark=role.high_watermark)
+            self.role = FollowerPartition(self.log, state, flushes=None, high_watermark=role.high_watermark)
         if self.role is not role:
             role.close()
 
@@ -70,7 +70,7 @@ class Node(FakeCluster):
         self.role.close()
         self.flight = None
         self.proposed.clear()
-        self.role = FollowedPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=mark)
+        self.role = FollowerPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=mark)
 
     def records(self) -> dict[int, bytes]:
         """What the log holds, by offset."""
@@ -151,10 +151,10 @@ class Replication(RuleBasedStateMachine):
     @rule(at=node)
     def fetch(self, at: int) -> None:
         role = self.nodes[at].role
-        if isinstance(role, FollowedPartition) and role.leader_id != NO_LEADER:
+        if isinstance(role, FollowerPartition) and role.leader_id != NO_LEADER:
             self.nodes[at].flight = role, role.position, self._answer(at, role)
 
-    def _answer(self, at: int, follower: FollowedPartition) -> LeadersAnswer:
+    def _answer(self, at: int, follower: FollowerPartition) -> LeadersAnswer:
         leader, asked = self.nodes[follower.leader_id].role, follower.position
         try:
             leader.check_leader_epoch(asked.leader_epoch)

@@ -11,8 +11,8 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, read_header
 from barnabas.protocol.records.record import assemble
+from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.replication.partition import Partition
-from barnabas.replication.partitions import Partitions
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.markers import marker_batch
@@ -151,7 +151,7 @@ def test_requests_of_other_epochs_are_refused(tmp_path: Path, epoch: int, code: 
 
 
 def test_partitions_are_found_by_name_by_its_bytes_and_by_id_until_they_are_removed(tmp_path: Path) -> None:
-    partitions = Partitions()
+    partitions = HostedPartitions()
     zero, one = open_partition(tmp_path, "topic-0"), open_partition(tmp_path, "topic-1")
     one.topic_id = zero.topic_id
     partitions.add(zero)

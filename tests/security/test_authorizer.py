@@ -25,7 +25,7 @@ from barnabas.security.acls import (
     acl_key,
 )
 from barnabas.security.authorizer import Authorizer, Session, covers_host, membership
-from barnabas.server.authorization.control import Access, AccessControl
+from barnabas.server.authorization.access_control import Access, AccessControl
 
 ALICE = Session("User:alice", "10.1.2.3")
 BOB = Session("User:bob", "10.1.2.3")

@@ -44,7 +44,7 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.server.broker import Broker
-from barnabas.server.surroundings import Surroundings
+from barnabas.server.environment import Environment
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.wire import NOW_MS, Line
 
@@ -158,7 +158,7 @@ async def running(
     }
     files = files or FailingFiles()
     config, _ = BrokerConfig.from_properties(properties)
-    broker = Broker(config, asyncio.get_running_loop(), Surroundings(clock=clock or SystemClock(), files=files))
+    broker = Broker(config, asyncio.get_running_loop(), Environment(clock=clock or SystemClock(), files=files))
     client = None
     try:
         await broker.start()

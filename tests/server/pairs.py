@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode
-from barnabas.protocol.headers import has_flexible_response_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS, alter_configs, incremental_alter_configs
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -33,6 +32,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.request_headers import has_flexible_response_header
 from barnabas.server.answers import response_class
 from tests.server.wire import Line, framed
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import has_flexible_response_header, write_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -16,6 +15,7 @@ from barnabas.protocol.messages.alter_client_quotas import (
 )
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.protocol.request_headers import has_flexible_response_header, write_request_header
 from barnabas.testing import Broker
 from tests.server.wire import SIZE, Answer, Line
 

@@ -26,7 +26,7 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, Sasl
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import Client as Named
 from tests.server.quotas import set_quota_by
-from tests.server.test_quota_measures import measured
+from tests.server.test_quota_metrics import measured
 from tests.server.wire import Line, batch_of
 
 JOIN_GROUP = (11, 5)
@@ -113,8 +113,8 @@ async def test_failures_of_addresses_without_number_are_forgotten(tmp_path: Path
 
     async with running([tmp_path], **SASL) as client:
         await client.in_thread(fail)
-        assert client.broker.doors.counts.failures == 6
-        assert len(client.broker.doors.penalties) == 2
+        assert client.broker.sasl_listeners.counts.failures == 6
+        assert len(client.broker.sasl_listeners.penalties) == 2
 
 
 def log_in(line: Line, token: bytes) -> int:
@@ -165,4 +165,4 @@ async def test_so_many_logs_move_at_once(tmp_path: Path, monkeypatch: pytest.Mon
         elsewhere = {name: next(d for d in dirs if d != client.broker.logs.directory_of(name, 0).path) for name in ("one", "two")}
         assert await alter(client, elsewhere["one"], "one") == [0]
         assert await alter(client, elsewhere["two"], "two") == [ErrorCode.KAFKA_STORAGE_ERROR]
-        assert len(client.broker.moves) == 1
+        assert len(client.broker.log_dir_moves) == 1

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from barnabas import limits
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest
@@ -184,7 +184,7 @@ async def test_readers_that_lag_leave_descriptors_to_writing(tmp_path: Path, mon
             lines.append(stack.enter_context(Line(port_of(client), receive_buffer=4096)))
             lines[-1].send(FETCH, request)
             await until(lambda: metrics.connections_opened == 1 + len(lines) and is_sending(newest_connection(client)))
-        held, open_files = client.broker.held, client.broker.logs.open_files
+        held, open_files = client.broker.pinned_files, client.broker.logs.open_files
         assert open_files is not None
         assert len(held) == descriptors.most_held_files() < partitions
         assert len(client.broker.connections) == 1 + len(held)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordination.numbered import Record
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server import coordinator_log
 from barnabas.server.coordinator_log import READ_AT_ONCE_BYTES, PartitionedLog, _settle

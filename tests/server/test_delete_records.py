@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import KafkaException
 
-from barnabas.server.grouped import GroupedJob
+from barnabas.server.shared_job import SharedJob
 from barnabas.testing import Broker
 from tests.server.clients import WAIT_S, Client
 
@@ -64,7 +64,7 @@ async def test_all_who_ask_while_a_job_runs_share_the_next_run() -> None:
 
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1) as threads:
-        grouped = GroupedJob(loop, threads, job)
+        grouped = SharedJob(loop, threads, job)
         first = loop.create_task(grouped.done())
         await loop.run_in_executor(None, begun.wait, WAIT_S)
         others = [loop.create_task(grouped.done()) for _ in range(10)]
@@ -85,7 +85,7 @@ async def test_a_job_that_fails_fails_for_those_who_waited_for_it_only() -> None
             raise outcome
 
     with ThreadPoolExecutor(1) as threads:
-        grouped = GroupedJob(asyncio.get_running_loop(), threads, job)
+        grouped = SharedJob(asyncio.get_running_loop(), threads, job)
         with pytest.raises(OSError, match="no"):
             await grouped.done()
         await grouped.done()

@@ -12,7 +12,6 @@ import pytest
 
 from barnabas import limits
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -27,9 +26,10 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.protocol.records.batch_header import HEADER_SIZE, read_header
 from barnabas.protocol.records.compression import Compression, compress
-from barnabas.protocol.records.header import HEADER_SIZE, read_header
 from barnabas.protocol.records.record import assemble
+from barnabas.protocol.request_headers import write_request_header
 from barnabas.testing import Broker
 from tests.server.in_process import running
 from tests.server.quotas import ALTER, Client, quota_request

@@ -22,9 +22,9 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.server.connection import _cost
 from barnabas.server.listeners import ConnectionLimits
 from barnabas.server.receiver import Receiver
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 from barnabas.testing import Broker
 from tests.server import in_process
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
@@ -316,6 +316,6 @@ async def until_some(find: Callable[[], list[Any]]) -> Any:
 
 
 def test_a_piece_of_a_file_that_waits_counts_for_its_descriptor() -> None:
-    region = FileRegion(0, 0, 5, 0, Trust(OsFiles(), 0, lambda: 0))
+    region = FileRegion(0, 0, 5, 0, SegmentIntegrity(OsFiles(), 0, lambda: 0))
     assert _cost(region) == limits_module.HELD_REGION_BYTES
     assert [_cost(b"four"), _cost(Copied(b"fiver"))] == [4, 5]

@@ -11,10 +11,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas import limits
-from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.protocol.request_headers import RequestHeader
 from barnabas.server.connection import Connection
 from barnabas.server.old_requests import LABELS, NAME, OTHERS, UNKNOWN, OldRequest, OldRequests
 from tests.server.in_process import Client, running

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.fetch import Buffer
 from barnabas.server import outbox as outbox_module
-from barnabas.server.held import HeldFiles, HeldRegion
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, SENT_SHARE, TRIES, UNTRIED, Outbox, Part, Region
-from barnabas.server.room import Room
-from barnabas.server.ways import MEASURED_BYTES, Ways
+from barnabas.server.pinned_regions import PinnedFiles, PinnedRegion
+from barnabas.server.send_strategy import MEASURED_BYTES, SendStrategy
+from barnabas.server.write_waiters import WriteWaiters
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 
 FILES = OsFiles()
 PIECE = 200_000
 
 
-class FixedWays(Ways):
+class FixedStrategy(SendStrategy):
     """Always one way, however long it takes."""
 
     def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
@@ -38,16 +38,16 @@ class FixedWays(Ways):
 @pytest.fixture(params=[False, True], ids=["read", "sendfile"])
 def by_sendfile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Which way large pieces go, whatever takes less time here."""
-    ways = FixedWays()
-    ways.by_sendfile = request.param
-    monkeypatch.setattr(outbox_module, "_ways", ways)
-    return ways.by_sendfile
+    strategy = FixedStrategy()
+    strategy.by_sendfile = request.param
+    monkeypatch.setattr(outbox_module, "_send_strategy", strategy)
+    return strategy.by_sendfile
 
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are read."""
-    monkeypatch.setattr(outbox_module, "_ways", FixedWays())
+    monkeypatch.setattr(outbox_module, "_send_strategy", FixedStrategy())
 
 
 class NoneLeft(OsFiles):
@@ -60,7 +60,7 @@ class NoneLeft(OsFiles):
 def outbox_of(near: socket.socket, files: OsFiles, failures: list[OSError]) -> Outbox:
     """One that waits for no room."""
     loop = asyncio.get_running_loop()
-    return Outbox(loop, near.fileno(), HeldFiles(files, 100), Room(loop), lambda: None, failures.append)
+    return Outbox(loop, near.fileno(), PinnedFiles(files, 100), WriteWaiters(loop), lambda: None, failures.append)
 
 
 async def send(
@@ -77,11 +77,11 @@ async def send(
         end.setblocking(False)
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     failures: list[OSError] = []
-    room = Room(loop)
-    outbox = Outbox(loop, near.fileno(), HeldFiles(FILES, 100), room, lambda: None, failures.append)
+    room = WriteWaiters(loop)
+    outbox = Outbox(loop, near.fileno(), PinnedFiles(FILES, 100), room, lambda: None, failures.append)
     fileno = os.open(path, os.O_RDONLY)
     items: list[Part] = [
-        part if isinstance(part, bytes) else FileRegion(fileno, part[0], part[1], 0, Trust(FILES, 0)) for part in parts
+        part if isinstance(part, bytes) else FileRegion(fileno, part[0], part[1], 0, SegmentIntegrity(FILES, 0)) for part in parts
     ]
     total = sum(len(part) if isinstance(part, bytes) else part[1] for part in parts)
     for item in items:
@@ -206,7 +206,7 @@ def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> No
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * 1024 * 1024)
         outbox = outbox_of(near, FILES, failures)
         with path.open("rb") as file, near, far:
-            outbox.push(FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0)))
+            outbox.push(FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, SegmentIntegrity(FILES, 0)))
             outbox.flush()
             outbox.close()
             near.shutdown(socket.SHUT_WR)
@@ -222,7 +222,7 @@ def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("reading")
 def test_a_large_piece_goes_by_the_way_that_takes_less_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Told(FixedWays):
+    class Told(FixedStrategy):
         def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
             assert size == PIECE
             assert ns > 0
@@ -234,9 +234,9 @@ def test_a_large_piece_goes_by_the_way_that_takes_less_time(tmp_path: Path, monk
     path = tmp_path / "file"
     path.write_bytes(data)
     for by_sendfile in (False, True):
-        ways = Told()
-        ways.by_sendfile = by_sendfile
-        monkeypatch.setattr(outbox_module, "_ways", ways)
+        strategy = Told()
+        strategy.by_sendfile = by_sendfile
+        monkeypatch.setattr(outbox_module, "_send_strategy", strategy)
         received, _ = asyncio.run(send(path, [b"head", (0, PIECE), b"tail"]))
         assert received == b"head" + data + b"tail"
     assert told == [False, True]
@@ -246,14 +246,14 @@ def test_a_large_piece_goes_by_the_way_that_takes_less_time(tmp_path: Path, monk
 def test_a_part_of_a_large_piece_is_measured_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_sendfile: bool) -> None:
     """A socket rarely takes a whole answer to a follower: who measured whole ones alone would never know the two ways apart."""
 
-    class Told(FixedWays):
+    class Told(FixedStrategy):
         def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
             told.append((size, by_sendfile))
 
     told: list[tuple[int, bool]] = []
-    ways = Told()
-    ways.by_sendfile = by_sendfile
-    monkeypatch.setattr(outbox_module, "_ways", ways)
+    strategy = Told()
+    strategy.by_sendfile = by_sendfile
+    monkeypatch.setattr(outbox_module, "_send_strategy", strategy)
     whole = SENT_SHARE * FILE_BYTES_PER_TURN + 1000
     data = os.urandom(whole)
     path = tmp_path / "file"
@@ -266,11 +266,11 @@ def test_a_part_of_a_large_piece_is_measured_as_well(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("reading")
 def test_what_was_read_and_not_sent_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Told(FixedWays):
+    class Told(FixedStrategy):
         def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
             assert by_sendfile, "of what is read a part is left"
 
-    monkeypatch.setattr(outbox_module, "_ways", Told())
+    monkeypatch.setattr(outbox_module, "_send_strategy", Told())
     data = os.urandom(2 * FILE_BYTES_PER_TURN)
     path = tmp_path / "file"
     path.write_bytes(data)
@@ -384,7 +384,7 @@ def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Pa
         outbox = outbox_of(near, FILES, failures)
         with path.open("rb") as file, near, far:
             outbox.push(b"head")
-            outbox.push(FileRegion(file.fileno(), 0, 2000, 0, Trust(FILES, 0)))
+            outbox.push(FileRegion(file.fileno(), 0, 2000, 0, SegmentIntegrity(FILES, 0)))
             outbox.flush()
             outbox.close()
 
@@ -404,7 +404,7 @@ def test_who_can_not_be_waited_for_is_given_up(tmp_path: Path, pushed_before: in
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2_000)
         outbox = outbox_of(near, NoneLeft(), failures)
         with path.open("rb") as file, near, far:
-            region = FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0))
+            region = FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, SegmentIntegrity(FILES, 0))
             outbox.push(region if pushed_before else bytes(2**20))
             outbox.flush()
             if not pushed_before:
@@ -421,7 +421,7 @@ def test_who_can_not_be_waited_for_is_given_up(tmp_path: Path, pushed_before: in
 class SlowReader:
     """Waits for room with pieces of a file, until it makes way."""
 
-    def __init__(self, region: HeldRegion) -> None:
+    def __init__(self, region: PinnedRegion) -> None:
         self.regions = [region]
 
     @property
@@ -445,11 +445,11 @@ def test_who_asks_for_more_files_than_may_be_held_goes_where_nobody_else_can(
 
     async def ask() -> None:
         loop = asyncio.get_running_loop()
-        held, room = HeldFiles(FILES, 1), Room(loop)
+        held, room = PinnedFiles(FILES, 1), WriteWaiters(loop)
         near, far = socket.socketpair()
         waiting, other = socket.socketpair()
         files = [stack.enter_context((tmp_path / f"{number}").open("w+b")) for number in range(3)]
-        regions = [FileRegion(file.fileno(), 0, 7, 0, Trust(FILES, 0)) for file in files]
+        regions = [FileRegion(file.fileno(), 0, 7, 0, SegmentIntegrity(FILES, 0)) for file in files]
         reader, elsewhere = SlowReader(held.hold(regions[0])), held.hold(regions[1])
         assert held.is_crowded
         with near, far, waiting, other:
@@ -484,7 +484,7 @@ def test_who_was_given_up_is_not_given_up_again_for_the_rest_of_an_answer(tmp_pa
         outbox._on_error = give_up
         outbox._wait_for_turn()
         with path.open("rb") as file, near, far:
-            region = FileRegion(file.fileno(), 0, 1000, 0, Trust(FILES, 0))
+            region = FileRegion(file.fileno(), 0, 1000, 0, SegmentIntegrity(FILES, 0))
             for part in (b"head", region, region, region):
                 outbox.push(part)
             assert outbox.hold([region]) == []

@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.protocol.fetch import Copied
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 
 DATA = bytes(range(256)) * 256
 
@@ -40,7 +40,7 @@ def fileno(tmp_path: Path) -> Iterator[int]:
 
 
 def region_of(fileno: int, size: int, *, trusted_from: int = 0, reach: int = 0) -> FileRegion:
-    return FileRegion(fileno, 100, size, 0, Trust(OsFiles(), trusted_from), reach)
+    return FileRegion(fileno, 100, size, 0, SegmentIntegrity(OsFiles(), trusted_from), reach)
 
 
 @pytest.mark.parametrize("size", [1, COPIED_BYTES])

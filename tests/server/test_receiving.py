@@ -12,10 +12,10 @@ import pytest
 from barnabas import limits
 from barnabas.server import connection as connection_module
 from barnabas.server.connection import Connection, Dispatcher
-from barnabas.server.held import HeldFiles
-from barnabas.server.producing.repeated import RepeatedRoom
+from barnabas.server.pinned_regions import PinnedFiles
+from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.receiver import Receiver
-from barnabas.server.room import Room
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
 from tests.fuzz.fuzz_frames import FakeTransport
 
@@ -27,9 +27,9 @@ class Recorder:
     """A dispatcher that keeps copies of the frames by connection."""
 
     def __init__(self) -> None:
-        self.held = HeldFiles(OsFiles(), 100)
-        self.room = Room(asyncio.get_running_loop())
-        self.repeated_room = RepeatedRoom()
+        self.pinned_files = PinnedFiles(OsFiles(), 100)
+        self.write_waiters = WriteWaiters(asyncio.get_running_loop())
+        self.template_budget = TemplateBudget()
         self.frames: dict[Connection, list[bytes]] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:

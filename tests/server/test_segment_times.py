@@ -14,7 +14,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.server import maintenance
-from barnabas.server.apis.offsets import MAX_TIMESTAMP
+from barnabas.server.apis.list_offsets import MAX_TIMESTAMP
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.wire import NOW_MS

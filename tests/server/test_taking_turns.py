@@ -1,4 +1,4 @@
-"""Frames of one connection are worked on in their order, and beside each other only where `order.py` lets them."""
+"""Frames of one connection are worked on in their order, and beside each other only where `request_order.py` lets them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from barnabas import limits
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.server.connection import Answer, Connection, Dispatcher
-from barnabas.server.held import HeldFiles
-from barnabas.server.order import Effect, effect_of, may_begin
-from barnabas.server.producing.repeated import RepeatedRoom
+from barnabas.server.pinned_regions import PinnedFiles
+from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.receiver import Receiver
-from barnabas.server.room import Room
+from barnabas.server.request_order import Effect, effect_of, may_begin
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
 from tests.fuzz.fuzz_frames import FakeTransport
 
@@ -36,9 +36,9 @@ class Waiting:
     """A dispatcher that lets every request wait, or answers it at once, as its number says."""
 
     def __init__(self) -> None:
-        self.held = HeldFiles(OsFiles(), 100)
-        self.room = Room(asyncio.get_running_loop())
-        self.repeated_room = RepeatedRoom()
+        self.pinned_files = PinnedFiles(OsFiles(), 100)
+        self.write_waiters = WriteWaiters(asyncio.get_running_loop())
+        self.template_budget = TemplateBudget()
         self.begun: list[int] = []
         self.waiting: dict[int, tuple[int, Answer]] = {}
         self.at_once: set[int] = set()

@@ -8,11 +8,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.cluster.controller.core import Controller
-from barnabas.cluster.metadata.records import deleted_topic_path, encode
+from barnabas.cluster.metadata.store_entries import deleted_topic_path, encode
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import Put
 from barnabas.config.broker import BrokerConfig
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.storage.checkpoints import read_partition_metadata
 from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker

@@ -6,11 +6,11 @@ import socket
 import struct
 from typing import Self, TypeVar
 
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import has_flexible_response_header, write_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.protocol.request_headers import has_flexible_response_header, write_request_header
 from barnabas.testing import Broker
 
 SIZE = struct.Struct(">i")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cluster.metadata.records import PARTITIONS
+from barnabas.cluster.metadata.store_entries import PARTITIONS
 from barnabas.testing.simulation import cluster_canaries as canaries
 from barnabas.testing.simulation.clients import Producing
 from barnabas.testing.simulation.cluster import ClusterSimulation
@@ -25,15 +25,15 @@ Canary = Callable[[], AbstractContextManager[None]]
 FIRST_SEED: dict[Canary, int] = {canaries.leading_before_all_are_back: 120}
 
 
-def scenario(seed: int, kind: str, blows: Sequence[str]) -> ClusterScenario:
-    drawn = draw_cluster(Random(seed), kind, blows)
+def scenario(seed: int, kind: str, incidents: Sequence[str]) -> ClusterScenario:
+    drawn = draw_cluster(Random(seed), kind, incidents)
     drawn.admins, drawn.churned = {}, None  # nobody but fate changes anything, so that what is caught is the canary
     drawn.members.clear()
     return drawn
 
 
 @pytest.mark.parametrize(
-    ("canary", "kind", "blows", "anomaly"),
+    ("canary", "kind", "incidents", "anomaly"),
     [
         (canaries.acknowledging_before_the_others_have_it, "faults", ("power-cut", "isolate", "expire"), "are committed"),
         (canaries.followers_that_do_not_truncate, "faults", ("kill", "isolate"), "between the brokers"),
@@ -42,11 +42,11 @@ def scenario(seed: int, kind: str, blows: Sequence[str]) -> ClusterScenario:
         (canaries.elections_in_the_same_epoch, "faults", ("kill-leader",), "two leaders in epoch"),
     ],
 )
-def test_it_is_caught(canary: Canary, kind: str, blows: Sequence[str], anomaly: str) -> None:
+def test_it_is_caught(canary: Canary, kind: str, incidents: Sequence[str], anomaly: str) -> None:
     first = FIRST_SEED.get(canary, 0)
     seeds = range(first, first + MOST_SEEDS)
     with canary():
-        failures = (ClusterSimulation(seed, scenario=scenario(seed, kind, blows)).run().failure for seed in seeds)
+        failures = (ClusterSimulation(seed, scenario=scenario(seed, kind, incidents)).run().failure for seed in seeds)
         assert any(failure is not None and anomaly in failure for failure in failures), f"no seed says {anomaly!r}"
 
 
@@ -67,7 +67,7 @@ def test_commits_of_generations_that_are_over_are_caught() -> None:
 class Story(ClusterSimulation):
     """A run in which one thing happens, told by the test."""
 
-    blows: Sequence[str] = ()
+    incidents: Sequence[str] = ()
 
     def __init__(self, seed: int) -> None:
         drawn = scenario(seed, "faults", ("disconnect",))
@@ -89,10 +89,10 @@ class AllCrash(Story):
         victim, *others = self.random.sample(self.nodes, len(self.nodes))
         for node in self.nodes:
             node.kill(power=node is victim)
-        await self.fate.bring_back(victim)
+        await self.fault_injector.bring_back(victim)
         await asyncio.sleep(self.random.choice((0.5, 20.0)))
         for node in others:
-            await self.fate.bring_back(node)
+            await self.fault_injector.bring_back(node)
 
 
 class AllKilled(Story):
@@ -104,7 +104,7 @@ class AllKilled(Story):
             for node in self.nodes:
                 node.kill()
             for node in self.nodes:
-                await self.fate.bring_back(node)
+                await self.fault_injector.bring_back(node)
 
 
 class LastStanding(Story):
@@ -123,9 +123,9 @@ class LastStanding(Story):
         await asyncio.sleep(2.0)
         leader.kill()
         for node in others:
-            await self.fate.bring_back(node)
+            await self.fault_injector.bring_back(node)
         await asyncio.sleep(self.scenario.session_timeout_s + 2.0)
-        await self.fate.bring_back(leader)
+        await self.fault_injector.bring_back(leader)
 
 
 class StaleController(Story):
@@ -160,7 +160,7 @@ class StaleController(Story):
         self.ensemble.expire(controller.host)
         await asyncio.sleep(sent_s + 2.0)
         loop.run_in_executor = run  # type: ignore[method-assign]  # as it was
-        await self.fate.bring_back(other)
+        await self.fault_injector.bring_back(other)
 
 
 def _hand_on(done: asyncio.Future[Any], answer: asyncio.Future[Any]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from barnabas.storage.files import Files
 from barnabas.testing.conformance_files import FilesConformance
 from barnabas.testing.simulation.disk import SECTOR_BYTES, Disk
-from barnabas.testing.simulation.faults import Operation
+from barnabas.testing.simulation.disk_faults import Operation
 from barnabas.testing.simulation.files import FaultyFiles, ProcessKilled
 
 HOME = Path("/data")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.server import outbox
-from barnabas.server.held import HeldFiles
-from barnabas.server.room import Room
+from barnabas.server.pinned_regions import PinnedFiles
+from barnabas.server.write_waiters import WriteWaiters
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import Trust
+from barnabas.storage.integrity import SegmentIntegrity
 from barnabas.testing.simulation.loop import World, new_loop
 from barnabas.testing.simulation.network import VirtualTransport
 
@@ -79,10 +79,12 @@ def test_what_a_turn_may_not_send_any_more_goes_in_the_next(size: int, tmp_path:
     world = World(1)
     server: list[str] = []
     (end,) = connected(world, server, [], 1)
-    sending = end.get_extra_info("outbox")(end.loop, 0, HeldFiles(files, 100), Room(end.loop), lambda: None, pytest.fail)
+    sending = end.get_extra_info("outbox")(
+        end.loop, 0, PinnedFiles(files, 100), WriteWaiters(end.loop), lambda: None, pytest.fail
+    )
     with path.open("rb") as file:
         for _ in range(3):
-            sending.push(FileRegion(file.fileno(), 0, size, 0, Trust(files, 0)))
+            sending.push(FileRegion(file.fileno(), 0, size, 0, SegmentIntegrity(files, 0)))
         sending.flush()
         assert sending.waiting_bytes
         world.run_until(lambda: not sending.waiting_bytes)

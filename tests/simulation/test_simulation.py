@@ -11,8 +11,8 @@ import pytest
 
 from barnabas.testing.simulation import canaries
 from barnabas.testing.simulation.__main__ import main
-from barnabas.testing.simulation.course import Verdict
 from barnabas.testing.simulation.runner import run_seed
+from barnabas.testing.simulation.simulated_run import Verdict
 from barnabas.testing.simulation.simulation import Simulation
 
 SEEDS = 100

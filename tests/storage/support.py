@@ -10,11 +10,11 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
-from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD
+from barnabas.protocol.records.batch_header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import AppendOrigin, AppendResult, Log
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.reading import FileRegion
 
 NOW = 1_700_000_000_000
 TOPIC_ID = UUID("12345678-1234-5678-1234-567812345678")

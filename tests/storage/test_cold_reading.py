@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
-from barnabas.protocol.records.header import HEADER_SIZE, split_batches
+from barnabas.protocol.records.batch_header import HEADER_SIZE, split_batches
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
-from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import STEP_BYTES, Verified, verify
 from tests.storage.support import append, bytes_of, open_log, with_emptied
 
@@ -63,11 +63,11 @@ def look(files: ColdFiles, region: FileRegion) -> Verified:
         region.position,
         region.position + region.size,
         region.base_offset,
-        region.trust.end_offset(),
+        region.integrity.end_offset(),
         region.reach,
     )
-    region.trust.add(region.position, found.end)
-    region.trust.note_end(found.next_offset, found.end)
+    region.integrity.add(region.position, found.end)
+    region.integrity.note_end(found.next_offset, found.end)
     return found
 
 
@@ -103,7 +103,7 @@ def test_a_reader_in_order_gets_every_batch_and_the_loop_reads_nothing(
 def test_what_was_verified_and_has_left_memory_is_not_read_by_the_loop(tmp_path: Path) -> None:
     log, files = make_log(tmp_path, [500] * 40, TopicConfig(segment_bytes=8000, index_interval_bytes=500))
     segment = log.segments[0]
-    segment.trust.add(0, segment.size)
+    segment.integrity.add(0, segment.size)
     segment.index.floor_by_value(segment.size)  # the index is found out, which reads a little of it
     files.noted.clear()
     region = read(log, files, 0, 3000)

@@ -20,7 +20,7 @@ from barnabas.storage.manager import LogManager
 from barnabas.storage.segment import Segment
 from barnabas.testing.failing_files import FailingFiles
 from barnabas.testing.simulation.disk import Disk
-from barnabas.testing.simulation.faults import Operation
+from barnabas.testing.simulation.disk_faults import Operation
 from barnabas.testing.simulation.files import FaultyFiles
 from tests.storage.support import NOW, TOPIC_ID, append, open_log, read_all
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.records.header import read_header
+from barnabas.protocol.records.batch_header import read_header
 from barnabas.protocol.records.record import build_batch, iterate_records
 from barnabas.storage.markers import Ending, ending_in, ending_of, marker_batch
 

@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.log import Log
+from barnabas.storage.log_move import MARKER
 from barnabas.storage.manager import LogManager
-from barnabas.storage.moving import MARKER
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.files import FaultyFiles, ProcessKilled
 from tests.storage.support import NOW, TOPIC_ID, append, records_in

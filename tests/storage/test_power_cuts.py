@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.log import Log
-from barnabas.testing.simulation.disk import Disk, Fate
+from barnabas.testing.simulation.disk import CrashOutcome, Disk
 from barnabas.testing.simulation.files import FaultyFiles, ProcessKilled
 from tests.storage.support import NOW, TOPIC_ID, append, batch, records_in
 
@@ -256,4 +256,4 @@ def test_a_log_opens_whose_last_segment_holds_all_that_is_kept(disk: Disk) -> No
 
 
 def test_the_fates_of_unsynced_changes_are_all_drawn() -> None:
-    assert {Random(seed).choice(list(Fate)) for seed in SEEDS} == set(Fate)
+    assert {Random(seed).choice(list(CrashOutcome)) for seed in SEEDS} == set(CrashOutcome)

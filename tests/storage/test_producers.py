@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, ErrorCode, KafkaError
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header
-from barnabas.protocol.records.header import CRC_POSITION, CRC_START, HEADER_SIZE, MAX_SEQUENCE
+from barnabas.protocol.records.batch_header import CRC_POSITION, CRC_START, HEADER_SIZE, MAX_SEQUENCE
 from barnabas.storage import producer_state
 from barnabas.storage.log import Log
 from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates

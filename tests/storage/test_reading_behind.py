@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import split_batches
+from barnabas.storage.file_region import Behind
 from barnabas.storage.log import Log
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.reading import Behind
 from tests.storage.support import NOW, append, bytes_of, open_log, retain
 
 MOST = 2_000
@@ -48,7 +48,7 @@ def test_it_is_what_is_read_there(tmp_path: Path, is_reopened: bool) -> None:
         log.close()
         log = open_log(tmp_path, CONFIG)
         for segment in log.segments:
-            segment.trust.add(0, segment.size)  # as a reader before has verified it
+            segment.integrity.add(0, segment.size)  # as a reader before has verified it
     found = 0
     for offset in range(log.log_end_offset):
         for limit in (log.log_end_offset, log.log_end_offset - 40):

@@ -14,7 +14,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage.check.partition import PartitionContext, check_partition
 from barnabas.storage.files import Buffer, OsFiles
-from barnabas.storage.recovering import scan_batches
+from barnabas.storage.recovery import scan_batches
 from tests.storage.support import FILES, NOW, TOPIC_ID, CountingFiles, append, batch, open_log, read_all
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)

@@ -15,7 +15,7 @@ from barnabas.cli.properties import read_properties_file
 from barnabas.cli.types import READABLE, FilePath
 
 if TYPE_CHECKING:
-    from barnabas.cluster.stopped.adoption import Adoption
+    from barnabas.cluster.offline.adoption import Adoption
 
 COLUMNS = {"topic": "TOPIC", "topic_id": "TOPIC ID", "partitions": "PARTITIONS", "bytes": "BYTES", "leader_epoch": "LEADER EPOCH",
            "settings": "SETTINGS"}  # fmt: skip
@@ -37,8 +37,8 @@ def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, 
     Exit code 2: a broker is running on a folder, or something stands against taking it over; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
-    from barnabas.cluster.stopped.adoption import adopt as carry_out
-    from barnabas.cluster.stopped.adoption import plan_adoption
+    from barnabas.cluster.offline.adoption import adopt as carry_out
+    from barnabas.cluster.offline.adoption import plan_adoption
     from barnabas.security.users import SECRET_BYTES
     from barnabas.storage.files import OsFiles
 

@@ -1,7 +1,7 @@
 """`barnabas doctor check`: every batch, index and checkpoint of stopped data folders, verified.
 
 Owns the order of the work, the processes that share it, and how it is shown. What is right and wrong is decided in
-`storage/check` and `cluster/stopped/check.py`.
+`storage/check` and `cluster/offline/check.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.cli.types import FilePath
 from barnabas.signals import die_with_parent
 
 if TYPE_CHECKING:
-    from barnabas.cluster.stopped.check import StoredMetadata
+    from barnabas.cluster.offline.check import StoredMetadata
     from barnabas.storage.check.directory import DataFolder
     from barnabas.storage.check.finding import Finding
     from barnabas.storage.check.partition import PartitionContext, PartitionReport
@@ -97,7 +97,7 @@ def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
 
 def check_folders(paths: Sequence[Path]) -> Checked:
     """Everything that is wrong in the data folders of one broker, sorted by file and position."""
-    from barnabas.cluster.stopped.check import check_topics, read_metadata
+    from barnabas.cluster.offline.check import check_topics, read_metadata
     from barnabas.storage.check.directory import check_checkpoints, check_together, read_data_folder, settle_moves
     from barnabas.storage.files import ReadingFiles
 

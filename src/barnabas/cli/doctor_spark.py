@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from barnabas.pipelines.interpreter import command
-from barnabas.pipelines.sessions import DRIVERS, WORKERS
+from barnabas.pipelines.spark_session import DRIVERS, WORKERS
 
 OLDEST = (4, 2)
 DEFAULT_PYTHON = "python3"  # what Spark runs where the environment names nothing

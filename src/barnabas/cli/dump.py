@@ -22,8 +22,16 @@ from msgspec import Struct, field
 
 from barnabas.cli.errors import BadInput
 from barnabas.errors import BarnabasError, CorruptLog
+from barnabas.protocol.records.batch_header import (
+    CODEC_NAMES,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    read_header,
+)
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CODEC_NAMES, CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader, read_header
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles
 from barnabas.storage.snapshot import decode_snapshot

@@ -100,13 +100,13 @@ def _tell_holders(connection: Connection, admin: AdminClient, rows: list[dict[st
 
 def _holders(connection: Connection, partitions: set[Partition]) -> dict[Partition, str]:
     """Whose transaction is the first open one in each partition."""
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     with Brokers(connection) as brokers:
         leaders = brokers.leaders({topic for topic, _ in partitions})
         places = {where: leader for where, leader in leaders.items() if where in partitions}
-        rows = transactions.named(brokers, transactions.open_in_partitions(brokers, places))
+        rows = transaction_requests.named(brokers, transaction_requests.open_in_partitions(brokers, places))
     holders: dict[Partition, str] = {}
     for row in rows:  # in the order of their begin
         holders.setdefault((row["topic"], row["partition"]), row["id"] or f"producer {row['producer_id']}")

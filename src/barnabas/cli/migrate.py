@@ -30,8 +30,8 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     the address already, or something of others lies there; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
-    from barnabas.cluster.stopped.migration import ClusterExists, ForeignEntry, is_named
-    from barnabas.cluster.stopped.migration import migrate as carry_out
+    from barnabas.cluster.offline.migration import ClusterExists, ForeignEntry, is_named
+    from barnabas.cluster.offline.migration import migrate as carry_out
     from barnabas.cluster.store.embedded import FILE_NAME, EmbeddedStore
 
     address = address_of(metadata)

@@ -26,7 +26,7 @@ from barnabas.cli.properties import parse_pair
 from barnabas.cli.records import INPUT_FORMAT, BadRecord, Record, parser_for, unescape
 from barnabas.cli.sizes import batch_settings, explain
 from barnabas.cli.types import ANY_TEXT, PARTITION, RATE, FilePath
-from barnabas.protocol.records.header import CODEC_NAMES
+from barnabas.protocol.records.batch_header import CODEC_NAMES
 from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from barnabas.cli.types import DURATION, OFFSET, PRODUCER_ID, Text
 from barnabas.digits import INT16, INT64, is_number
 
 if TYPE_CHECKING:
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli.broker_connections import Brokers
     from barnabas.cli.offsets import Partition
 
 LIST_COLUMNS = {"id": "TRANSACTIONAL ID", "coordinator": "COORDINATOR", "producer_id": "PRODUCER", "state": "STATE"}
@@ -47,15 +47,15 @@ def list_transactions(
     longer_than: float | None, prepared: bool,
 ) -> None:  # fmt: skip
     """List transactional ids and how they stand."""
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     longer_than_ms = -1 if longer_than is None else int(longer_than * 1000)
-    wanted = transactions.Filter(("Ongoing",) if prepared else states, producer_ids, pattern, longer_than_ms)
+    wanted = transaction_requests.Filter(("Ongoing",) if prepared else states, producer_ids, pattern, longer_than_ms)
     with Brokers(connection) as brokers:
-        rows = transactions.listed(brokers, wanted)
+        rows = transaction_requests.listed(brokers, wanted)
         if prepared:
-            rows = [row for each in rows if (row := transactions.described(brokers, each["id"]))["two_phase"]]
+            rows = [row for each in rows if (row := transaction_requests.described(brokers, each["id"]))["two_phase"]]
     output.table(rows, PREPARED_COLUMNS if prepared else LIST_COLUMNS, empty="no transactions")
 
 
@@ -65,14 +65,14 @@ def list_transactions(
 @output_option
 def describe(connection: Connection, output: Output, names: tuple[str, ...]) -> int:
     """Show the state, the owner and the partitions of transactional ids."""
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     found, failures = [], []
     with Brokers(connection) as brokers:
         for name in names:
             try:
-                found.append(transactions.described(brokers, name))
+                found.append(transaction_requests.described(brokers, name))
             except Failure as failure:
                 failures.append(failure.message)
     if output.as_json:
@@ -93,11 +93,11 @@ def show_open(connection: Connection, output: Output, places: tuple[str, ...]) -
 
     Readers of committed records get no further than START OFFSET of the first one in a partition. Without TOPIC all are looked at.
     """
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     with Brokers(connection) as brokers:
-        rows = transactions.named(brokers, transactions.open_in_partitions(brokers, _leaders(brokers, places)))
+        rows = transaction_requests.named(brokers, transaction_requests.open_in_partitions(brokers, _leaders(brokers, places)))
     output.table(rows, OPEN_COLUMNS, empty="no open transactions")
 
 
@@ -112,13 +112,13 @@ def find_hanging(connection: Connection, output: Output, places: tuple[str, ...]
 
     `barnabas transaction abort --partition` ends one. Without TOPIC all partitions are looked at.
     """
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     with Brokers(connection) as brokers:
-        rows = transactions.open_in_partitions(brokers, _leaders(brokers, places))
+        rows = transaction_requests.open_in_partitions(brokers, _leaders(brokers, places))
         late = [row for row in rows if row["silent_s"] >= max_timeout]
-        rows = transactions.hanging(brokers, transactions.named(brokers, late))
+        rows = transaction_requests.hanging(brokers, transaction_requests.named(brokers, late))
     output.table(rows, OPEN_COLUMNS, empty="no hanging transactions")
 
 
@@ -136,8 +136,8 @@ def abort(connection: Connection, output: Output, name: str | None, place: str |
     The producer that has the id now is fenced. Aborting in a partition is for transactions that `find-hanging` finds: of any other one
     it would tear a part out.
     """
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     if (name is None) == (place is None):
         raise BadInput("give a transactional id, or --partition with --start-offset")
@@ -145,17 +145,17 @@ def abort(connection: Connection, output: Output, name: str | None, place: str |
         raise BadInput("--partition and --start-offset go together")
     with Brokers(connection) as brokers:
         if name is not None:
-            after = transactions.abort(brokers, name, connection.timeout_s)
+            after = transaction_requests.abort(brokers, name, connection.timeout_s)
             output.done(f"aborted the transaction of {name}", {"id": name, "state": after["state"]})
             return
         leaders = _leaders(brokers, (place or "",))
         if len(leaders) != 1:
             raise BadInput(f"{place!r} is not one partition, like topic:0")
         ((partition, leader),) = leaders.items()
-        rows = [row for row in transactions.open_in_partitions(brokers, leaders) if row["start_offset"] == start_offset]
+        rows = [row for row in transaction_requests.open_in_partitions(brokers, leaders) if row["start_offset"] == start_offset]
         if not rows:
             raise Failure(f"no open transaction begins at {start_offset} of {partition[0]}:{partition[1]}")
-        transactions.write_abort_marker(brokers, leader, rows[0])
+        transaction_requests.write_abort_marker(brokers, leader, rows[0])
         output.done(f"aborted the transaction at {start_offset} of {partition[0]}:{partition[1]}", rows[0])
 
 
@@ -182,11 +182,11 @@ def commit(connection: Connection, output: Output, name: str, expected: tuple[in
 
     A broker cannot tell a prepared transaction from one that is still written: know that its writer had finished.
     """
-    from barnabas.cli import transactions
-    from barnabas.cli.brokers import Brokers
+    from barnabas.cli import transaction_requests
+    from barnabas.cli.broker_connections import Brokers
 
     with Brokers(connection) as brokers:
-        after = transactions.commit(brokers, name, expected, connection.timeout_s)
+        after = transaction_requests.commit(brokers, name, expected, connection.timeout_s)
     output.done(f"committed the transaction of {name}", {"id": name, "state": after["state"]})
 
 

@@ -230,13 +230,13 @@ class _Stored(_Users):
     """In metadata, without a broker."""
 
     def __init__(self, store: MetadataStore) -> None:
-        from barnabas.cluster.metadata import records
+        from barnabas.cluster.metadata import store_entries
         from barnabas.cluster.metadata.declared import Kind
 
         self._store = store
-        self._entries = {records.declaration_of_path(entry.path): entry for entry in store.list(f"/{Kind.USER.value}/")}
+        self._entries = {store_entries.declaration_of_path(entry.path): entry for entry in store.list(f"/{Kind.USER.value}/")}
         self._declared: Mapping[str, Any] = {
-            key[1]: records.decode(entry.value) for key, entry in self._entries.items() if key is not None
+            key[1]: store_entries.decode(entry.value) for key, entry in self._entries.items() if key is not None
         }
 
     def describe(self) -> list[Described]:
@@ -245,7 +245,7 @@ class _Stored(_Users):
         return describe(self._declared, None)
 
     def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> None:
-        from barnabas.cluster.metadata import records
+        from barnabas.cluster.metadata import store_entries
         from barnabas.cluster.metadata.declared import Kind
         from barnabas.cluster.store.interface import ABSENT, Put, Remove
         from barnabas.security.users import SECRET_BYTES, alter
@@ -256,9 +256,9 @@ class _Stored(_Users):
                 raise Failure(f"user {name}: {error.message}")
         operations: list[Put | Remove] = []
         for name, fields in changed.items():
-            path, found = records.declaration_path(Kind.USER, name), self._entries.get((Kind.USER, name))
+            path, found = store_entries.declaration_path(Kind.USER, name), self._entries.get((Kind.USER, name))
             version = ABSENT if found is None else found.version
-            operations.append(Remove(path, version) if fields is None else Put(path, records.encode(fields), version))
+            operations.append(Remove(path, version) if fields is None else Put(path, store_entries.encode(fields), version))
         self._store.commit(operations)
 
 

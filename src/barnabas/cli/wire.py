@@ -18,7 +18,7 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut, UnsupportedRequest
 from barnabas.client.plans import Call
 from barnabas.errors import ConfigError, ProtocolError
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 
 CLIENT_ID = "barnabas-cli"
 

@@ -15,7 +15,7 @@ from barnabas.client.operations import known, leading, refresh
 from barnabas.client.plans import ANY_BROKER, Call, Plan, call, retrying
 from barnabas.client.results import CommittedOffset, CreatedTopic, NewTopic, TopicPartition
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic

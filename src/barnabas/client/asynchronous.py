@@ -41,7 +41,7 @@ from barnabas.client.results import (
 from barnabas.client.sasl import RENEWED_AFTER, Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import BarnabasError, KafkaError, ProtocolError
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 from barnabas.tls.failures import reason_of
 
 LARGE_BYTES = 128 * 1024  # frames from here on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 
 HEADER_BYTES = 61
 _LENGTHS = struct.Struct(">qi")  # base offset, bytes after these twelve

@@ -29,7 +29,7 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 
 R = TypeVar("R")
 

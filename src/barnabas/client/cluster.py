@@ -14,7 +14,7 @@ from barnabas.client.config import Address
 from barnabas.client.errors import ConnectionFailed, PartitionError
 from barnabas.client.plans import ANY_BROKER
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER
 

@@ -20,7 +20,7 @@ from barnabas.client.errors import ClientError, PartitionError
 from barnabas.client.plans import Call, Now, Plan, call, retrying
 from barnabas.client.results import Fetched, ListedOffset, Produced, TopicPartition
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID, Buffer
+from barnabas.protocol.base_message import ZERO_UUID, Buffer
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.fetch import PartitionData as FetchedPartition
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -18,7 +18,7 @@ from msgspec import Struct
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, LoginFailed, TimedOut, UnsupportedRequest
 from barnabas.errors import KafkaError
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 
 R = TypeVar("R")
 ANY_BROKER = -1

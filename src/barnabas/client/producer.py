@@ -31,9 +31,9 @@ from barnabas.client.plans import Plan
 from barnabas.client.results import TopicPartition
 from barnabas.client.transactions import Owner
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
+from barnabas.protocol.records.batch_header import MAX_SEQUENCE
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.header import MAX_SEQUENCE
 from barnabas.protocol.records.seal import Stamp, seal_batch
 
 MAX_IN_FLIGHT = 5

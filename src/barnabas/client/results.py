@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 
 # Timestamps of ListOffsets that are not timestamps.
 LATEST = -1

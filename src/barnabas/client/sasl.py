@@ -21,7 +21,7 @@ from barnabas.client.bearer import TokenSource
 from barnabas.client.errors import LoginFailed
 from barnabas.client.kerberos import GSSAPI, Handshake, Tickets
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 

@@ -24,7 +24,7 @@ from barnabas.client.operations import refresh
 from barnabas.client.plans import Call, Now, Plan, call, retrying
 from barnabas.client.results import TopicPartition
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest

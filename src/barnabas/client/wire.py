@@ -26,12 +26,12 @@ from barnabas.client.config import MAX_RESPONSE_BYTES
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import Closed, FrameTooLarge, KafkaError, ProtocolError
+from barnabas.protocol.base_message import Buffer, Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import after_response_header, write_request_header
-from barnabas.protocol.message import Buffer, Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.request_headers import after_response_header, write_request_header
 
 SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
 _SIZE = struct.Struct(">i")

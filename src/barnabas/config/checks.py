@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from barnabas.config import jaas
-from barnabas.config.definition import Value
+from barnabas.config.config_key import Value
 from barnabas.errors import ConfigError
 
 REPLICA = r"\d+:\d+"

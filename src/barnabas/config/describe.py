@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
-from barnabas.config.definition import ConfigKey, Scope, text_of
+from barnabas.config.config_key import ConfigKey, Scope, text_of
 from barnabas.config.settings import SMALL_SEGMENT, topic_config
 from barnabas.config.synonyms import BROKER_KEY_OF_TOPIC, broker_key_of_group, broker_synonyms
 from barnabas.config.topic import TopicConfig

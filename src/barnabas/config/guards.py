@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.config.definition import Value
+from barnabas.config.config_key import Value
 from barnabas.errors import ConfigError
 
 PREFIX = "python:"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.config import definitions
-from barnabas.config.definition import ConfigKey, ConfigType, Effect
+from barnabas.config.config_key import ConfigKey, ConfigType, Effect
 
 PYTHON_TYPES = {
     ConfigType.BOOLEAN: "bool",

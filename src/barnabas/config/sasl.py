@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from barnabas.config import definitions, jaas
-from barnabas.config.definition import Value
+from barnabas.config.config_key import Value
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError
 

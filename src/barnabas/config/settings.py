@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
-from barnabas.config.definition import ConfigKey, Scope, Value
+from barnabas.config.config_key import ConfigKey, Scope, Value
 from barnabas.config.guards import PREFIX, Guard
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError, ErrorCode, KafkaError

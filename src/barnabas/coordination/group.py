@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.records import OffsetCommitValue
+from barnabas.coordination.group_records import OffsetCommitValue
+from barnabas.coordination.version_prefix import Record
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 
 

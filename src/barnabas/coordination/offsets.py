@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID
 
 from barnabas.coordination.group import CommittedPartition, Committer, Group
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, GroupConfig, Now, Outcome, Producer
+from barnabas.coordination.group_records import NO_TIMESTAMP, OffsetCommitValue, is_too_long, offset_record
 from barnabas.coordination.pending_offsets import PendingOffsets
-from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, is_too_long, offset_record
+from barnabas.coordination.result import NO_PRODUCER, CoordinatorResult, GroupConfig, Now, Producer
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -82,9 +82,9 @@ class Offsets:
 
     # -- commit ---------------------------------------------------------------------------------------------------------
 
-    def commit_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Outcome:
+    def commit_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> CoordinatorResult:
         """The records of a commit that takes effect with the transaction of its producer."""
-        out = Outcome(producer=Producer(request.producer_id, request.producer_epoch))
+        out = CoordinatorResult(producer=Producer(request.producer_id, request.producer_epoch))
         longest = self._config.offset_metadata_max_bytes
         topics = []
         for topic in request.topics:
@@ -105,10 +105,10 @@ class Offsets:
         out.response = TxnOffsetCommitResponse(topics=topics)
         return out
 
-    def commit(self, request: OffsetCommitRequest, now: Now) -> Outcome:
+    def commit(self, request: OffsetCommitRequest, now: Now) -> CoordinatorResult:
         """The records of a commit that the group has allowed. Topics carry their names, and their ids if known."""
         response = OffsetCommitResponse(topics=[])
-        out = Outcome(response)
+        out = CoordinatorResult(response)
         retention_ms = request.retention_time_ms
         expire_ms = NO_TIMESTAMP if retention_ms == DEFAULT_RETENTION else now.wall_ms + retention_ms
         longest = self._config.offset_metadata_max_bytes
@@ -189,9 +189,9 @@ class Offsets:
 
     # -- delete ---------------------------------------------------------------------------------------------------------
 
-    def delete(self, request: OffsetDeleteRequest, group: Group) -> Outcome:
+    def delete(self, request: OffsetDeleteRequest, group: Group) -> CoordinatorResult:
         """Forget single offsets, except those of topics that members read."""
-        out = Outcome()
+        out = CoordinatorResult()
         topics = [self._delete_topic(request.group_id, topic, group, out.records) for topic in request.topics]
         out.response = OffsetDeleteResponse(topics=topics)
         return out

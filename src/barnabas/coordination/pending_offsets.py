@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from barnabas.coordination.records import OffsetCommitValue
+from barnabas.coordination.group_records import OffsetCommitValue
 
 Place = tuple[str, str, int]  # group, topic, partition
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.pipelines.sessions import session
+from barnabas.pipelines.spark_session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from barnabas.pipelines.updates import TopicStreamWriter
+    from barnabas.pipelines.stream_writer import TopicStreamWriter
 
 __all__ = ["session", "write_stream"]
 
@@ -31,6 +31,6 @@ def write_stream(frame: DataFrame) -> TopicStreamWriter:
     Raises:
         OptionError: it is no stream, or one of Spark Connect.
     """
-    from barnabas.pipelines.updates import TopicStreamWriter
+    from barnabas.pipelines.stream_writer import TopicStreamWriter
 
     return TopicStreamWriter(frame)

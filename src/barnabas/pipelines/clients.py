@@ -17,7 +17,7 @@ from functools import cache
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.pipelines.handover import acknowledging
+from barnabas.pipelines.quick_ack import acknowledging
 
 SPARKS_DAEMON = "pyspark.daemon"  # ours has frozen what it loaded before any worker was there
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records.compression import BUFFER_TOO_SMALL, SNAPPY_HEADER, SNAPPY_MAGIC, Compression
 
 Bytes = npt.NDArray[np.uint8]
@@ -33,7 +33,7 @@ class _Full(Exception):
     """The result does not fit into the room that is left."""
 
 
-class Room:
+class OutputBuffer:
     """Where the records of compressed batches unfold.
 
     Args:

@@ -4,7 +4,7 @@
 numba and the compiled kernels are there already. And it makes each task cheaper: Spark's workers run the collector after every task, which
 looks at all that a worker loaded for itself (30,000 objects with pandas: 10 ms of CPU) and at nothing that was loaded and frozen here.
 
-And its workers neither wait for the JVM nor let it wait where a few bytes are handed over (`handover`).
+And its workers neither wait for the JVM nor let it wait where a few bytes are handed over (`quick_ack`).
 
 No thread of Python's may run before the fork: pyarrow starts its pools when they are first used, which importing does not do, and pandas
 starts none. Those that numpy's and pyarrow's allocators and libraries start for themselves mind the fork.
@@ -19,10 +19,10 @@ from importlib import import_module
 from pyspark import daemon
 
 from barnabas.pipelines import reading, source, writing
-from barnabas.pipelines.exactly_once import carrying
-from barnabas.pipelines.handover import acknowledging
+from barnabas.pipelines.exactly_once import executor
+from barnabas.pipelines.quick_ack import acknowledging
 
-PRELOADED = (reading, source, writing, carrying)
+PRELOADED = (reading, source, writing, executor)
 OF_TASKS = (  # what a worker loads for the tasks of a Python source or sink
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",

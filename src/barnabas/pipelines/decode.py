@@ -24,14 +24,14 @@ import pyarrow as pa
 
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
-from barnabas.pipelines.codecs import Room
-from barnabas.protocol.message import Buffer
+from barnabas.pipelines.codecs import OutputBuffer
+from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.crc import crc32c
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 PIECE_BYTES = 16 << 20  # of decompressed records in one Arrow batch, unless one record batch has more
-ROOM_TO_SPARE = 4 << 20  # beyond a piece, so that the last batch of one seldom has to be unfolded twice
+SPARE_BYTES = 4 << 20  # beyond a piece, so that the last batch of one seldom has to be unfolded twice
 MAX_BATCH_BYTES = (1 << 31) - 1  # Arrow's offsets are 32 bits wide
 ABORT_MARKER = 0
 
@@ -119,7 +119,7 @@ class RecordDecoder:
         self._check_crc = check_crc
         self._piece_bytes = piece_bytes
         self._max_batch_bytes = max_batch_bytes
-        self._room: Room | None = None  # taken when the first compressed batch comes
+        self._output: OutputBuffer | None = None  # taken when the first compressed batch comes
         self._topics: Array = pa.array([], pa.string())
         self._partitions: Array = pa.array([], pa.int32())
 
@@ -184,31 +184,31 @@ class RecordDecoder:
 
     def _compressed(self, records: Buffer, table: Longs) -> Iterator[tuple[Bytes, Longs]]:
         view = memoryview(records)
-        if self._room is None:
-            self._room = Room(self._piece_bytes + ROOM_TO_SPARE, self._max_batch_bytes)
-        room = self._room
+        if self._output is None:
+            self._output = OutputBuffer(self._piece_bytes + SPARE_BYTES, self._max_batch_bytes)
+        room = self._output
         room.clear()
         first, ends = 0, [0]
         for i, row in enumerate(table):
             if not self._unfold(view, row, room):
-                yield room.data, self._room_sections(table[first:i], ends)
+                yield room.data, self._output_sections(table[first:i], ends)
                 room.clear()
                 first, ends = i, [0]
                 self._unfold(view, row, room)
             ends.append(room.used)
             if room.used >= self._piece_bytes or i == len(table) - 1:
-                yield room.data, self._room_sections(table[first : i + 1], ends)
+                yield room.data, self._output_sections(table[first : i + 1], ends)
                 room.clear()
                 first, ends = i + 1, [0]
 
-    def _unfold(self, view: memoryview, row: Longs, room: Room) -> bool:
+    def _unfold(self, view: memoryview, row: Longs, room: OutputBuffer) -> bool:
         begin, end = int(row[k.POSITION]) + k.HEADER_BYTES, int(row[k.POSITION] + row[k.SIZE])
         try:
             return room.append(int(row[k.ATTRIBUTES]) & CODEC_MASK, view[begin:end])
         except ValueError as error:
             raise self._corrupt(row, str(error)) from error
 
-    def _room_sections(self, table: Longs, ends: list[int]) -> Longs:
+    def _output_sections(self, table: Longs, ends: list[int]) -> Longs:
         bounds = np.array(ends, np.int64)
         return self._sections(table, bounds[:-1], bounds[1:])
 

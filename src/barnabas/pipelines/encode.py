@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from barnabas.errors import BarnabasError
 from barnabas.protocol.records import encode_kernels as k
-from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.batch_header import HEADER_SIZE
 
 STICKY_ROWS = 1_000
 FIRST_ROOM = 16 << 10  # of a batch; grows to what it needs

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 
 LATEST, EARLIEST = -1, -2
 WORDS = {"latest": LATEST, "earliest": EARLIEST}

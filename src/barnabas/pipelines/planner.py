@@ -29,6 +29,7 @@ from barnabas.client.errors import PartitionError
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.assignment import Assignment
+from barnabas.pipelines.bounds import EVERYTHING, Bounds
 from barnabas.pipelines.data_loss import report_data_loss
 from barnabas.pipelines.offsets import (
     EARLIEST,
@@ -43,7 +44,6 @@ from barnabas.pipelines.offsets import (
     split_ranges,
 )
 from barnabas.pipelines.options import ReadOptions
-from barnabas.pipelines.ranges import EVERYTHING, Bounds
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from barnabas.pipelines.ranges import EVERYTHING, NO_END, Bounds
+from barnabas.pipelines.bounds import EVERYTHING, NO_END, Bounds
 
 NEVER_NULL = {"topic", "partition", "offset", "timestamp", "timestampType"}
 _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {

@@ -110,10 +110,10 @@ class _Writer:
             return self._carry(client, steps)
 
     def _carry(self, client: BlockingClient, steps: protocol.Steps[R]) -> R:
-        from barnabas.pipelines.exactly_once.carrying import Carrier
+        from barnabas.pipelines.exactly_once.executor import InstructionExecutor
 
         assert self._options.name is not None
-        return Carrier(client, self._options.name, self._options.task.transaction_timeout_ms).run(steps)
+        return InstructionExecutor(client, self._options.name, self._options.task.transaction_timeout_ms).run(steps)
 
     def _write(self, batches: Iterator[RecordBatch], query: str, batch: int) -> Written:
         from barnabas.pipelines.writing import open_idempotent, write_batches

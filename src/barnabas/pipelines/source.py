@@ -24,9 +24,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from barnabas.pipelines.bounds import EVERYTHING, Bounds
 from barnabas.pipelines.offsets import OffsetRange, OptionError, from_stream_offset, stream_offset, to_json
 from barnabas.pipelines.options import ReadOptions, include_headers, read_options
-from barnabas.pipelines.ranges import EVERYTHING, Bounds
 from barnabas.pipelines.runs.progress import ProgressFile
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from uuid import UUID
 from barnabas import limits
 from barnabas.errors import MalformedMessage
 from barnabas.limits import MAX_STRING_BYTES
-from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message, WrittenOnce
+from barnabas.protocol.base_message import ZERO_UUID, Buffer, FieldSpec, Message, WrittenOnce
 
 M = TypeVar("M", bound=Message)
 Reader = Callable[[memoryview, int], tuple[M, int]]

@@ -1,6 +1,6 @@
 """One partition that this broker leads: what is appended to it, how far it is committed, and who waits for that.
 
-What other brokers lead is a `FollowedPartition`; the part that does not depend on who leads is `Replica`.
+What other brokers lead is a `FollowerPartition`; the part that does not depend on who leads is `Replica`.
 
 Rules
   1. The high watermark never moves back while this broker leads, and never passes the log's end.
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.in_sync import IsrChange
-from barnabas.replication.leading import Cluster, Leadership, Leading
+from barnabas.replication.partition_followers import Cluster, LeaderAndIsr, PartitionFollowers
 from barnabas.replication.replica import NEVER, READ_COMMITTED, READ_UNCOMMITTED, Replica
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.log import AppendOrigin, AppendResult, Log
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.protocol.records.record import OwnBatch
@@ -54,7 +54,7 @@ class Partition(Replica):
         high_watermark: int | None = None,
     ) -> None:
         self._detour_at = NEVER  # an append that ends at or past this offset has to do with a flush, or with followers
-        self.followers: Leading | None = None  # None: this is the only replica
+        self.followers: PartitionFollowers | None = None  # None: this is the only replica
         self.is_under_min_isr = False
         self._commit_waiters: list[tuple[int, Done, bool]] = []  # the last: is refused when too few replicas are in sync
         self._kept_waiters: list[tuple[int, Done]] = []
@@ -215,7 +215,7 @@ class Partition(Replica):
 
     # The controller's word
 
-    def lead(self, state: Leadership, cluster: Cluster, now_ms: int) -> None:
+    def lead(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> None:
         """This broker leads, in this epoch, with these replicas; an older word is passed over."""
         if state.leader_epoch < self.leader_epoch:
             return
@@ -242,11 +242,11 @@ class Partition(Replica):
             self._commit_waiters += [(last_offset, done, False) for last_offset, done in self._kept_waiters]
             self._kept_waiters = []
 
-    def _lead_others(self, state: Leadership, cluster: Cluster, now_ms: int) -> None:
+    def _lead_others(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> None:
         log, before = self.log, self.followers
         log.begin_epoch(self.leader_epoch)
         hidden = self._hidden_bytes if before is None else before.shown(NEVER)
-        self.followers = Leading(
+        self.followers = PartitionFollowers(
             self.leader_id,
             state,
             cluster,

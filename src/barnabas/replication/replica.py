@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.storage.file_region import Behind, FileRegion
 from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.log import Log
-from barnabas.storage.reading import Behind, FileRegion
 
 if TYPE_CHECKING:
     from typing import Protocol

@@ -7,12 +7,12 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.codec import writer_of
-from barnabas.protocol.headers import has_flexible_response_header
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.request_headers import has_flexible_response_header
 
 if TYPE_CHECKING:
-    from barnabas.protocol.headers import RequestHeader
-    from barnabas.protocol.message import Message
+    from barnabas.protocol.base_message import Message
+    from barnabas.protocol.request_headers import RequestHeader
 
 _FRAME_HEAD = Struct(">ii")
 

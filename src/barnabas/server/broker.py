@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.cluster.membership.administration import Administration
 from barnabas.cluster.membership.member import Member
+from barnabas.cluster.membership.standalone_controller import StandaloneController
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import (
     COORDINATED_TOPICS,
@@ -31,52 +31,52 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError, LogDirFailed, StorageError
-from barnabas.replication.partitions import Partitions
+from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
-from barnabas.server.authentication.doors import Doors
+from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.authentication.principals import PrincipalNaming
+from barnabas.server.authentication.sasl_listeners import SaslListeners
+from barnabas.server.authorization.access_control import AccessControl
 from barnabas.server.authorization.audit import AuditLog, audit_of
-from barnabas.server.authorization.control import AccessControl
-from barnabas.server.carrying_out import carry_out
 from barnabas.server.cleaning.cleaner import LogCleaner
-from barnabas.server.cluster import joining
+from barnabas.server.cluster import cluster_session
 from barnabas.server.cluster.forwarding import Forwarder
-from barnabas.server.cluster.lookout import Lookout
-from barnabas.server.cluster.pulse import Pulse
+from barnabas.server.cluster.liveness_prober import LivenessProber
+from barnabas.server.cluster.liveness_responder import LivenessResponder
 from barnabas.server.cluster.quorum import Quorum
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_held_files, most_open_segments
-from barnabas.server.fetching.ahead import Readers
-from barnabas.server.fetching.sessions import FetchSessions
-from barnabas.server.held import HeldFiles
+from barnabas.server.environment import Environment
+from barnabas.server.fetching.read_ahead import Readers
+from barnabas.server.fetching.session_cache import FetchSessionCache
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
-from barnabas.server.logs.faults import StorageFaults, report_later
-from barnabas.server.logs.flushing import FLUSH_THREADS, Flushing
-from barnabas.server.logs.hosting import Hosting
-from barnabas.server.logs.log_starts import LogStarts
-from barnabas.server.logs.moving import Moves
-from barnabas.server.logs.opening import close_logs, open_logs
+from barnabas.server.logs.group_commit import FLUSH_THREADS, GroupCommit
+from barnabas.server.logs.log_dir_moves import LogDirMoves
+from barnabas.server.logs.log_start_offsets import LogStartOffsets
+from barnabas.server.logs.open_close import close_logs, open_logs
+from barnabas.server.logs.replica_manager import ReplicaManager
+from barnabas.server.logs.storage_faults import StorageFaults, report_later
 from barnabas.server.metrics import Metrics
 from barnabas.server.old_requests import OldRequests
+from barnabas.server.periodic_jobs import PeriodicJobs
+from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.plugins import Plugins
-from barnabas.server.producing.repeated import RepeatedRoom
+from barnabas.server.producing.request_template import TemplateBudget
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
-from barnabas.server.replication.fetchers import Fetchers
+from barnabas.server.replication.fetcher_manager import FetcherManager
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
-from barnabas.server.room import Room
 from barnabas.server.scraping import render_in_turns
-from barnabas.server.surroundings import Surroundings
-from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls
-from barnabas.server.transactions.joining import Joining
+from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
+from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.directory import first_partition, read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
@@ -116,25 +116,25 @@ class Broker:
     Args:
         config: as the user gave it.
         loop: the loop everything runs on.
-        surroundings: the machine it runs on.
+        environment: the machine it runs on.
     """
 
-    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, surroundings: Surroundings | None = None) -> None:
+    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, environment: Environment | None = None) -> None:
         self.config = config
         self.loop = loop
-        around = self.surroundings = surroundings or Surroundings()
+        around = self.environment = environment or Environment()
         self.clock = around.clock
         self.files = around.files
-        self.held = HeldFiles(self.files, most_held_files())
-        self.room = Room(loop)
-        self.repeated_room = RepeatedRoom()
+        self.pinned_files = PinnedFiles(self.files, most_held_files())
+        self.write_waiters = WriteWaiters(loop)
+        self.template_budget = TemplateBudget()
         self.new_id = around.new_id
         self.metrics = Metrics()
         self.plugins = Plugins(config, lambda: around.make_executor(1, "barnabas-policies"))
         protocols = {endpoint.listener: endpoint.protocol for endpoint in config.listener_endpoints}
         self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
         self.old_requests = OldRequests()
-        self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
+        self.partitions = HostedPartitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
         self.authorizer = AccessControl.of(config)  # None: everybody may do everything
@@ -145,16 +145,16 @@ class Broker:
         self.all_topics = AllTopics()
         self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
-        self.controller: Administration | Member
+        self.controller: StandaloneController | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
         self.quorum: Quorum | None = None  # of a cluster
-        self.lookout: Lookout | None = None  # after the others of the cluster
-        self.pulse: Pulse | None = None  # for those of the others
+        self.liveness_prober: LivenessProber | None = None  # after the others of the cluster
+        self.liveness_responder: LivenessResponder | None = None  # for those of the others
         self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = around.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
-        self.fetch_sessions = FetchSessions(
+        self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
             around.new_session_id,
             config.min_incremental_fetch_session_eviction_ms,
@@ -164,7 +164,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
-        self.doors = Doors(self)
+        self.sasl_listeners = SaslListeners(self)
         self._opened = Opened(0)
         self._stopping = False
         self._registered = False
@@ -172,17 +172,19 @@ class Broker:
         self._limits = ConnectionLimits(config, most_connections())
         self.tls = BrokerTls(self.metrics, self.naming)
         self._listeners = Listeners(self)
-        self._timers = Timers(loop)
+        self._periodic_jobs = PeriodicJobs(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self._stop_for)
-        self.flushing = Flushing(loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush"))
+        self.group_commit = GroupCommit(
+            loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush")
+        )
         self.isr = IsrChanges(self)
         self.throttles = Throttles(self)
-        self.fetchers = Fetchers(self)
-        self.hosting = Hosting(self)
-        self.moves = Moves(self)
+        self.fetcher_manager = FetcherManager(self)
+        self.replica_manager = ReplicaManager(self)
+        self.log_dir_moves = LogDirMoves(self)
         self.cleaner = LogCleaner(self)
-        self.joining = Joining(self)
+        self.add_partitions_to_txn = AddPartitionsToTxn(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -202,7 +204,7 @@ class Broker:
         self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
-        self.doors.update_config(self.config)
+        self.sasl_listeners.update_config(self.config)
         self._open_tls()
         self.quotas.start()
         await open_logs(self)
@@ -211,24 +213,24 @@ class Broker:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
             await self.http.start(*metrics_address)
         await self._bind()
-        if isinstance(self.controller, Administration):
+        if isinstance(self.controller, StandaloneController):
             self._register_alone(self.controller, bump_leader_epochs=not clean)
-        self.hosting.host_all()
-        self.moves.resume()
+        self.replica_manager.host_all()
+        self.log_dir_moves.resume()
         # What a crash left in memory is on the disk before it is shown, and before groups are read.
-        await self.flushing.wait_idle()
+        await self.group_commit.wait_idle()
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
         self._opened |= Opened.COORDINATORS
         if member is None:
             await self.coordinators.start()
-        await self.doors.providers.start()
-        maintenance.schedule(self, self._timers)
+        await self.sasl_listeners.providers.start()
+        maintenance.schedule(self, self._periodic_jobs)
         self.cleaner.start()
         await self._listeners.serve()
         if member is not None:
-            await joining.join(self, member, self._timers)
+            await cluster_session.join(self, member, self._periodic_jobs)
             self._registered = True
             self.declarations.tell(Kind)  # what changed before it had joined was not told
         self.ready = True
@@ -255,10 +257,10 @@ class Broker:
         named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
         cluster_id = read_cluster_id(named_in, files) or encode_cluster_id(new_id())
         if config.zookeeper_connect:
-            cluster_id = (await joining.open_member(self, cluster_id)).image.cluster_id
+            cluster_id = (await cluster_session.open_member(self, cluster_id)).image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
-        open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.held)
-        self.held.on_more = open_files.check
+        open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.pinned_files)
+        self.pinned_files.on_more = open_files.check
         self.logs = LogManager(
             directories,
             files=files,
@@ -268,20 +270,20 @@ class Broker:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
             open_files=open_files,
-            boot_id=None if self.member is None else self.surroundings.boot_id(),
+            boot_id=None if self.member is None else self.environment.boot_id(),
             first_has_metadata=self.member is None,
         )
-        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs)
+        self.log_start_offsets = LogStartOffsets(self.loop, self.io_threads, self.logs)
         self._opened |= Opened.LOGS
         if self.member is None:
-            store = self.surroundings.open_store(directories[0])
+            store = self.environment.open_store(directories[0])
             if not store.list("/") and (found := first_partition(directories, files)) is not None:
                 store.close()
                 raise StoreUnavailable(f"there is none in {directories[0]}, and {found} holds a partition: {ELSEWHERE}")
-            thread = self.surroundings.make_executor(1, "barnabas-metadata")
-            self.take_controller(Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
+            thread = self.environment.make_executor(1, "barnabas-metadata")
+            self.take_controller(StandaloneController(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
 
-    def take_controller(self, controller: Administration | Member) -> None:
+    def take_controller(self, controller: StandaloneController | Member) -> None:
         """What decides on topics and settings here, or asks the broker that does."""
         self.controller = controller
         controller.policies = self.plugins.policies
@@ -293,7 +295,7 @@ class Broker:
             self.audit = audit_of(self, self.authorizer)
             self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
 
-    def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
+    def _register_alone(self, controller: StandaloneController, *, bump_leader_epochs: bool) -> None:
         config = self.config
         registration = BrokerRegistration(
             config.broker_id,
@@ -302,7 +304,7 @@ class Broker:
             log_dir_paths=absolute(config.log_dirs),
             cordoned=config.cordoned_log_dirs,
         )
-        controller.start(registration, partial(carry_out, self), bump_leader_epochs=bump_leader_epochs)
+        controller.start(registration, partial(apply_instructions, self), bump_leader_epochs=bump_leader_epochs)
         self._registered = True
 
     async def _bind(self) -> None:
@@ -316,25 +318,25 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop as far as the start had come; the data folder is marked clean."""
-        await joining.leave(self)
+        await cluster_session.leave(self)
         self.ready = False
         self._stopping = True
         await self._listeners.close()
         for connection in list(self.connections):
             connection.close()
-        if self.pulse is not None:
-            self.pulse.close()
+        if self.liveness_responder is not None:
+            self.liveness_responder.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
-        self.room.close()
-        await self.doors.providers.close()
-        await self._timers.close()
-        await self.fetchers.close()
+        self.write_waiters.close()
+        await self.sasl_listeners.providers.close()
+        await self._periodic_jobs.close()
+        await self.fetcher_manager.close()
         await self.isr.close()
         await self.cleaner.close()
         await _close(self.audit)
         await _close(self.http)
-        await self.joining.close()
+        await self.add_partitions_to_txn.close()
         await self.quotas.members.close()
         if Opened.COORDINATORS in self._opened:
             await self.coordinators.close()
@@ -344,11 +346,11 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
-        await self.hosting.close()
-        await self.moves.close()
-        await self.flushing.close()
+        await self.replica_manager.close()
+        await self.log_dir_moves.close()
+        await self.group_commit.close()
         if Opened.LOGS in self._opened:
-            await self.log_starts.close()
+            await self.log_start_offsets.close()
             await self.loop.run_in_executor(self.io_threads, self.logs.give_up_room)
             if self._registered:
                 await self.faults.guard(self.high_watermarks_writer())
@@ -387,7 +389,7 @@ class Broker:
         if refused is None:
             refused = self.naming.of_plaintext(connection)
         if refused is None:
-            self.doors.open(connection)
+            self.sasl_listeners.open(connection)
         return refused
 
     def connection_closed(self, connection: Connection) -> None:
@@ -415,7 +417,7 @@ class Broker:
         """Dynamic settings changed."""
         self._take_config(config)
         self.cleaner.update_config()
-        self.doors.update_config(config)
+        self.sasl_listeners.update_config(config)
         self.connection_rates.update_config(config)
         self.tls.update(config)
         self.throttles.update_config()

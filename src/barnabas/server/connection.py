@@ -2,8 +2,8 @@
 
 Rules
   1. Requests take effect in their order, and answers leave in it (the protocol has no other way to tell them apart). A request is worked
-     on when those before it have ended; `order.py` says which may be worked on beside them: produce requests behind produce requests
-     that wait for replicas, fetches behind fetches. One that may not stays where it is, with all behind it, until it is its turn.
+     on when those before it have ended; `request_order.py` says which may be worked on beside them: produce requests behind produce
+     requests that wait for replicas, fetches behind fetches. One that may not stays where it is, with all behind it, until it is its turn.
   2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`), nor is any
      while frames in memory exceed `queued.max.request.bytes`.
   3. A turn of the loop works on so many requests of a connection and no more (`limits.MAX_REQUESTS_PER_TURN`; runs of produce requests,
@@ -31,22 +31,22 @@ from typing import TYPE_CHECKING, Protocol, cast
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.protocol.fetch import Copied
-from barnabas.server.held import HeldFiles
-from barnabas.server.order import Effect, effect_of, may_begin
 from barnabas.server.outbox import Outbox, Part, Region
-from barnabas.server.producing.repeated import RepeatedProduce, RepeatedRoom
+from barnabas.server.pinned_regions import PinnedFiles
+from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
-from barnabas.server.room import Room
-from barnabas.storage.faults import EXHAUSTED
+from barnabas.server.request_order import Effect, effect_of, may_begin
+from barnabas.server.write_waiters import WriteWaiters
+from barnabas.storage.os_errors import EXHAUSTED
 
 if TYPE_CHECKING:
-    from barnabas.server.authentication.login import Login
-    from barnabas.server.authorization.control import Access
-    from barnabas.server.fetching.continued import ContinuedFetch
-    from barnabas.server.fetching.repeated import RepeatedFetch
+    from barnabas.server.authentication.sasl_login import Login
+    from barnabas.server.authorization.access_control import Access
+    from barnabas.server.fetching.request_template import FetchTemplate
+    from barnabas.server.fetching.session_template import SessionFetchTemplate
     from barnabas.server.quotas.allowance import Paid
     from barnabas.server.quotas.budget import Budget
-    from barnabas.server.quotas.muting import Mute
+    from barnabas.server.quotas.connection_mute import Mute
 
 logger = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -76,9 +76,9 @@ def _cost(part: Part) -> int:
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
 
-    held: HeldFiles
-    room: Room
-    repeated_room: RepeatedRoom
+    pinned_files: PinnedFiles
+    write_waiters: WriteWaiters
+    template_budget: TemplateBudget
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -133,8 +133,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_put_off = False  # the request at hand
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
-        self.repeated = RepeatedProduce(dispatcher.repeated_room)
-        self.repeated_fetch: RepeatedFetch | ContinuedFetch | None = None  # where there was a fetch
+        self.produce_template = ProduceTemplate(dispatcher.template_budget)
+        self.fetch_template: FetchTemplate | SessionFetchTemplate | None = None  # where there was a fetch
         self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
         self.paid: Paid | None = None
@@ -156,8 +156,8 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
         make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
-        held, room = self._dispatcher.held, self._dispatcher.room
-        self._outbox = make_outbox(self._loop, descriptor, held, room, self._on_room, self._on_send_error)
+        pinned_files, write_waiters = self._dispatcher.pinned_files, self._dispatcher.write_waiters
+        self._outbox = make_outbox(self._loop, descriptor, pinned_files, write_waiters, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
             logger.warning("event=connection-refused peer=%s reason=%r", self.peer, refused)
@@ -388,7 +388,7 @@ class Connection(asyncio.BufferedProtocol):
     def _take_whole(self, data: memoryview) -> tuple[int, int | None]:
         """Where the first frame begins that is left, and its size or that of the last one; None where it is whole and has to wait."""
         position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
-        repeated, spread = self.repeated, self.repeated.spread
+        template, multi_partition = self.produce_template, self.produce_template.multi_partition
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if size < 0 or size > self.max_frame_bytes:
@@ -400,7 +400,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.pause(ORDER)
             if self._paused_for:
                 return position, None
-            if (repeated.patient and size <= limits.MAX_RUN_BYTES) or spread.count > 1:
+            if (template.patient and size <= limits.MAX_RUN_BYTES) or multi_partition.count > 1:
                 behind = self._dispatcher.dispatch_run(self, data, position)
                 if behind > position:
                     position = behind
@@ -542,7 +542,7 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox = None
         self._answers.clear()
         self._when_sent = None
-        self.repeated.forget()
+        self.produce_template.forget()
         callbacks, self.on_close = self.on_close, []
         for callback in callbacks:
             callback()

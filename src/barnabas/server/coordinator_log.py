@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import NO_PRODUCER, Producer
-from barnabas.coordination.seams import EndMarker, LogEntry
+from barnabas.coordination.interfaces import EndMarker, LogEntry
+from barnabas.coordination.result import NO_PRODUCER, Producer
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import OwnBatch, build_pairs, iterate_records, split_batches
-from barnabas.server.logs.damage import tell_damage
+from barnabas.server.logs.damaged_reads import tell_damage
 from barnabas.server.page_cache import is_resident
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
 from barnabas.storage.markers import Ending, marker_batch, parse_marker
-from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified, verify
 
 if TYPE_CHECKING:
@@ -104,21 +104,21 @@ class PartitionedLog:
             region = found.log.read(offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True, is_verified_later=True)
             if region is None:
                 return
-            trust, cuts = region.trust, region.trust.cuts
+            integrity, cuts = region.integrity, region.integrity.cuts
             verified, data = await self._read(region)
-            if trust.cuts != cuts:  # only a follower cuts its log
+            if integrity.cuts != cuts:  # only a follower cuts its log
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
             assert verified.damage is not None or verified.end > region.position, (
                 "a region begins with a whole batch, or a damaged one"
             )
-            trust.add(region.position, verified.end)
+            integrity.add(region.position, verified.end)
             if verified.damage is None:
-                trust.note_end(verified.next_offset, verified.end)
+                integrity.note_end(verified.next_offset, verified.end)
             yield _entries(data, offset)
             offset = max(offset, verified.next_offset)
             if verified.damage is not None:
                 damage = found.log.bounded(verified.damage)
-                if trust.note(damage):
+                if integrity.note(damage):
                     self._broker.metrics.corrupt_stretches += 1
                     tell_damage(self._topic, partition, damage)
                 offset = max(offset, damage.next_offset)
@@ -128,7 +128,7 @@ class PartitionedLog:
         files = self._broker.files
         if region.size <= READ_AT_ONCE_BYTES and is_resident(files, region):
             return _verified(files, region, region.fileno)
-        held = self._broker.held.hold(region)
+        held = self._broker.pinned_files.hold(region)
         return await self._broker.loop.run_in_executor(
             self._broker.reading_threads, lambda: _verified(files, region, held.fileno)
         )
@@ -137,7 +137,7 @@ class PartitionedLog:
 def _verified(files: Files, region: FileRegion, fileno: int) -> tuple[Verified, bytes]:
     start = region.position
     files.will_need(fileno, start, region.size)
-    end_offset = region.trust.end_offset()
+    end_offset = region.integrity.end_offset()
     verified = verify(files, fileno, start, start + region.size, region.base_offset, end_offset, region.reach)
     return verified, files.pread(fileno, verified.end - start, start)
 

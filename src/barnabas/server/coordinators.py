@@ -7,8 +7,9 @@ Rules
   1. A partition is read only when everything in its log is committed: what the last leader had acknowledged is in the log, but how far
      that goes a new leader learns from its followers. Until then what is in it is COORDINATOR_LOAD_IN_PROGRESS.
   2. Each term of leadership loads anew: what was in memory in an earlier one may have been overtaken by another broker.
-  3. A client is sent to a leader that is known to lead (`cluster/taking_up.py`). Where the metadata says that this broker leads and its
-     replica does not know yet, it says COORDINATOR_LOAD_IN_PROGRESS too, so that no client is sent away from where it belongs.
+  3. A client is sent to a leader that is known to lead (`cluster/leadership_confirmation.py`). Where the metadata says that this broker
+     leads and its replica does not know yet, it says COORDINATOR_LOAD_IN_PROGRESS too, so that no client is sent away from where it
+     belongs.
   4. A broker that stands alone serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for what it has not read yet: producers
      and consumers without groups do not wait for it. It waits for `LOADED_FIRST_S`, in which most brokers have read all.
 """
@@ -22,16 +23,16 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState
 from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog, ForgetTopics, Instruction, StandDown
-from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.server.cluster.taking_up import TakingUp
+from barnabas.server.cluster.leadership_confirmation import LeadershipConfirmation
 from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.current_leader import current_leader
 from barnabas.server.group_topics import BrokerTopics
-from barnabas.server.leaders import current_leader
-from barnabas.server.logs.faults import report_later
-from barnabas.server.transactions.ids import IdsAtHand
-from barnabas.server.transactions.marking import MarkerSender
+from barnabas.server.logs.storage_faults import report_later
+from barnabas.server.transactions.marker_sender import MarkerSender
+from barnabas.server.transactions.producer_id_block import ProducerIdBlock
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -51,7 +52,7 @@ class Coordinators:
         self._broker = broker
         self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
         self._begun: dict[TopicPartition, int] = {}  # those whose loading has begun, whatever became of it
-        self._taking_up = TakingUp(broker)
+        self._leadership_confirmation = LeadershipConfirmation(broker)
         self._loading: asyncio.Task[None] | None = None
         config, clock = broker.config, broker.clock
         offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
@@ -68,7 +69,7 @@ class Coordinators:
             PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
             config,
             clock,
-            IdsAtHand(lambda: broker.controller.next_producer_id()),
+            ProducerIdBlock(lambda: broker.controller.next_producer_id()),
             self.markers,
             self._epoch_of,
             lambda: self._prepare(TRANSACTIONS_TOPIC),
@@ -87,19 +88,21 @@ class Coordinators:
         self.groups.close()
         self.transactions.close()
         await self.markers.close()
-        await self._taking_up.close()
+        await self._leadership_confirmation.close()
 
     async def find(
         self, context: RequestContext, names: Sequence[str], topic: str = OFFSETS_TOPIC
     ) -> list[tuple[int, str, int] | None]:
         """Id, host and port of each name's coordinator on the listener that the request came by; None while there is none that leads."""
         if self._broker.member is not None:
-            await self._taking_up.wait(topic, map(self._by_topic[topic].partition_of, names))
+            await self._leadership_confirmation.wait(topic, map(self._by_topic[topic].partition_of, names))
         return [self._found(context, name, topic) for name in names]
 
     def _found(self, context: RequestContext, name: str, topic: str) -> tuple[int, str, int] | None:
         leader_id = self._leader_of(topic, name)
-        if self._broker.member is not None and not self._taking_up.leads(topic, self._by_topic[topic].partition_of(name)):
+        if self._broker.member is not None and not self._leadership_confirmation.leads(
+            topic, self._by_topic[topic].partition_of(name)
+        ):
             return None
         leader = None if leader_id is None else self._broker.metadata.brokers.get(leader_id)
         endpoint = None if leader is None else leader.endpoint(context.listener)

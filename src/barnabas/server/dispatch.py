@@ -2,7 +2,7 @@
 
 Produce and Fetch have handlers of their own that work on the frame; everything else is decoded, handed to a handler of its API family
 and encoded. A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
-(`order.py`).
+(`request_order.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode_request, encode
-from barnabas.protocol.headers import read_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.security.acls import Operation
 from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.apis import (
@@ -30,14 +30,17 @@ from barnabas.server.apis import (
     alter_log_dirs,
     api_versions,
     cluster,
+    committed_offsets,
     configs,
     consumer_groups,
     controller,
+    delete_records,
+    describe_topic_partitions,
     groups,
     groups_admin,
+    list_offsets,
     log_dirs,
     metadata,
-    offsets,
     quorum,
     quotas,
     sasl,
@@ -49,17 +52,17 @@ from barnabas.server.apis import (
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
-from barnabas.server.authorization.asking import Later
-from barnabas.server.authorization.table import guarded
-from barnabas.server.cluster.pulse import give_sign_of_life
-from barnabas.server.order import effect_of
-from barnabas.server.quotas.muting import put_off_debtor
-from barnabas.server.quotas.paying import Stopwatch, pay_answer
+from barnabas.server.authorization.guard import Later
+from barnabas.server.authorization.guard_table import guarded
+from barnabas.server.cluster.liveness_responder import answer_liveness_probe
+from barnabas.server.quotas.charging import Stopwatch, charge_response
+from barnabas.server.quotas.connection_mute import delay_over_quota
+from barnabas.server.request_order import effect_of
 from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
-    from barnabas.protocol.headers import RequestHeader
+    from barnabas.protocol.request_headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.connection import Answer, Connection
@@ -80,6 +83,9 @@ for _family in (
     alter_log_dirs,
     api_versions,
     cluster,
+    committed_offsets,
+    delete_records,
+    describe_topic_partitions,
     configs,
     consumer_groups,
     controller,
@@ -87,7 +93,7 @@ for _family in (
     groups_admin,
     log_dirs,
     metadata,
-    offsets,
+    list_offsets,
     quorum,
     quotas,
     sasl,
@@ -138,9 +144,9 @@ class RequestDispatcher:
         try:
             if connection.authentication is not None and not connection.authentication.admits(frame):
                 return
-            if connection.repeated.take(self._broker, connection, frame):
+            if connection.produce_template.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
-            elif connection.repeated_fetch is not None and connection.repeated_fetch.take(self._broker, connection, frame):
+            elif connection.fetch_template is not None and connection.fetch_template.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(FETCH, time.perf_counter_ns() - started)
             else:
                 self._dispatch(connection, frame, started)
@@ -159,7 +165,7 @@ class RequestDispatcher:
         """
         started = time.perf_counter_ns()
         try:
-            taken, position = connection.repeated.take_run(self._broker, connection, data, position)
+            taken, position = connection.produce_template.take_run(self._broker, connection, data, position)
         except ProtocolError:
             raise
         except Exception as error:  # as in `dispatch`
@@ -186,8 +192,8 @@ class RequestDispatcher:
         if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
         request = decode_request(self._request_class(api_key), version, frame, header.body)
-        if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
-            give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
+        if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.liveness_responder is not None:
+            answer_liveness_probe(self._broker, self._broker.liveness_responder, connection, header, frame)
             return
         context = self._context(connection, header, request)
         try:
@@ -223,13 +229,13 @@ class RequestDispatcher:
         connection.started_ns = started
         if budget is None or connection.authentication is not None or header.api_key in EXEMPT:
             return False
-        return put_off_debtor(self._broker, connection, budget, header.api_key, header.api_version)
+        return delay_over_quota(self._broker, connection, budget, header.api_key, header.api_version)
 
     def _answer(
         self, connection: Connection, header: RequestHeader, budget: Budget | None, response: Message, started: int
     ) -> None:
         if budget is not None:
-            pay_answer(self._broker, connection, budget, response, time.perf_counter_ns() - started)
+            charge_response(self._broker, connection, budget, response, time.perf_counter_ns() - started)
         connection.send([encode_answer(response, header)])
 
     def _answer_end(
@@ -333,7 +339,7 @@ class RequestDispatcher:
         """The answer of a request that waits, with what it has cost."""
         watch = Stopwatch(time.perf_counter_ns() - started)
         response = await watch.time(result)
-        pay_answer(self._broker, connection, budget, response, watch.spent_ns)
+        charge_response(self._broker, connection, budget, response, watch.spent_ns)
         return response
 
     def _give_up(self, header: RequestHeader, error: BarnabasError) -> ProtocolError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.config import definitions
-from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.coordination.consumer.interfaces import GroupSettings
 from barnabas.protocol.values import ResourceType
 
 if TYPE_CHECKING:

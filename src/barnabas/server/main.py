@@ -19,7 +19,7 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
-from barnabas.server.scheduling import ask_for_short_turns
+from barnabas.server.os_scheduler import ask_for_short_turns
 from barnabas.signals import ending_signals
 from barnabas.streams import drop_standard_output
 

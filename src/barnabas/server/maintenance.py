@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from barnabas.errors import KafkaError, StorageError
 from barnabas.server.apis.tokens import remove_expired
 from barnabas.server.listeners import close_idle
-from barnabas.server.logs.recovery import Unflushed, flushes_due
+from barnabas.server.logs.recovery_bound import Unflushed, flushes_due
+from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.server.quotas.callback import CHECK_MS as QUOTA_CALLBACK_MS
 from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
-from barnabas.server.timers import Timers
 from barnabas.storage.garbage import remove_all
 from barnabas.storage.log import MAX_SEGMENTS, Log
 from barnabas.storage.producer_state import LOOKED_AT_AT_ONCE
@@ -36,34 +36,36 @@ PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
 
-def schedule(broker: Broker, timers: Timers) -> None:
+def schedule(broker: Broker, periodic_jobs: PeriodicJobs) -> None:
     """Start every job with the interval its configuration key gives."""
     config = broker.config
     first_ms = config.log_initial_task_delay_ms
-    timers.watch_loop(broker.metrics)
+    periodic_jobs.watch_loop(broker.metrics)
     max_idle_ms = config.connections_max_idle_ms
     if max_idle_ms >= 0:
         interval_ms = min(max(max_idle_ms / IDLE_CHECKS, LEAST_IDLE_CHECK_MS), MOST_IDLE_CHECK_MS)
-        timers.every(interval_ms, lambda: close_idle(broker.connections, broker.loop.time(), max_idle_ms), "idle")
-    timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: flush(broker), "recovery-points", first_ms)
-    timers.every(
+        periodic_jobs.every(interval_ms, lambda: close_idle(broker.connections, broker.loop.time(), max_idle_ms), "idle")
+    periodic_jobs.every(config.log_flush_offset_checkpoint_interval_ms, lambda: flush(broker), "recovery-points", first_ms)
+    periodic_jobs.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
         lambda: _checkpoint_starts(broker),
         "starts",
         first_ms,
     )
-    timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
-    timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
-    timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
-    timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
-    timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
-    timers.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
+    periodic_jobs.every(
+        config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks"
+    )
+    periodic_jobs.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
+    periodic_jobs.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
+    periodic_jobs.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
+    periodic_jobs.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
+    periodic_jobs.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
     if broker.quotas.has_callback:
-        timers.every(QUOTA_CALLBACK_MS, broker.quotas.ask_callback, "quota-callback")
+        periodic_jobs.every(QUOTA_CALLBACK_MS, broker.quotas.ask_callback, "quota-callback")
     if broker.tls.is_used:
-        timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
-    timers.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
-    timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
+        periodic_jobs.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
+    periodic_jobs.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
+    periodic_jobs.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 
 async def _checkpoint(broker: Broker, write: Callable[[], None]) -> None:
@@ -72,13 +74,13 @@ async def _checkpoint(broker: Broker, write: Callable[[], None]) -> None:
 
 async def _checkpoint_starts(broker: Broker) -> None:
     try:
-        await broker.log_starts.done()
+        await broker.log_start_offsets.done()
     except StorageError as error:
         broker.faults.report(error)
 
 
 async def flush(broker: Broker) -> None:
-    """Bring to the disk what a start after a crash should not have to read (see `recovery`), and write down how far that is."""
+    """Bring to the disk what a start after a crash should not have to read (see `recovery_bound`), and write down how far that is."""
     unflushed = []
     for count, partition in enumerate(list(broker.partitions)):
         found = Unflushed.of(partition)

@@ -20,7 +20,7 @@ from barnabas.protocol.messages import APIS
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from barnabas.protocol.headers import RequestHeader
+    from barnabas.protocol.request_headers import RequestHeader
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)

@@ -4,11 +4,11 @@ Writes go straight to the socket, not through the transport: only so can a file 
 transport's buffer in between. The transport never gets anything to write, so the two cannot mix.
 
 Small pieces of files are read into a buffer that stays in the processor's cache, and go with what stands around them in one system call.
-Large ones go that way or by `sendfile`, whatever takes the loop less time on this machine (`ways.py`): it depends on the kernel and on how
-it keeps the files. While a socket is full all goes by `sendfile`, so that nothing is read twice.
+Large ones go that way or by `sendfile`, whatever takes the loop less time on this machine (`send_strategy.py`): it depends on the kernel
+and on how it keeps the files. While a socket is full all goes by `sendfile`, so that nothing is read twice.
 
 A turn of the loop sends so much of files on a connection and no more (`FILE_BYTES_PER_TURN`), for others wait meanwhile. The rest has the
-next turn, and waits for room only where there is none: having a socket watched and no longer watched are system calls (`room.py`).
+next turn, and waits for room only where there is none: having a socket watched and no longer watched are system calls (`write_waiters.py`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from time import perf_counter_ns
 
 from barnabas import limits
 from barnabas.protocol.fetch import Buffer, Copied
-from barnabas.server.held import HeldFiles, HeldRegion
-from barnabas.server.room import Room
-from barnabas.server.ways import MEASURED_BYTES, Ways
-from barnabas.storage.reading import FileRegion
+from barnabas.server.pinned_regions import PinnedFiles, PinnedRegion
+from barnabas.server.send_strategy import MEASURED_BYTES, SendStrategy
+from barnabas.server.write_waiters import WriteWaiters
+from barnabas.storage.file_region import FileRegion
 
 SEGMENT_BYTES = 65_483  # of TCP over loopback
 FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes so many at once
@@ -53,10 +53,10 @@ class _Copied(threading.local):
 
 
 _copied = _Copied()
-_ways = Ways()
+_send_strategy = SendStrategy()
 
 
-Region = FileRegion | HeldRegion
+Region = FileRegion | PinnedRegion
 Part = Buffer | Region | Copied
 
 
@@ -65,8 +65,8 @@ class Outbox:
 
     Args:
         descriptor: of the transport's socket; stays the transport's.
-        held: where file regions are held that are not sent at once.
-        room: where the socket is watched while it is full.
+        pinned_files: where file regions are held that are not sent at once.
+        write_waiters: where the socket is watched while it is full.
         on_room: called when everything waiting has been sent after the socket was full.
         on_error: called when the other side is gone, or the system grants nothing to wait for it with; nothing is sent after it.
     """
@@ -76,17 +76,17 @@ class Outbox:
         "_closed",
         "_descriptor",
         "_file_bytes_left",
-        "_held",
         "_is_full",
         "_items",
         "_loop",
         "_on_error",
         "_on_room",
-        "_room",
+        "_pinned_files",
         "_tries_left",
         "_turn",
         "_untried",
         "_watching",
+        "_write_waiters",
         "waiting_bytes",
     )
 
@@ -94,15 +94,15 @@ class Outbox:
         self,
         loop: asyncio.AbstractEventLoop,
         descriptor: int,
-        held: HeldFiles,
-        room: Room,
+        pinned_files: PinnedFiles,
+        write_waiters: WriteWaiters,
         on_room: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
         self._descriptor = descriptor
-        self._held = held
-        self._room = room
+        self._pinned_files = pinned_files
+        self._write_waiters = write_waiters
         self._on_room = on_room
         self._on_error = on_error
         self._items: deque[Buffer | Region] = deque()
@@ -122,7 +122,7 @@ class Outbox:
 
     @property
     def holds_files(self) -> bool:
-        return any(isinstance(item, HeldRegion) for item in self._items)
+        return any(isinstance(item, PinnedRegion) for item in self._items)
 
     def hold(self, parts: Sequence[Part]) -> list[Part]:
         """The same parts, their regions held; none of them where that cannot be: then the connection is given up.
@@ -132,11 +132,13 @@ class Outbox:
         if self._closed:
             return []
         try:
-            if self._held.is_crowded and any(isinstance(part, FileRegion) and part not in self._held for part in parts):
-                self._room.make_way(self._held, self)
-                if self._held.is_crowded:
+            if self._pinned_files.is_crowded and any(
+                isinstance(part, FileRegion) and part not in self._pinned_files for part in parts
+            ):
+                self._write_waiters.make_way(self._pinned_files, self)
+                if self._pinned_files.is_crowded:
                     raise OSError(errno.EMFILE, "too many files are held for answers that wait")
-            return [self._held.hold(part) if isinstance(part, FileRegion) else part for part in parts]
+            return [self._pinned_files.hold(part) if isinstance(part, FileRegion) else part for part in parts]
         except OSError as error:
             self.give_up(error)
             return []
@@ -149,7 +151,7 @@ class Outbox:
             if self._closed:
                 return
             try:
-                item = self._held.hold(item)
+                item = self._pinned_files.hold(item)
             except OSError as error:
                 self.give_up(error)
                 return
@@ -200,14 +202,14 @@ class Outbox:
         self._blocked = True
         if self._watching:
             return
-        self._items = deque(self._held.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
+        self._items = deque(self._pinned_files.hold(item) if isinstance(item, FileRegion) else item for item in self._items)
         if not self._is_full or self._is_tried_again():
             self._turn = self._loop.call_soon(self.resume)
             return
         self._watch()
         self._watching = True
-        if self._held.is_crowded:
-            self._room.make_way(self._held, self)
+        if self._pinned_files.is_crowded:
+            self._write_waiters.make_way(self._pinned_files, self)
 
     def _is_tried_again(self) -> bool:
         """Whether the socket has likely room in a moment, as that of a reader on the same machine: being woken up for it takes longer."""
@@ -244,13 +246,13 @@ class Outbox:
 
     def _watch(self) -> None:
         """Have `resume` called whenever the socket has room, until `_unwatch`."""
-        self._room.watch(self._descriptor, self)
+        self._write_waiters.watch(self._descriptor, self)
 
     def _unwatch(self) -> None:
-        self._room.unwatch(self._descriptor)
+        self._write_waiters.unwatch(self._descriptor)
 
     def _goes_by_sendfile(self, region: Region) -> bool:
-        return _ways.by_sendfile and region.size >= LEAST_SENT_BYTES
+        return _send_strategy.by_sendfile and region.size >= LEAST_SENT_BYTES
 
     def _send_buffers(self) -> None:
         """One system call for what is in front: buffers, and pieces of files unless the socket is full."""
@@ -269,7 +271,7 @@ class Outbox:
             raise TurnIsOver
         sent = self._write(buffers)
         if read >= MEASURED_BYTES and sent == sum(map(len, buffers)):  # of what is read and not sent the time says nothing
-            _ways.took(read, perf_counter_ns() - started, by_sendfile=False)
+            _send_strategy.took(read, perf_counter_ns() - started, by_sendfile=False)
         if not self._sent(buffers, sent):
             raise TurnIsOver
 
@@ -322,8 +324,8 @@ class Outbox:
                 continue
             self._is_full = taken < size
             if isinstance(item, FileRegion):
-                item = self._items[0] = self._held.hold(item)
-            if isinstance(item, HeldRegion):
+                item = self._items[0] = self._pinned_files.hold(item)
+            if isinstance(item, PinnedRegion):
                 item.position += taken
                 item.size -= taken
             elif taken:
@@ -336,7 +338,7 @@ class Outbox:
         started = perf_counter_ns()
         sent = os.sendfile(self._descriptor, region.fileno, region.position, size)
         if sent >= MEASURED_BYTES:
-            _ways.took(sent, perf_counter_ns() - started, by_sendfile=True)
+            _send_strategy.took(sent, perf_counter_ns() - started, by_sendfile=True)
         self._region_sent(region, sent)
 
     def _region_sent(self, region: Region, sent: int) -> None:
@@ -350,7 +352,7 @@ class Outbox:
                 raise TurnIsOver
             return
         if isinstance(region, FileRegion):
-            region = self._items[0] = self._held.hold(region)
+            region = self._items[0] = self._pinned_files.hold(region)
         region.position += sent
         region.size -= sent
         raise TurnIsOver

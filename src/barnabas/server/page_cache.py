@@ -2,7 +2,7 @@
 
 `sendfile` blocks the loop while the kernel reads from disk. A non-blocking read of single bytes across the region asks first; the kernel
 reads ahead in steps, so a probe for each step finds the cold stretches. What is cold is read by a thread, and what comes from the disk
-is verified there before it is served: `storage/trust.py` says which bytes that concerns.
+is verified there before it is served: `storage/integrity.py` says which bytes that concerns.
 
 The descriptors of logs bring nothing to memory but what is read (`Files.expect_random`), so that the loop never pays for what a kernel
 reads ahead. What a reader in order will ask for next is put on its way here, in the thread. Only then is what lies behind a read doubted:
@@ -17,11 +17,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas.protocol.fetch import Copied
-from barnabas.server.held import HeldRegion
 from barnabas.server.outbox import Region
+from barnabas.server.pinned_regions import PinnedRegion
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
-from barnabas.storage.reading import FileRegion
-from barnabas.storage.trust import READ_AHEAD_BYTES
+from barnabas.storage.integrity import READ_AHEAD_BYTES
 from barnabas.storage.verify import Verified, verify
 
 COPIED_BYTES = 16 * 1024  # what is no larger is read at once, which takes no longer than to ask whether it is in memory
@@ -60,8 +60,8 @@ def _tells_nothing(error: OSError) -> bool:
 
 def _is_trusted(region: FileRegion) -> bool:
     """Whether its bytes need no look before they are served."""
-    start, trust = region.position, region.trust
-    return start >= trust.tail or trust.covers(start, start + region.size)
+    start, integrity = region.position, region.integrity
+    return start >= integrity.tail or integrity.covers(start, start + region.size)
 
 
 def at_hand(files: Files, region: FileRegion, *, may_copy: bool) -> FileRegion | Copied | None:
@@ -87,7 +87,7 @@ class Loaded(NamedTuple):
     is_from_disk: bool
 
 
-def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Loaded | OSError]:
+def load(files: Files, regions: Sequence[tuple[FileRegion, PinnedRegion]]) -> list[Loaded | OSError]:
     """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
 
     All are on their way before the first is looked at, so the disk works while the CRCs are computed. Memory and work are bounded by the
@@ -103,10 +103,10 @@ def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list
     return [_load(files, *each, is_from_disk=was_asked) for each, was_asked in zip(regions, asked, strict=True)]
 
 
-def _load(files: Files, region: FileRegion, held: HeldRegion, *, is_from_disk: bool) -> Loaded | OSError:
+def _load(files: Files, region: FileRegion, held: PinnedRegion, *, is_from_disk: bool) -> Loaded | OSError:
     fileno, start = held.fileno, region.position
     try:
-        found = verify(files, fileno, start, start + region.size, region.base_offset, region.trust.end_offset(), region.reach)
+        found = verify(files, fileno, start, start + region.size, region.base_offset, region.integrity.end_offset(), region.reach)
     except OSError as error:
         return error
     if found.damage is None and found.end < found.size:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol.messages import APIS
 from barnabas.server import old_requests
-from barnabas.server.cleaning import measures as cleaning
-from barnabas.server.quotas import measures as quotas
-from barnabas.server.replication import measures as replication
+from barnabas.server.cleaning import cleaner_metrics as cleaning
+from barnabas.server.quotas import quota_metrics as quotas
+from barnabas.server.replication import replica_metrics as replication
 from barnabas.server.series import Series, in_turns
-from barnabas.server.transactions import measures as transactions
+from barnabas.server.transactions import transaction_metrics as transactions
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -47,19 +47,19 @@ COUNTERS: Measures = {
     ),
     "barnabas_logins_total": (
         "Connections that logged in by SASL.",
-        lambda broker: broker.doors.counts.successes,
+        lambda broker: broker.sasl_listeners.counts.successes,
     ),
     "barnabas_failed_logins_total": (
         "Log-ins by SASL that failed.",
-        lambda broker: broker.doors.counts.failures,
+        lambda broker: broker.sasl_listeners.counts.failures,
     ),
     "barnabas_renewed_logins_total": (
         "Log-ins by SASL of connections that were logged in.",
-        lambda broker: broker.doors.counts.renewals,
+        lambda broker: broker.sasl_listeners.counts.renewals,
     ),
     "barnabas_expired_sessions_closed_total": (
         "Connections closed because they went on after the end of their SASL session.",
-        lambda broker: broker.doors.counts.expired_closed,
+        lambda broker: broker.sasl_listeners.counts.expired_closed,
     ),
     "barnabas_tls_handshakes_total": (
         "TLS handshakes that came about.",
@@ -71,15 +71,15 @@ COUNTERS: Measures = {
     ),
     "barnabas_log_dir_moves_finished_total": (
         "Partitions that were moved to another log directory.",
-        lambda broker: broker.moves.finished,
+        lambda broker: broker.log_dir_moves.finished,
     ),
     "barnabas_log_dir_moves_failed_total": (
         "Moves to another log directory that a disk ended.",
-        lambda broker: broker.moves.failed,
+        lambda broker: broker.log_dir_moves.failed,
     ),
     "barnabas_log_dir_moved_bytes_total": (
         "Bytes copied from one log directory to another.",
-        lambda broker: broker.moves.bytes_copied,
+        lambda broker: broker.log_dir_moves.bytes_copied,
     ),
     "barnabas_corrupt_stretches_total": (
         "Stretches of log files that were found damaged when they were read.",
@@ -150,7 +150,7 @@ GAUGES: Measures = {
     ),
     "barnabas_log_dir_moves": (
         "Partitions on their way to another log directory.",
-        lambda broker: len(broker.moves),
+        lambda broker: len(broker.log_dir_moves),
     ),
     "barnabas_open_segments": (
         "Segments with an open file.",

@@ -1,6 +1,6 @@
 """Copying what a log has more than its copy in another log directory: one round of it.
 
-Owns the reading and writing of the files; which bytes are to be copied is for `moving` to say.
+Owns the reading and writing of the files; which bytes are to be copied is for `log_move` to say.
 
 Rules
   1. What is copied is synced before the round ends.
@@ -18,8 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from barnabas.errors import LogDirFailed
-from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, sync_file, write_all
+from barnabas.storage.os_errors import storage_error
 from barnabas.storage.producer_loading import snapshots_in
 from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, file_name
 

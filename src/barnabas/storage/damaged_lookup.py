@@ -11,19 +11,19 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import BatchHeader
-from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
+from barnabas.protocol.records.batch_header import BatchHeader
+from barnabas.storage.integrity import NOTHING_FOLLOWS, Damage
 from barnabas.storage.verify import measure
 
 if TYPE_CHECKING:
-    from barnabas.storage.segment.walking import WalkedSegment
+    from barnabas.storage.segment.batch_scan import ScannedSegment
 
 logger = logging.getLogger(__name__)
 
 MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 
 
-def find_around(segment: WalkedSegment, offset: int, start: int) -> tuple[int, int] | None:
+def find_around(segment: ScannedSegment, offset: int, start: int) -> tuple[int, int] | None:
     """As `Segment.find` from the batch at `start` on, where something is damaged.
 
     Returns:
@@ -37,7 +37,7 @@ def find_around(segment: WalkedSegment, offset: int, start: int) -> tuple[int, i
         before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
         try:
             for position, header in segment.walk(position):  # noqa: B020 - it goes on where the walk ended
-                damage = (segment.trust.damages or {}).get(position)
+                damage = (segment.integrity.damages or {}).get(position)
                 if damage is not None:
                     break
                 if header.base_offset < least:
@@ -57,14 +57,14 @@ def find_around(segment: WalkedSegment, offset: int, start: int) -> tuple[int, i
         except CorruptLog as error:
             if error.position == start and start:  # perhaps it is the index that is wrong
                 return find_around(segment, offset, 0)
-            damage = (segment.trust.damages or {}).get(error.position) or _measured(segment, error, least)
+            damage = (segment.integrity.damages or {}).get(error.position) or _measured(segment, error, least)
         if offset < damage.next_offset:
             return damage.position, damage.first_offset
         position, least = damage.end, damage.next_offset
     return None
 
 
-def _measured(segment: WalkedSegment, error: CorruptLog, least_offset: int) -> Damage:
+def _measured(segment: ScannedSegment, error: CorruptLog, least_offset: int) -> Damage:
     """The damage that a walk met. Little is read: later offsets are found through later index entries."""
     following = segment.index.ceiling_by_value(error.position)
     bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
@@ -73,7 +73,7 @@ def _measured(segment: WalkedSegment, error: CorruptLog, least_offset: int) -> D
         if damage.end < segment.size:
             raise error
         damage = damage._replace(next_offset=segment.next_offset)
-    if segment.trust.note(damage):
+    if segment.integrity.note(damage):
         logger.error(
             "event=corrupt-data file=%s first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
             segment.path,

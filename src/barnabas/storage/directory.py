@@ -27,8 +27,8 @@ from uuid import UUID
 from barnabas.errors import CorruptLog, LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
-from barnabas.storage.faults import storage_error
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
+from barnabas.storage.os_errors import storage_error
 
 logger = logging.getLogger(__name__)
 

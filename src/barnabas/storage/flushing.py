@@ -34,14 +34,14 @@ from threading import RLock
 
 from barnabas.errors import LogDirFailed
 from barnabas.storage import checkpoints
-from barnabas.storage.aborted import aborted_of
 from barnabas.storage.epoch_file import EpochFile
-from barnabas.storage.faults import storage_error
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files, sync_file, write_all
+from barnabas.storage.log_segments import LogSegments
+from barnabas.storage.os_errors import storage_error
 from barnabas.storage.producer_state import ProducerEntry
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
-from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import encode_snapshot
+from barnabas.storage.transaction_index import aborted_of
 
 FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a roll may write the same snapshot meanwhile, so this is none of its names
 
@@ -199,7 +199,7 @@ class Flusher:
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 
-    def plan(self, segments: Segments, epochs: EpochFile, end: int, *, everything: bool) -> FlushPlan | None:
+    def plan(self, segments: LogSegments, epochs: EpochFile, end: int, *, everything: bool) -> FlushPlan | None:
         """What has to be done to make the records below `end` durable; None if they are.
 
         Raises:
@@ -215,7 +215,7 @@ class Flusher:
             segment.pins += 1
         return FlushPlan(self, wanted, epochs, end=end, everything=everything)
 
-    def finish(self, plan: FlushPlan, segments: Segments) -> None:
+    def finish(self, plan: FlushPlan, segments: LogSegments) -> None:
         """Take over what `plan` has brought to the disk.
 
         Raises:
@@ -250,7 +250,7 @@ class Flusher:
             self.recovery_point = plan.end
             self.position = plan.position
 
-    def _settle_snapshot(self, plan: FlushPlan, segments: Segments, *, is_wanted: bool) -> None:
+    def _settle_snapshot(self, plan: FlushPlan, segments: LogSegments, *, is_wanted: bool) -> None:
         """Give the plan's snapshot its name. Of those that flushes left before, the last one stays: it is where the recovery point lies
         that is written down, and a start may have to go back to there."""
         if plan.snapshot is None:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from barnabas.errors import StorageError
-from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files
+from barnabas.storage.os_errors import storage_error
 
 logger = logging.getLogger(__name__)
 OF_THE_ENTRY = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR})

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.storage.index import SparseIndex
 
 logger = logging.getLogger(__name__)

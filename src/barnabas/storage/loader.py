@@ -13,7 +13,7 @@ Owns what is believed of the files and what is checked.
                              of epochs that is missing or does not parse is made again from the batches, and so is one of aborted
                              transactions that was cut off
 
-How the segments are recovered is in `recovering`, how the producers' state is found in `producer_loading`.
+How the segments are recovered is in `recovery`, how the producers' state is found in `producer_loading`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from msgspec import Struct
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import NO_LEADER_EPOCH
+from barnabas.protocol.records.batch_header import NO_LEADER_EPOCH
 from barnabas.storage import checkpoints
-from barnabas.storage.aborted import aborted_of
 from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.log_segments import remove_segment_files
 from barnabas.storage.producer_loading import load_producers, snapshot_offsets, snapshots_in
 from barnabas.storage.producer_state import ProducerStates
-from barnabas.storage.recovering import recover_segments
+from barnabas.storage.recovery import recover_segments
 from barnabas.storage.segment import (
     ABORTED_SUFFIX,
     LOG_SUFFIX,
@@ -45,7 +45,7 @@ from barnabas.storage.segment import (
     Segment,
     file_name,
 )
-from barnabas.storage.segments import remove_segment_files
+from barnabas.storage.transaction_index import aborted_of
 
 logger = logging.getLogger(__name__)
 

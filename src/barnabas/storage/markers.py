@@ -10,7 +10,7 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from barnabas.protocol.records.header import CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Buffer
+from barnabas.protocol.records.batch_header import CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, Buffer
 from barnabas.protocol.records.record import OwnBatch, Record, build_pairs, iterate_records
 
 CONTROL_KEY = struct.Struct(">hh")

@@ -9,11 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     NO_PRODUCER_ID,
 )
 from barnabas.protocol.records.record import iterate_records
-from barnabas.storage.aborted import add_aborted
 from barnabas.storage.files import Files
 from barnabas.storage.markers import ending_of
 from barnabas.storage.producer_state import CompletedTransaction, ProducerStates
@@ -24,6 +23,7 @@ from barnabas.storage.segment import (
     file_name,
 )
 from barnabas.storage.snapshot import decode_snapshot
+from barnabas.storage.transaction_index import add_aborted
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CONTROL_BIT,
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import islice
 
 from barnabas.config.topic import TopicConfig
+from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_times import SegmentTimes, TimesLook, knows_age
-from barnabas.storage.segments import Segments
 
 
-def count_not_retained(segments: Segments, config: TopicConfig, log_start_offset: int, now_ms: int, committed_end: int) -> int:
+def count_not_retained(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int, committed_end: int) -> int:
     """How many of the oldest segments may go; none with records at or past `committed_end`, which replicas may still ask for.
 
     All of them (the active one too) where everything in the log is too old, so that an idle topic empties, or where nothing is to be
@@ -31,7 +31,7 @@ def count_not_retained(segments: Segments, config: TopicConfig, log_start_offset
     return count + 1 if active.size and (config.retention_bytes == 0 or _is_too_old(active, config, now_ms)) else count
 
 
-def unknown_ages(segments: Segments, config: TopicConfig, log_start_offset: int, now_ms: int) -> TimesLook | None:
+def unknown_ages(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int) -> TimesLook | None:
     """What `count_not_retained` and the age of the active segment would have to ask the disk for; None where they need not."""
     active = segments.active
     without_age = active if active.size and active.first_timestamp is None else None
@@ -41,7 +41,7 @@ def unknown_ages(segments: Segments, config: TopicConfig, log_start_offset: int,
     return TimesLook(sealed, without_age, lambda times: not _is_too_old(times, config, now_ms))
 
 
-def _without_age(segments: Segments, config: TopicConfig, log_start_offset: int, now_ms: int) -> list[Segment]:
+def _without_age(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int) -> list[Segment]:
     """The sealed segments from the first on of which the age is asked for and not known."""
     if "delete" not in config.cleanup_policy or config.retention_ms < 0:
         return []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from barnabas.config.topic import TopicConfig
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.storage.index import TIME_ENTRY
 from barnabas.storage.segment import Segment
 

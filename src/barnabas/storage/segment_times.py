@@ -88,7 +88,7 @@ class TimesLook:
         self._is_last = is_last
         self._found: list[SegmentTimes] = []
         self._first_timestamp: int | None = None
-        self._cuts = 0 if active is None else active.trust.cuts
+        self._cuts = 0 if active is None else active.integrity.cuts
 
     def run(self) -> None:
         """Look; blocks."""
@@ -112,5 +112,5 @@ class TimesLook:
         for times in self._found:
             times.note()
         active = self._active
-        if active is not None and active.first_timestamp is None and active.trust.cuts == self._cuts:
+        if active is not None and active.first_timestamp is None and active.integrity.cuts == self._cuts:
             active.first_timestamp = self._first_timestamp

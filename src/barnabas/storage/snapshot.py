@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
+from barnabas.protocol.records.batch_header import MAX_SEQUENCE, NO_SEQUENCE
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import MAX_SEQUENCE, NO_SEQUENCE
 from barnabas.storage.producer_state import KEPT_BATCHES, NO_OFFSET, AppendedBatch, ProducerEntry
 
 VERSION = 1

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.record import iterate_records
+from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segment_times import UNKNOWABLE, SegmentTimes, opened_apart, times_of
-from barnabas.storage.segments import Segments
 
 
 class TimestampedOffset(NamedTuple):
@@ -86,19 +86,19 @@ class SealedSearch:
         for times in self._times:
             times.note()
 
-    def holds(self, segments: Segments, log_start_offset: int) -> bool:
+    def holds(self, segments: LogSegments, log_start_offset: int) -> bool:
         """Whether it has come to an end, and the log is as it was as far as that was looked at."""
         first = segments.index_of(self._segments[0].base_offset)
         here = [] if first < 0 else list(islice(segments, first, first + len(self._segments)))
         are_sealed = self._segments[-1] is not segments.active
         return self._is_done and are_sealed and log_start_offset == self._log_start_offset and here == self._segments
 
-    def behind(self, segments: Segments) -> list[Segment]:
+    def behind(self, segments: LogSegments) -> list[Segment]:
         """The segments of the log behind those that were looked at."""
         return segments.starting_at(self._segments[-1].next_offset)
 
 
-def sealed_search(segments: Segments, timestamp_ms: int, log_start_offset: int) -> SealedSearch | None:
+def sealed_search(segments: LogSegments, timestamp_ms: int, log_start_offset: int) -> SealedSearch | None:
     """A look for a time in the sealed segments; None where it is known that they hold none as late."""
     sealed = segments.starting_at(log_start_offset)[:-1]
     for slot, segment in enumerate(sealed):

@@ -9,11 +9,11 @@ import errno
 from struct import Struct
 from typing import NamedTuple
 
+from barnabas.protocol.records.batch_header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
+from barnabas.storage.batch_search import next_batch
 from barnabas.storage.files import Files
-from barnabas.storage.salvage import next_batch
-from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
+from barnabas.storage.integrity import NOTHING_FOLLOWS, Damage
 
 STEP_BYTES = 256 * 1024  # read at once: what a core's own cache holds
 SECTOR_BYTES = 4096

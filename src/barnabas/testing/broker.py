@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Self
 import barnabas
 from barnabas.config.folders import why_not
 from barnabas.errors import BarnabasError, ConfigError
-from barnabas.testing.child import TASK_VARIABLE
+from barnabas.testing.broker_process import TASK_VARIABLE
 from barnabas.testing.users import settings_for, store_users
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class Broker:
         path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
         with (folder / "broker.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "barnabas.testing.child"],
+                [sys.executable, "-m", "barnabas.testing.broker_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from barnabas.coordination.consumer.seams import GroupSettings
+from barnabas.coordination.consumer.interfaces import GroupSettings
 from barnabas.errors import ErrorCode, KafkaError
 
 

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import Put
@@ -38,9 +38,14 @@ def store_users(data_dir: Path, users: Mapping[str, str]) -> None:
                 for mechanism in HASHES
             }
             for user, password in users.items()
-            if store.get(records.declaration_path(Kind.USER, user)) is None
+            if store.get(store_entries.declaration_path(Kind.USER, user)) is None
         }
-        if wanted and store.get(records.declaration_path(Kind.USER, SECRET)) is None:
+        if wanted and store.get(store_entries.declaration_path(Kind.USER, SECRET)) is None:
             wanted[SECRET] = encode_secret(secrets.token_bytes(SECRET_BYTES))
         if wanted:
-            store.commit([Put(records.declaration_path(Kind.USER, user), records.encode(kept)) for user, kept in wanted.items()])
+            store.commit(
+                [
+                    Put(store_entries.declaration_path(Kind.USER, user), store_entries.encode(kept))
+                    for user, kept in wanted.items()
+                ]
+            )

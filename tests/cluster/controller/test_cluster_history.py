@@ -17,7 +17,7 @@ from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.election import WriteRefusedEvent
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.membership.candidate import Candidate
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, MetadataImage, PartitionState, Topic
 from barnabas.cluster.metadata.observation import observe_all
 from barnabas.cluster.planning.alter_partition import InSyncChange
@@ -29,7 +29,7 @@ from barnabas.cluster.store.interface import Entry, Operation, StoreConflict, St
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.values import NO_LEADER
 
 BROKERS = (1, 2, 3, 4)
@@ -61,7 +61,7 @@ class Process:
             step()
         except StoreConflict as conflict:
             self.stale = True
-            if conflict.path == records.CONTROLLER_EPOCH:
+            if conflict.path == store_entries.CONTROLLER_EPOCH:
                 self.candidate.tell(WriteRefusedEvent())
         except (StoreUnavailable, BrokerIdInUse):
             self.stale = True
@@ -225,11 +225,11 @@ class History(RuleBasedStateMachine):
         def under(prefix: str) -> list[Entry]:
             return [entry for entry in entries if entry.path.startswith(prefix)]
 
-        return records.decode_topics(under(records.TOPICS), under(records.PARTITIONS))
+        return store_entries.decode_topics(under(store_entries.TOPICS), under(store_entries.PARTITIONS))
 
     @invariant()
     def the_store_is_sound(self) -> None:
-        brokers = [records.decode_broker(e) for e in self.tree.entries.values() if e.path.startswith(records.BROKERS)]
+        brokers = [store_entries.decode_broker(e) for e in self.tree.entries.values() if e.path.startswith(store_entries.BROKERS)]
         self.brokers = {broker.broker_id: broker for broker in brokers}
         for topic in self.stored():
             for number, state in enumerate(topic.partitions):
@@ -256,8 +256,8 @@ class History(RuleBasedStateMachine):
     @invariant()
     def one_process_for_each_broker_epoch(self) -> None:
         for entry in list(self.tree.entries.values()):
-            if entry.path.startswith(records.BROKERS):
-                broker = records.decode_broker(entry)
+            if entry.path.startswith(store_entries.BROKERS):
+                broker = store_entries.decode_broker(entry)
                 self.epochs.add((broker.epoch, broker.broker_id))
         assert len({epoch for epoch, _ in self.epochs}) == len(self.epochs)
 
@@ -307,7 +307,7 @@ def test_a_controller_without_its_fence_is_caught() -> None:
     assert history.processes[2].core.election.is_leading
 
     def unfenced(operations: tuple[Operation, ...]) -> list[Operation]:
-        return [operation for operation in operations if operation.path != records.CONTROLLER_EPOCH]
+        return [operation for operation in operations if operation.path != store_entries.CONTROLLER_EPOCH]
 
     _, plan = old.core.reassign([MoveRequest("a", 0, (4,))])
     for fenced in (True, False):
@@ -317,4 +317,4 @@ def test_a_controller_without_its_fence_is_caught() -> None:
         except StoreConflict as conflict:
             refused = conflict.path
         # Without its fence only the version of the chunk stands in its way, and that does only where the successor has written it.
-        assert refused == (records.CONTROLLER_EPOCH if fenced else records.chunk_path("a", 0))
+        assert refused == (store_entries.CONTROLLER_EPOCH if fenced else store_entries.chunk_path("a", 0))

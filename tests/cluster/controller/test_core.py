@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerState
 from barnabas.cluster.metadata.observation import observe_all
 from barnabas.cluster.planning import partitions
@@ -76,7 +76,7 @@ def test_a_deposed_controller_changes_nothing(cluster: Cluster) -> None:
     for plan in plans:
         with pytest.raises(StoreConflict) as caught:
             old.store.commit(plan.operations)
-        assert caught.value.path == records.CONTROLLER_EPOCH
+        assert caught.value.path == store_entries.CONTROLLER_EPOCH
     old.reload()
     with pytest.raises(StoreConflict):  # also what it plans on what it reads now
         old.store.commit(old.core.create_topics([NewTopic("later", 1, 1)])[1].operations)
@@ -142,7 +142,7 @@ def test_what_an_operator_wrote_is_read_before_the_next_plan(cluster: Cluster) -
     cluster.create(NewTopic("t", 1, 1))
     node = cluster.controller
     with MemoryStore(cluster.tree) as operator:
-        operator.commit([Put(records.config_path((ResourceType.TOPIC, "t")), records.encode({"retention.ms": "5"}))])
+        operator.commit([Put(store_entries.config_path((ResourceType.TOPIC, "t")), store_entries.encode({"retention.ms": "5"}))])
     change = ResourceChange(ResourceType.TOPIC, "t", [("segment.ms", AlterOperation.SET, "7")])
     _, plan = node.core.alter_configs([change])
     with pytest.raises(StoreConflict):

@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 
 from barnabas.cluster.controller.core import Controller
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.controller.controllers import Cluster
 
 
@@ -93,9 +93,9 @@ def test_a_broker_without_replicas_is_known_until_it_is_unregistered(cluster: Cl
 
 
 def test_a_deletion_left_by_a_broker_without_a_cluster_is_anyones() -> None:
-    path = records.deleted_topic_path(UUID(int=9))
+    path = store_entries.deleted_topic_path(UUID(int=9))
     config, _ = BrokerConfig.from_properties({"node.id": "4"})
-    core = Controller(config, [Entry(path, records.encode("orders"), 0)], new_id=UUID)
+    core = Controller(config, [Entry(path, store_entries.encode("orders"), 0)], new_id=UUID)
     assert core.deleted_topics == {UUID(int=9)}
     core.committed(core.forget_deleted_topics())
     assert core.deleted_topics == set()

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.cluster.controller.election import (
+    BecomeController,
     Claim,
     ClaimOutcome,
+    ControllerReadEvent,
     Election,
     ElectionState,
-    LeaveOffice,
-    OfficeReadEvent,
-    ReadOffice,
-    TakeOffice,
+    ReadController,
+    ResignController,
     WriteRefusedEvent,
 )
 from barnabas.cluster.membership.candidate import Candidate
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import (
     ABSENT,
     Check,
@@ -61,17 +61,17 @@ class Broker:
     def election(self) -> Election:
         return self.candidate.election
 
-    def _take(self, taken: TakeOffice) -> None:
+    def _take(self, taken: BecomeController) -> None:
         self.history.append(f"takes {taken.epoch}")
 
-    def _leave(self, left: LeaveOffice) -> None:
+    def _leave(self, left: ResignController) -> None:
         self.history.append("leaves")
 
     def write(self, path: str) -> None:
         """As a controller writes."""
         fence = self.election.fence
         assert fence is not None
-        self.store.commit([Check(records.CONTROLLER_EPOCH, fence), Put(path, str(self.election.broker_id).encode())])
+        self.store.commit([Check(store_entries.CONTROLLER_EPOCH, fence), Put(path, str(self.election.broker_id).encode())])
 
 
 def watching(broker: Broker) -> Broker:
@@ -97,7 +97,9 @@ def test_the_first_who_asks_is_elected() -> None:
     fleet = Fleet()
     assert fleet.leading == [1]
     assert fleet.brokers[1].history == ["takes 1"]
-    assert {broker.election.office for broker in fleet.brokers.values()} == {records.ControllerOffice(1, 1, "process-1")}
+    assert {broker.election.controller_entry for broker in fleet.brokers.values()} == {
+        store_entries.ControllerEntry(1, 1, "process-1")
+    }
 
 
 def test_another_is_elected_when_the_session_expires_and_the_old_one_learns_it() -> None:
@@ -122,7 +124,7 @@ def test_a_controller_that_wakes_up_late_is_fenced() -> None:
     assert fleet.leading == [1, 2]
     with pytest.raises(StoreConflict) as caught:
         fleet.brokers[1].write("/work")
-    assert caught.value.path == records.CONTROLLER_EPOCH
+    assert caught.value.path == store_entries.CONTROLLER_EPOCH
     fleet.brokers[1].candidate.tell(WriteRefusedEvent())
     assert fleet.leading == [2]
     fleet.stores[1].release_watches()
@@ -204,7 +206,7 @@ def test_who_stops_frees_the_office() -> None:
     fleet.brokers[3].candidate.stop()
     fleet.brokers[2].candidate.stop()
     assert fleet.leading == []
-    assert records.CONTROLLER not in fleet.tree.entries
+    assert store_entries.CONTROLLER not in fleet.tree.entries
 
 
 def test_who_stops_late_does_not_free_a_successors_office() -> None:
@@ -220,7 +222,7 @@ def test_who_stops_late_does_not_free_a_successors_office() -> None:
 def test_an_epoch_raised_by_hand_deposes_the_controller() -> None:
     fleet = Fleet()
     with MemoryStore(fleet.tree) as operator:
-        operator.commit([Put(records.CONTROLLER_EPOCH, records.encode(7), 0)])
+        operator.commit([Put(store_entries.CONTROLLER_EPOCH, store_entries.encode(7), 0)])
     assert len(fleet.leading) == 1
     epochs = [int(event.split()[1]) for broker in fleet.brokers.values() for event in broker.history if event != "leaves"]
     assert sorted(epochs) == [1, 8]
@@ -229,24 +231,24 @@ def test_an_epoch_raised_by_hand_deposes_the_controller() -> None:
 def test_an_office_removed_by_hand_is_filled_again() -> None:
     fleet = Fleet()
     with MemoryStore(fleet.tree) as operator:
-        operator.commit([Remove(records.CONTROLLER, 0)])
+        operator.commit([Remove(store_entries.CONTROLLER, 0)])
     assert len(fleet.leading) == 1
 
 
 def test_nothing_is_claimed_on_an_outcome_nobody_waits_for() -> None:
     election = Election(1, "a")
     assert election.handle(ClaimOutcome.DONE) == []
-    assert election.handle(SessionState.CONNECTED) == [ReadOffice()]
+    assert election.handle(SessionState.CONNECTED) == [ReadController()]
     assert election.state is ElectionState.FOLLOWING
 
 
 def test_the_first_claim_expects_that_nobody_was_ever_elected() -> None:
-    (claim,) = Election(4, "a").handle(OfficeReadEvent(None, None))
-    office = records.encode_controller(records.ControllerOffice(4, 1, "a"))
+    (claim,) = Election(4, "a").handle(ControllerReadEvent(None, None))
+    controller_entry = store_entries.encode_controller(store_entries.ControllerEntry(4, 1, "a"))
     assert isinstance(claim, Claim)
     assert claim.operations == (
-        Put(records.CONTROLLER, office, ABSENT, ephemeral=True),
-        Put(records.CONTROLLER_EPOCH, b"1", ABSENT),
+        Put(store_entries.CONTROLLER, controller_entry, ABSENT, ephemeral=True),
+        Put(store_entries.CONTROLLER_EPOCH, b"1", ABSENT),
     )
 
 
@@ -293,7 +295,7 @@ class ElectionHistory(RuleBasedStateMachine):
         broker = self.fleet.brokers[n]
         if not broker.election.is_leading:
             return
-        newest = int(records.decode(self.fleet.tree.entries[records.CONTROLLER_EPOCH].value))
+        newest = int(store_entries.decode(self.fleet.tree.entries[store_entries.CONTROLLER_EPOCH].value))
         mine = broker.election._claim
         try:
             broker.write("/work")
@@ -406,7 +408,7 @@ def test_a_controller_that_loses_its_session_is_followed_by_another(zookeeper: Z
             assert fence is not None
             end_session(old.store)
             young = leader(epoch + 1)  # perhaps the same broker, under its next session
-            stale: list[Operation] = [Check(records.CONTROLLER_EPOCH, fence), Put("/work", b"stale")]
+            stale: list[Operation] = [Check(store_entries.CONTROLLER_EPOCH, fence), Put("/work", b"stale")]
             wait_until(partial(old.is_refused, stale), "no answer to the stale write")
             young.ask(partial(young.write, "/work"))
     finally:

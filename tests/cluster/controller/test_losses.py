@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerState, Kept
 from barnabas.cluster.planning.alter_partition import InSyncChange
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
@@ -137,7 +137,7 @@ def test_nobody_comes_into_sync_that_has_begun_anew_unnoticed(cluster: Cluster) 
     cluster.start(2, Kept.UNKNOWN)
     with pytest.raises(StoreConflict) as caught:
         controller.commit(plan)
-    assert caught.value.path == records.BROKER_EPOCH
+    assert caught.value.path == store_entries.BROKER_EPOCH
 
 
 def test_a_broker_that_comes_back_unnoticed_leads_in_an_epoch_of_its_own(cluster: Cluster) -> None:
@@ -218,8 +218,8 @@ def test_an_unclean_election_is_held_where_another_wrote_that_it_may_be(cluster:
     cluster.kill(3)
     cluster.restart(2)
     controller = cluster.controller
-    path = records.config_path((kind, name))
-    controller.store.commit([Put(path, records.encode({UNCLEAN: "true"}), controller.core.versions.expected(path))])
+    path = store_entries.config_path((kind, name))
+    controller.store.commit([Put(path, store_entries.encode({UNCLEAN: "true"}), controller.core.versions.expected(path))])
     controller.settle()
     assert controller.state("t").leader == 2
     cluster.check()

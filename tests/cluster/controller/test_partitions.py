@@ -9,7 +9,7 @@ from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.planning.reassignment import under_way
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.controller.controllers import Cluster, alter, code, in_sync_request, move
 
 

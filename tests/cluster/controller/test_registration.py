@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.registration import BrokerIdInUse, update
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, PartitionState, Topic
 from barnabas.cluster.planning.plan import Versions
 from barnabas.cluster.store.interface import Entry, StoreConflict, StoreUnavailable
@@ -42,9 +42,9 @@ def register(store: MemoryStore, broker_id: int, incarnation: str = "first") -> 
     plan = controller.register(registration(broker_id, incarnation))
     store.commit(plan.operations)
     controller.committed(plan)
-    entry = store.get(records.broker_path(broker_id))
+    entry = store.get(store_entries.broker_path(broker_id))
     assert entry is not None
-    found = records.decode_broker(entry)
+    found = store_entries.decode_broker(entry)
     assert controller.image.brokers[broker_id] == found
     return found
 
@@ -57,9 +57,9 @@ def test_a_registration_says_who_and_where() -> None:
 def test_a_registration_says_what_was_kept() -> None:
     for kept in Kept:
         found = replace(registration(1, "first"), kept=kept)
-        assert records.decode_broker(Entry(records.broker_path(1), records.encode_broker(found), 0)) == found
-    before_it_was_said = records.encode({"endpoints": [], "rack": None, "epoch": 1})
-    assert records.decode_broker(Entry(records.broker_path(1), before_it_was_said, 0)).kept is Kept.ALL
+        assert store_entries.decode_broker(Entry(store_entries.broker_path(1), store_entries.encode_broker(found), 0)) == found
+    before_it_was_said = store_entries.encode({"endpoints": [], "rack": None, "epoch": 1})
+    assert store_entries.decode_broker(Entry(store_entries.broker_path(1), before_it_was_said, 0)).kept is Kept.ALL
 
 
 def test_a_partition_is_read_as_it_was_written() -> None:
@@ -67,8 +67,8 @@ def test_a_partition_is_read_as_it_was_written() -> None:
     lost = replace(usual, leader=NO_LEADER, is_lost=True)
     moving = replace(usual, adding=(3,), removing=(1,))
     states = (usual, replace(usual, eligible=(3,)), moving, lost, replace(lost, adding=(3,)))
-    ((_, value),) = records.chunks_of(Topic("t", UUID(int=1), states))
-    assert records.decode_chunk(value) == states
+    ((_, value),) = store_entries.chunks_of(Topic("t", UUID(int=1), states))
+    assert store_entries.decode_chunk(value) == states
 
 
 def test_every_registration_has_an_epoch_of_its_own() -> None:
@@ -124,9 +124,9 @@ def test_a_state_is_said_under_the_same_epoch() -> None:
         leaving = replace(found, state=BrokerState.SHUTTING_DOWN)
         versions = Versions(store.list("/"))
         store.commit(update(leaving, versions))
-        entry = store.get(records.broker_path(1))
+        entry = store.get(store_entries.broker_path(1))
         assert entry is not None
-        assert records.decode_broker(entry) == leaving
+        assert store_entries.decode_broker(entry) == leaving
         store.expire()
         with pytest.raises(StoreConflict):
             store.commit(update(found, versions))

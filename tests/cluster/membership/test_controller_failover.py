@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import InSyncChange
@@ -15,7 +15,7 @@ from barnabas.cluster.planning.partitions import ElectionType, InSyncRequest, Mo
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.members import Members, stop_silently
 from tests.waiting import WITHIN_S
@@ -326,9 +326,9 @@ def check_whole(cluster: Members) -> None:
     image.validate()
     alive = {node.broker_id for node in cluster.live}
     for topic in image.topics.values():
-        stored = cluster.tree.entries[records.topic_path(topic.name)]
-        assert records.decode_head(stored.value) == (topic.topic_id, len(topic.partitions))
+        stored = cluster.tree.entries[store_entries.topic_path(topic.name)]
+        assert store_entries.decode_head(stored.value) == (topic.topic_id, len(topic.partitions))
         assert all(state.leader in alive for state in topic.partitions)
-    names = {path.removeprefix(records.TOPICS) for path in cluster.tree.entries if path.startswith(records.TOPICS)}
-    chunks = {records.topic_of_path(path) for path in cluster.tree.entries if path.startswith(records.PARTITIONS)}
+    names = {path.removeprefix(store_entries.TOPICS) for path in cluster.tree.entries if path.startswith(store_entries.TOPICS)}
+    chunks = {store_entries.topic_of_path(path) for path in cluster.tree.entries if path.startswith(store_entries.PARTITIONS)}
     assert names == chunks == set(image.topics)

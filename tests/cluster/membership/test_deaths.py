@@ -27,7 +27,7 @@ async def test_who_was_found_dead_is_not_waited_for(cluster: Members, victim: st
 
 
 async def test_all_others_may_be_found_dead(cluster: Members) -> None:
-    """The last one becomes controller by burying the one before, and then buries the rest."""
+    """The last one becomes controller by unregistering the one before, and then unregisters the rest."""
     await created(cluster)
     alive = next(node for node in cluster.live if not node.member.is_controller)
     others = [node for node in cluster.live if node is not alive]
@@ -71,7 +71,7 @@ async def test_who_lives_after_all_is_not_buried_by_the_next_controller(cluster:
     controller, (next_one, living) = cluster.controller, [node for node in cluster.live if not node.member.is_controller]
     epoch = living.member.broker_epoch
     next_one.member.tell_dead(living.broker_id, epoch)
-    await created(cluster, "looked")  # only the controller buries, and was not told
+    await created(cluster, "looked")  # only the controller unregisters, and was not told
     next_one.member.take_back_dead(living.broker_id, epoch)
     living.member._candidate.stop()  # it does not stand for the office
     controller.crash()

@@ -7,7 +7,7 @@ import pytest
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic
 from barnabas.cluster.store import interface
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.members import Members
 
 COMMIT_BYTES = 4_000  # of some six topics

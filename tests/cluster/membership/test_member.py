@@ -9,9 +9,9 @@ import pytest
 
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.membership.commands import NotController
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState
-from barnabas.cluster.metadata.records import ControllerOffice
+from barnabas.cluster.metadata.store_entries import ControllerEntry
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.topics import NewTopic
@@ -107,13 +107,15 @@ async def test_an_id_in_use_is_refused(cluster: Members) -> None:
 async def test_a_deposed_controller_writes_nothing_more(cluster: Members) -> None:
     old = cluster.controller
     old.store.hold_watches()
-    entry = cluster.tree.entries[records.CONTROLLER_EPOCH]
+    entry = cluster.tree.entries[store_entries.CONTROLLER_EPOCH]
     thief = MemoryStore(cluster.tree)
     thief.commit(
         [
-            Remove(records.CONTROLLER),
-            Put(records.CONTROLLER_EPOCH, records.encode(9), entry.version),
-            Put(records.CONTROLLER, records.encode_controller(ControllerOffice(7, 9, "thief")), ABSENT, ephemeral=True),
+            Remove(store_entries.CONTROLLER),
+            Put(store_entries.CONTROLLER_EPOCH, store_entries.encode(9), entry.version),
+            Put(
+                store_entries.CONTROLLER, store_entries.encode_controller(ControllerEntry(7, 9, "thief")), ABSENT, ephemeral=True
+            ),
         ]
     )
     with pytest.raises(NotController):
@@ -159,7 +161,7 @@ async def test_who_leaves_leads_nothing_when_it_goes(cluster: Members) -> None:
 async def test_who_loses_its_registration_when_about_to_leave_leaves(cluster: Members) -> None:
     await created(cluster)
     leaving = next(node for node in cluster.live if not node.member.is_controller)
-    path = records.broker_path(leaving.broker_id)
+    path = store_entries.broker_path(leaving.broker_id)
     async with leaving.member._turn:
         going = asyncio.ensure_future(leaving.member.leave(5_000))
         await until(lambda: leaving.member._running)

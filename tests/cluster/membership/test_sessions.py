@@ -11,7 +11,7 @@ from barnabas.cluster.planning.instructions import ForgetTopics, StandDown
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import Closed, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.members import Members, created
 from tests.waiting import until
 

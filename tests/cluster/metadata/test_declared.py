@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import MAX_KEY_BYTES, Changes, Declarations, Kind
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage
 from barnabas.cluster.metadata.observation import observe
@@ -28,14 +28,14 @@ def declaring(changes: Changes) -> Any:
 
 @pytest.mark.parametrize("key", ["a", "User:ä", "a/b%", "../..", "."])
 def test_a_key_comes_back_from_its_path(key: str) -> None:
-    path = records.declaration_path(Kind.QUOTA, key)
+    path = store_entries.declaration_path(Kind.QUOTA, key)
     assert path.count("/") == 2
-    assert records.declaration_of_path(path) == (Kind.QUOTA, key)
+    assert store_entries.declaration_of_path(path) == (Kind.QUOTA, key)
 
 
 @pytest.mark.parametrize("path", ["/", "/acls", "/acls/", "/topics/t", "/configs/topic/t", "/others/a"])
 def test_other_paths_declare_nothing(path: str) -> None:
-    assert records.declaration_of_path(path) is None
+    assert store_entries.declaration_of_path(path) is None
 
 
 def test_only_the_kind_that_changed_is_another_object() -> None:
@@ -48,8 +48,8 @@ def test_only_the_kind_that_changed_is_another_object() -> None:
 
 @pytest.mark.parametrize("told", [{ROOT}, {"/users", "/users/alice", "/users/bob%2F%C3%A4%25"}])
 def test_what_others_wrote_is_read(told: set[str]) -> None:
-    store, path = MemoryStore(), records.declaration_path(*BOB)
-    store.commit([Put(path, records.encode({"b": 2}), ABSENT)])
+    store, path = MemoryStore(), store_entries.declaration_path(*BOB)
+    store.commit([Put(path, store_entries.encode({"b": 2}), ABSENT)])
     image = MetadataImage("").apply(MetadataDelta(declared={ALICE: {"a": 1}}))
     found = observe(store, image, told)
     assert found.delta.declared == {BOB: {"b": 2}, ALICE: None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
-from barnabas.cluster.metadata.records import BROKERS, decode_broker, encode_broker
+from barnabas.cluster.metadata.store_entries import BROKERS, decode_broker, encode_broker
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.cordoning import check_cordoned, cordoned_among
 from barnabas.errors import ConfigError

@@ -13,7 +13,7 @@ from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.errors import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,

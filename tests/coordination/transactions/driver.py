@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Outcome, Written
+from barnabas.coordination.result import CoordinatorResult, Written
+from barnabas.coordination.transactions.data_types import EndCounts, Initialised, InitRequest
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import TransactionShard
-from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition, Transaction
+from barnabas.coordination.transactions.transaction_shard import TransactionShard
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 from tests.coordination.support import ManualClock
 
@@ -42,7 +42,7 @@ class Driver:
         self.refuse: ErrorCode | None = None
         self.hold = False
         self.counts = EndCounts()
-        self._held: list[Outcome] = []
+        self._held: list[CoordinatorResult] = []
         self._ids = count(1000)
         self.coordinator_epoch = 0
         self.load()
@@ -70,7 +70,7 @@ class Driver:
             shard.replay(record)
         return dict(shard.transactions)
 
-    def carry_out(self, outcome: Outcome) -> object:
+    def carry_out(self, outcome: CoordinatorResult) -> object:
         if outcome.records:
             if self.refuse is not None:
                 if outcome.written is not None:

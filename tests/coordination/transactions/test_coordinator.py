@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from barnabas.coordination.outcome import Now, Outcome
+from barnabas.coordination.result import CoordinatorResult, Now
 from barnabas.coordination.transactions.coordinator import Delivery, TransactionCoordinator
+from barnabas.coordination.transactions.data_types import InitRequest
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from tests.coordination.support import ManualClock, MemoryLog
@@ -107,7 +107,7 @@ async def test_markers_go_out_once_the_decision_is_committed(world: World) -> No
     world.log.hold = True
     ending = asyncio.ensure_future(world.end("t", owner, commit=True, client_version=2))
     await turns()
-    assert len(world.log.held) == 1
+    assert len(world.log.pinned_files) == 1
     assert not ending.done()
     assert world.sender.sent == []
     world.log.commit_held()
@@ -137,7 +137,7 @@ async def test_no_answer_rests_on_what_is_not_committed(world: World) -> None:
     world.log.hold = True
     adding = asyncio.ensure_future(world.coordinator.add("t", owner, [("c", 0)], 2))
     await turns()
-    assert len(world.log.held) == 1
+    assert len(world.log.pinned_files) == 1
     again = asyncio.ensure_future(world.coordinator.add("t", owner, [("c", 0)], 2))
     verifying = asyncio.ensure_future(world.coordinator.verify("t", owner, [("c", 0)]))
     await turns()
@@ -230,7 +230,7 @@ async def test_an_end_that_the_log_refused_is_written_later(world: World) -> Non
     assert await world.state() == "PrepareCommit"
     world.log.refusal = None
     world.clock.advance(1_000)
-    world.coordinator.shards.wake()
+    world.coordinator.runtime.wake()
     assert await world.state() == "CompleteCommit"
 
 
@@ -278,13 +278,13 @@ async def test_a_shard_that_breaks_over_a_deadline_takes_no_timers_with_it(monke
     owner = (await world.coordinator.init(InitRequest(other, TIMEOUT_MS))).owner
     await world.coordinator.add(other, owner, [A], 2)
 
-    def breaks(now: Now) -> Iterator[Outcome]:
-        yield Outcome()
+    def breaks(now: Now) -> Iterator[CoordinatorResult]:
+        yield CoordinatorResult()
         raise InvariantViolated("on purpose")
 
-    monkeypatch.setattr(world.coordinator.shards.active()[world.home], "expire", breaks)
+    monkeypatch.setattr(world.coordinator.runtime.active()[world.home], "expire", breaks)
     world.clock.advance(TIMEOUT_MS)
-    world.coordinator.shards.wake()
+    world.coordinator.runtime.wake()
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
         await world.state()
     assert (await world.coordinator.describe(other)).state.title == "PrepareAbort"

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from barnabas.coordination.transactions.terms import Initialised
+from barnabas.coordination.transactions.data_types import Initialised
 from barnabas.coordination.transactions.transaction import Owner, State
 from barnabas.errors import ErrorCode
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, C, Driver

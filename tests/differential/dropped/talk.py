@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages import FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest

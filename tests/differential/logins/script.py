@@ -9,7 +9,7 @@ import time
 from base64 import b64encode
 from typing import Any
 
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenOwner, DescribeDelegationTokenRequest

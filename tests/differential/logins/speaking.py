@@ -12,7 +12,7 @@ import re
 from base64 import b64decode, b64encode
 from typing import Any, NamedTuple
 
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.differential.plain import plain, text_or_hex

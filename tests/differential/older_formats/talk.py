@@ -7,9 +7,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Self
 
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import has_flexible_response_header, write_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -17,6 +16,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from barnabas.protocol.records.batch import iterate_records, split_batches
+from barnabas.protocol.request_headers import has_flexible_response_header, write_request_header
 from tests.differential.older_formats.sets import NOW_FROM_MS, taken_apart
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.server.authorization.table import ASKS_ITSELF, GUARDS
+from barnabas.server.authorization.guard_table import ASKS_ITSELF, GUARDS
 from barnabas.server.broker import Broker
 from barnabas.server.dispatch import SERVED
 from tests.differential.rights.rights import ALICE

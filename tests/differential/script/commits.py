@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

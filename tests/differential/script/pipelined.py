@@ -1,14 +1,14 @@
 """Requests in one write: each finds what those before it have changed.
 
 Every API that changes something comes before each that shows it. What Kafka tells later than it answers (its brokers hear of topics from
-their log) is not asked here: `tests/server/test_order.py` asks it of ours.
+their log) is not asked here: `tests/server/test_request_order.py` asks it of ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest

@@ -8,7 +8,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.pipelines.exactly_once.state import is_two_phase
 from barnabas.testing import Broker
-from tests.pipelines.exactly_once.test_carrying import Sink
+from tests.pipelines.exactly_once.test_executor import Sink
 
 SETTINGS: dict[str, str | int | bool] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",

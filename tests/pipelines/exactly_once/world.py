@@ -34,7 +34,7 @@ class World:
     given_up: set[int] = field(default_factory=set)  # batches that were decided and are to be written again
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def carry_out(self, instruction: p.Instruction) -> Any:
+    def execute(self, instruction: p.Instruction) -> Any:
         return getattr(self, f"_{type(instruction).__name__}")(instruction)
 
     def run(self, steps: p.Steps[R]) -> R:
@@ -52,7 +52,7 @@ class World:
         instruction = steps.send(answer)
         while True:
             try:
-                return self.carry_out(instruction)
+                return self.execute(instruction)
             except p.SinkTakenOver as error:
                 instruction = steps.throw(error)
 

@@ -36,8 +36,8 @@ from barnabas.security import tokens
 from barnabas.security.exchange import Identity
 from barnabas.security.scram import Credential
 from barnabas.security.tokens import credential_for
-from barnabas.server.authentication.doors import Door
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authentication.sasl_listeners import SaslListener
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.testing import Broker
 from tests.server.in_process import running
 from tests.server.pairs import Asked, ask_together
@@ -233,7 +233,7 @@ def test_what_is_over_is_removed() -> None:
     [(0, None, None), (0, 150, 50), (0, 90, 0), (30, None, 30), (30, 150, 30), (300, 150, 50)],
 )
 def test_a_session_ends_with_its_token(most_ms: int, expires_ms: int | None, lifetime_ms: int | None) -> None:
-    door: Any = SimpleNamespace(
-        mechanisms={"X": SimpleNamespace(max_reauth_ms=most_ms)}, _doors=SimpleNamespace(now_ms=lambda: 100)
+    sasl_listener: Any = SimpleNamespace(
+        mechanisms={"X": SimpleNamespace(max_reauth_ms=most_ms)}, _sasl_listeners=SimpleNamespace(now_ms=lambda: 100)
     )
-    assert Door.lifetime_ms(door, "X", Identity("alice", expires_ms)) == lifetime_ms
+    assert SaslListener.lifetime_ms(sasl_listener, "X", Identity("alice", expires_ms)) == lifetime_ms

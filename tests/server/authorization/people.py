@@ -11,7 +11,7 @@ from barnabas.cli.bindings import creation_of
 from barnabas.protocol.messages.create_acls import CreateAclsResponse
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from barnabas.security.acls import Acl, Operation, PatternType, Permission, ResourceType
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from tests.server.in_process import Client, running
 from tests.waiting import until
 

@@ -26,8 +26,8 @@ from barnabas.protocol.records.batch import build_batch
 from barnabas.security.acls import AUDIT_TOPIC, CLUSTER_NAME, Operation, ResourceType
 from barnabas.security.authorizer import Session
 from barnabas.server.authorization import audit as module
+from barnabas.server.authorization.access_control import STANDARD, AccessControl
 from barnabas.server.authorization.audit import AuditLog
-from barnabas.server.authorization.control import STANDARD, AccessControl
 from tests.server.authorization.people import ALICE, acl, guarded
 from tests.server.in_process import Client
 from tests.server.wire import CLIENT_ID, framed

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.write_txn_markers import (
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.server import dispatch
 from barnabas.server.apis import produce
-from barnabas.server.authorization.asking import Asked
-from barnabas.server.authorization.table import ASKS_ITSELF, GUARDS, OPEN
+from barnabas.server.authorization.guard import Asked
+from barnabas.server.authorization.guard_table import ASKS_ITSELF, GUARDS, OPEN
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.requests import RequestContext
 from tests.server.authorization.people import ALICE, acl, guarded, names_of
@@ -181,7 +181,7 @@ async def test_bindings_outlive_the_broker(tmp_path: Path) -> None:
 
 async def test_what_is_refused_is_paid_by_who_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paid: list[str] = []
-    monkeypatch.setattr(dispatch, "pay_answer", lambda _broker, connection, *_: paid.append(connection.principal))
+    monkeypatch.setattr(dispatch, "charge_response", lambda _broker, connection, *_: paid.append(connection.principal))
     async with guarded(tmp_path) as people:
         broker, alice = people.admin.broker, await people.connect(ALICE)
         assert await people.admin.create() == 0
@@ -206,7 +206,7 @@ async def test_what_is_refused_is_paid_by_who_asked(tmp_path: Path, monkeypatch:
             sizes.append(size)
             return 0
 
-        monkeypatch.setattr(produce, "pay_produced", pay)
+        monkeypatch.setattr(produce, "charge_produce", pay)
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert await alice.produce(b"x" * 1000, sequence=0, transactional_id="x") == refused
         assert len(sizes) == 1

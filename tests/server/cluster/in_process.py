@@ -12,7 +12,7 @@ from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode
 from barnabas.server.broker import Broker
-from barnabas.server.surroundings import Surroundings
+from barnabas.server.environment import Environment
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
 from barnabas.testing.failing_files import FailingFiles
 from tests.cluster.members import Inline
@@ -68,13 +68,13 @@ class Cluster:
         }
         config, _ = BrokerConfig.from_properties(properties)
         store = self.stores[broker_id] = MemoryStore(self.tree)
-        surroundings = Surroundings(
+        environment = Environment(
             files=self.files,
             open_cluster_store=lambda *_: store,
             make_executor=self.make_executor,
             boot_id=lambda: self.boot_id,
         )
-        broker = Broker(config, asyncio.get_running_loop(), surroundings)
+        broker = Broker(config, asyncio.get_running_loop(), environment)
         self.brokers[broker_id] = broker
         await broker.start()
         self.clients[broker_id] = Client(broker)

@@ -16,7 +16,7 @@ from barnabas.client.plans import call
 from barnabas.client.results import NewTopic
 from barnabas.cluster.membership.commands import NotController
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -25,7 +25,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.security.acls import AclFilter, Operation, ResourceType
-from barnabas.server.authorization.control import STANDARD
+from barnabas.server.authorization.access_control import STANDARD
 from barnabas.testing.certificates import Certificates
 from tests.server.authorization.people import acl
 from tests.server.cluster.in_process import Cluster, running

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.cli.cluster import describe_cluster
 from barnabas.cli.connection import Connection
-from barnabas.cluster.membership import creation
+from barnabas.cluster.membership import auto_topic_creation
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning.partitions import MoveRequest
 from barnabas.cluster.planning.topics import NewTopic
@@ -45,7 +45,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from barnabas.server.broker import Broker
-from barnabas.server.leaders import current_leader
+from barnabas.server.current_leader import current_leader
 from tests.server.cluster.in_process import Cluster, create, running
 from tests.server.in_process import Client
 from tests.server.scraped import render
@@ -134,7 +134,7 @@ def are_all_in_sync(cluster: Cluster, topic: str) -> bool:
 async def test_who_asks_for_what_is_missing_does_not_wait_for_a_controller_that_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(creation, "WAIT_S", 0.01)
+    monkeypatch.setattr(auto_topic_creation, "WAIT_S", 0.01)
     async with running(tmp_path) as cluster:
         member = cluster.controller.member
         assert member is not None

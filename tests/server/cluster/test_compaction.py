@@ -32,7 +32,7 @@ def records(broker: Broker) -> list[tuple[bytes | None, bytes | None]]:
     assert found is not None
     pairs, offset = [], 0
     while (region := found.read(offset, 2**20, minimum_one=True)) is not None:
-        data = memoryview(broker.surroundings.files.pread(region.fileno, region.size, region.position))
+        data = memoryview(broker.environment.files.pread(region.fileno, region.size, region.position))
         for at, header in split_batches(data):
             pairs += [(r.key and bytes(r.key), r.value and bytes(r.value)) for r in iterate_records(data, at)]
             offset = header.next_offset

@@ -152,7 +152,7 @@ async def test_a_topic_deleted_meanwhile_is_removed_by_the_next_start(tmp_path: 
 async def test_a_coordinator_s_log_for_which_there_was_no_room_is_loaded_once_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     async with running(tmp_path) as cluster:
         cluster.files.fill(cluster.directories_of(VICTIM)[0])
         groups = cluster.brokers[VICTIM].groups

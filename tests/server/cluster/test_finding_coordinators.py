@@ -93,13 +93,13 @@ async def test_a_broker_whose_disk_is_slow_to_have_the_log_says_that_it_loads(
     async with running(tmp_path, **SETTINGS) as cluster:
         slow = cluster.others[0]
         broker, disk = cluster.brokers[slow], asyncio.Event()
-        create = broker.hosting.create
+        create = broker.replica_manager.create
 
         async def late(wanted: Any) -> None:
             await disk.wait()
             await create(wanted)
 
-        monkeypatch.setattr(broker.hosting, "create", late)
+        monkeypatch.setattr(broker.replica_manager, "create", late)
         # The first answer says that the topic is still being made, for which this broker would have to have its logs.
         told = await asked_until(partial(find, cluster.clients[slow], kind), lambda found: found[NAMES[0]][0] == ErrorCode.NONE)
         mine = led_by(broker, kind, slow)
@@ -123,7 +123,7 @@ async def test_after_a_failover_the_next_coordinator_is_named_when_it_leads(
         disk = asyncio.Event()
         for broker_id, broker in cluster.brokers.items():
             if broker_id != first:
-                monkeypatch.setattr(broker.hosting, "change", partial(_late, disk, broker.hosting.change))
+                monkeypatch.setattr(broker.replica_manager, "change", partial(_late, disk, broker.replica_manager.change))
         await cluster.stop(first)
         left = next(iter(cluster.brokers.values()))
         await cluster.until(lambda: left.metadata.topics[kind.topic].partitions[0].leader not in {first, -1})

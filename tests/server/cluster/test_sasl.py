@@ -12,7 +12,7 @@ import pytest
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.store.interface import Put
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
@@ -56,7 +56,7 @@ def add_users(tree: MemoryTree, **users: str) -> None:
     """As `barnabas user add --metadata` does, before there is a broker."""
     for user, password in users.items():
         kept = {mechanism: encode(credential_of(mechanism, password, b"salt", 4096)) for mechanism in HASHES}
-        MemoryStore(tree).commit([Put(records.declaration_path(Kind.USER, user), records.encode(kept))])
+        MemoryStore(tree).commit([Put(store_entries.declaration_path(Kind.USER, user), store_entries.encode(kept))])
 
 
 def end_of(broker: Broker, number: int) -> int:
@@ -77,7 +77,7 @@ async def test_brokers_log_in_to_each_other_and_follow(tmp_path: Path, mechanism
         brokers = cluster.brokers.values()
         found = [(broker, number) for broker in brokers for number in range(3)]
         await cluster.until(lambda: all(end_of(broker, number) == 1 for broker, number in found))
-        assert all(broker.doors.counts.failures == 0 for broker in brokers)
+        assert all(broker.sasl_listeners.counts.failures == 0 for broker in brokers)
 
 
 async def test_brokers_log_in_by_tokens_that_are_written_anew(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ async def test_brokers_log_in_by_tokens_that_are_written_anew(tmp_path: Path) ->
             brokers = cluster.brokers.values()
             await cluster.until(lambda: all(end_of(broker, number) == 1 for broker in brokers for number in range(2)))
             file.write_text(next(signed))
-            await cluster.until(lambda: all(broker.doors.counts.renewals >= 2 for broker in brokers))
-            assert all(broker.doors.counts.failures == 0 for broker in brokers)
+            await cluster.until(lambda: all(broker.sasl_listeners.counts.renewals >= 2 for broker in brokers))
+            assert all(broker.sasl_listeners.counts.failures == 0 for broker in brokers)
         assert len(endpoint.asked) == 1
 
 

@@ -37,4 +37,6 @@ async def test_replicas_follow_and_changes_reach_the_controller(tmp_path: Path, 
         logs = [broker.partitions.get("t", index) for broker in cluster.brokers.values() for index in range(3)]
         assert [found is not None and found.log.log_end_offset for found in logs] == [1] * 9
         assert all(broker.metrics.tls_handshakes >= 2 for broker in cluster.brokers.values())
-        await cluster.until(lambda: all(len(b.lookout.reached) == 2 for b in cluster.brokers.values() if b.lookout is not None))
+        await cluster.until(
+            lambda: all(len(b.liveness_prober.reached) == 2 for b in cluster.brokers.values() if b.liveness_prober is not None)
+        )

@@ -14,7 +14,7 @@ import pytest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.records.batch import split_batches
 from barnabas.server import descriptors
-from barnabas.storage.trust import READ_AHEAD_BYTES
+from barnabas.storage.integrity import READ_AHEAD_BYTES
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, Client, running
 from tests.storage.support import with_emptied
@@ -173,14 +173,14 @@ async def test_who_reads_many_files_at_once_has_some_with_the_next_answer(
             some = await given(client, sorted(left))
             assert len(some) == most
             left -= some
-            await until(lambda: not len(client.broker.held), "files of an answer that was sent are held")
+            await until(lambda: not len(client.broker.pinned_files), "files of an answer that was sent are held")
         assert not left
         assert files.most == most
         regions = [client.broker.partitions.require(TOPIC, index).read(0, 100, minimum_one=True) for index in range(most)]
-        held = [client.broker.held.hold(region) for region in regions if region is not None]
+        held = [client.broker.pinned_files.hold(region) for region in regions if region is not None]
         files.read_by_threads.clear()
         assert await given(client, range(most, 3 * most)) == {most}, "where others hold as many, all the same one"
-        await until(lambda: len(client.broker.held) == most)
+        await until(lambda: len(client.broker.pinned_files) == most)
         assert await given(client, (most + 1, 0, most + 2)) == {most + 1, 0}, "and what takes none more"
         assert len(held) == most
 

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.testing import Broker
-from tests.server.transactions.test_joining import init, produced
+from tests.server.transactions.test_add_partitions_to_txn import init, produced
 from tests.server.wire import Line, batch_of
 
 PRODUCE, FETCH, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = (0, 9), (1, 12), (19, 7), (20, 4), (21, 2)

@@ -11,17 +11,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from barnabas.replication.offline import OfflinePartition
-from barnabas.server.fetching.session import MAX_EPOCH, FetchContext
-from barnabas.server.fetching.sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
+from barnabas.replication.offline_partition import OfflinePartition
+from barnabas.server.fetching.fetch_session import MAX_EPOCH, FetchContext
+from barnabas.server.fetching.session_cache import FINAL_EPOCH, INITIAL_EPOCH, FetchSessionCache
 
 VERSION = 12
 EVICTION_MS = 120_000
 
 
-def sessions(slots: int = 10) -> FetchSessions:
+def sessions(slots: int = 10) -> FetchSessionCache:
     ids = iter(range(1, 1_000_000))
-    return FetchSessions(slots, lambda: next(ids), EVICTION_MS)
+    return FetchSessionCache(slots, lambda: next(ids), EVICTION_MS)
 
 
 def request(

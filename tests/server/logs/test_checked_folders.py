@@ -21,7 +21,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.errors import ClientError
 from barnabas.client.results import LATEST
 from barnabas.testing import Broker
-from tests.server.logs.test_moving_log_dirs import alter
+from tests.server.logs.test_log_dir_moves import alter
 from tests.server.wire import Line
 from tests.waiting import WITHIN_S, wait_until
 

@@ -19,13 +19,13 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from barnabas.protocol.records.header import BatchHeader, split_batches
+from barnabas.protocol.records.batch_header import BatchHeader, split_batches
 from barnabas.protocol.records.record import Record, build_batch
 from barnabas.server import page_cache
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import OsFiles
-from barnabas.storage.reading import FileRegion
+from barnabas.storage.integrity import SegmentIntegrity
 from barnabas.storage.segment import Segment
-from barnabas.storage.trust import Trust
 from barnabas.testing import Broker
 from tests.server.wire import Line
 from tests.storage.support import append, open_log
@@ -170,7 +170,7 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     data = OsFiles.pread(region.fileno, region.size, 0)
     batches = split_batches(data)
     hit = [header for position, header in batches if position < 8192 and position + header.size > 4096]
-    doubted = FileRegion(region.fileno, region.position, region.size, 0, Trust(BadSector(), 10**9))
+    doubted = FileRegion(region.fileno, region.position, region.size, 0, SegmentIntegrity(BadSector(), 10**9))
     (loaded,) = page_cache.load(BadSector(), [(doubted, region)])  # type: ignore[list-item]  # anything with a descriptor
     assert not isinstance(loaded, OSError)
     verified = loaded.verified

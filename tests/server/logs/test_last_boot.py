@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.clock import SystemClock
 from barnabas.cluster.metadata.image import Kept
-from barnabas.server.cluster.joining import what_was_kept
+from barnabas.server.cluster.cluster_session import what_was_kept
 from barnabas.storage.directory import LAST_BOOT_FILE, LogDirectory
 from barnabas.storage.files import OsFiles
 from barnabas.storage.manager import LogManager

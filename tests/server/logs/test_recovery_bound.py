@@ -9,7 +9,7 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.replication.partition import Partition
 from barnabas.server import maintenance
-from barnabas.server.logs.recovery import Unflushed, flushes_due
+from barnabas.server.logs.recovery_bound import Unflushed, flushes_due
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, running
 from tests.storage.support import append, open_log

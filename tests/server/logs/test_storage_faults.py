@@ -22,7 +22,7 @@ from barnabas.protocol.values import ResourceType
 from barnabas.replication.partition import Partition
 from barnabas.server import maintenance
 from barnabas.server.broker import Broker
-from barnabas.server.logs.making import make_logs
+from barnabas.server.logs.log_creation import make_logs
 from barnabas.storage.log import Log
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, running
@@ -141,9 +141,9 @@ async def test_a_full_directory_keeps_no_other_s_records_from_being_deleted(tmp_
             assert await client.produce(b"v", index) == 0
             log.delete_records_before(1)
         files.fill(homes[0])
-        await broker.log_starts.keep([logs[1]])
+        await broker.log_start_offsets.keep([logs[1]])
         with pytest.raises(StartsUnwritten) as unwritten:
-            await broker.log_starts.keep(logs)
+            await broker.log_start_offsets.keep(logs)
         assert unwritten.value.paths == {str(homes[0])}
         assert not logs[0].is_written_down
         assert logs[1].is_written_down
@@ -161,7 +161,7 @@ async def test_starts_that_could_not_be_written_are_not_acknowledged_since_anoth
         assert await client.produce(b"v") == 0
         log.delete_records_before(1)
         files.fill(tmp_path)
-        done = broker.log_starts.done
+        done = broker.log_start_offsets.done
 
         async def done_beside_retention() -> None:
             try:
@@ -171,9 +171,9 @@ async def test_starts_that_could_not_be_written_are_not_acknowledged_since_anoth
                     patched.setattr(broker.logs, "_try_checkpoint", lambda *_: [])
                     broker.logs.prepare_removal([])
 
-        monkeypatch.setattr(broker.log_starts, "done", done_beside_retention)
+        monkeypatch.setattr(broker.log_start_offsets, "done", done_beside_retention)
         with pytest.raises(StartsUnwritten):
-            await broker.log_starts.keep([log])
+            await broker.log_start_offsets.keep([log])
         assert not log.is_written_down
         files.heal()
 
@@ -202,7 +202,7 @@ async def test_retention_that_comes_to_a_deleted_log_leaves_it_alone(tmp_path: P
 async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         files.fill(tmp_path)
@@ -219,14 +219,14 @@ async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
 async def test_a_log_for_which_there_was_no_room_at_the_start_either_is_made_once_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 3_600_000)  # it stops before it tries again
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 3_600_000)  # it stops before it tries again
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         files.fail(frozenset({"create", "make_directory"}), tmp_path, errno.ENOSPC)
         assert await client.create() == 0
         assert await client.produce(b"never") == STORAGE_ERROR
         files.heal()
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     files.fail(frozenset({"make_directory"}), tmp_path, errno.ENOSPC)
     async with running([tmp_path], files) as client:
         assert await client.produce(b"never") == STORAGE_ERROR
@@ -236,7 +236,7 @@ async def test_a_log_for_which_there_was_no_room_at_the_start_either_is_made_onc
 
 
 async def test_a_log_that_is_made_late_has_the_settings_of_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         files.fill(tmp_path)
@@ -249,7 +249,7 @@ async def test_a_log_that_is_made_late_has_the_settings_of_then(tmp_path: Path, 
 
 
 async def test_a_coordinator_s_log_that_is_made_late_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     files = FailingFiles()
     async with running([tmp_path], files, offsets_topic_num_partitions="2") as client:
         groups = client.broker.groups
@@ -263,7 +263,7 @@ async def test_a_coordinator_s_log_that_is_made_late_is_loaded(tmp_path: Path, m
 async def test_a_log_that_is_made_late_is_not_in_the_way_of_a_topic_that_took_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     files, begun, go_on = FailingFiles(), asyncio.Event(), asyncio.Event()
 
     async def make_slowly(broker: Broker, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
@@ -274,7 +274,7 @@ async def test_a_log_that_is_made_late_is_not_in_the_way_of_a_topic_that_took_th
     async with running([tmp_path], files) as client:
         files.fill(tmp_path)
         assert await client.create() == 0
-        monkeypatch.setattr("barnabas.server.logs.hosting.make_logs", make_slowly)
+        monkeypatch.setattr("barnabas.server.logs.replica_manager.make_logs", make_slowly)
         files.heal()
         await begun.wait()
         await client.delete()

@@ -11,8 +11,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.protocol.produce import PartitionAnswer
-from barnabas.server.order import Effect
 from barnabas.server.producing.delayed import DelayedProduce
+from barnabas.server.request_order import Effect
 
 VERSION = 8
 HEAD_BYTES = 8

@@ -12,13 +12,13 @@ import pytest
 from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode
-from barnabas.protocol.headers import has_flexible_response_header
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from barnabas.protocol.records import walk
-from barnabas.server.producing import repeated, spread
+from barnabas.protocol.records import request_scan
+from barnabas.protocol.request_headers import has_flexible_response_header
+from barnabas.server.producing import multi_partition, request_template
 from barnabas.testing.failing_files import SYNCS, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
-from tests.server.producing.spread_requests import batch_of, with_header
+from tests.server.producing.multi_partition_requests import batch_of, with_header
 from tests.server.wire import NOW_MS, SIZE, framed
 
 PRODUCE = 0
@@ -35,20 +35,20 @@ class Sent(NamedTuple):
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many requests each run took, with the text of `walk` in the place of machine code."""
+    """How many requests each run took, with the text of `request_scan` in the place of machine code."""
     taken: list[int] = []
 
     class Walk:
-        answer_requests = staticmethod(walk.answer_requests)
+        answer_requests = staticmethod(request_scan.answer_requests)
 
         @staticmethod
         def walk_requests(*arguments: Any) -> object:
-            found = walk.walk_requests(*arguments)
+            found = request_scan.walk_requests(*arguments)
             taken.append(found[1])
             return found
 
-    monkeypatch.setattr(repeated, "compiled", Walk)
-    monkeypatch.setattr(repeated, "walker", Walk)
+    monkeypatch.setattr(request_template, "compiled", Walk)
+    monkeypatch.setattr(request_template, "walker", Walk)
     return taken
 
 
@@ -269,7 +269,7 @@ async def test_requests_of_which_none_can_be_in_a_run_stop_being_tried(tmp_path:
         await client.create(compression_type="uncompressed")
         answers = await pipelined(client, [Sent(batch_of(b"x", compression=1))] * 30, topic=TOPIC, at_once=True)
     assert [code for _, code, _, _ in answers] == [0] * 30
-    assert len(runs) == spread.PATIENCE
+    assert len(runs) == multi_partition.PATIENCE
 
 
 async def test_an_idempotent_producer_gets_for_a_run_what_it_gets_one_by_one(tmp_path: Path, runs: list[int]) -> None:

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from barnabas.cluster.membership.changes import config_instructions, replica_instructions
+from barnabas.cluster.membership.image_changes import config_instructions, replica_instructions
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage, PartitionState, Topic
-from barnabas.cluster.metadata.records import CLUSTER, encode
+from barnabas.cluster.metadata.store_entries import CLUSTER, encode
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.store.interface import ABSENT, Put
@@ -32,11 +32,11 @@ from barnabas.protocol.messages.alter_partition import (
     ResponseTopicData,
 )
 from barnabas.protocol.values import ResourceType
-from barnabas.replication.followed import FollowedPartition
+from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.partition import Partition
+from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.broker import Broker
-from barnabas.server.carrying_out import carry_out
-from barnabas.server.surroundings import Surroundings
+from barnabas.server.environment import Environment
 
 TOPIC_ID = UUID(int=77)
 TOPIC = "t"
@@ -113,7 +113,7 @@ class Cluster:
         )
         store = MemoryStore(MemoryTree())
         store.commit([Put(CLUSTER, encode({"id": "test"}), ABSENT)])  # none that is new: what topics there are is told by hand
-        broker = Broker(config, asyncio.get_running_loop(), Surroundings(open_store=lambda _: store))
+        broker = Broker(config, asyncio.get_running_loop(), Environment(open_store=lambda _: store))
         broker.isr._peers = self.controller  # type: ignore[assignment]  # has what is asked of them
         await broker.start()
         self._ports[broker_id] = broker.endpoints[0].port
@@ -146,7 +146,7 @@ class Cluster:
                 )
                 instructions = replica_instructions(known, self.image, names, broker_id, config_of)
                 instructions += config_instructions(known, self.image, delta, broker.controller._core)
-                await carry_out(broker, instructions)
+                await apply_instructions(broker, instructions)
 
     async def create(self, *assignments: Sequence[int], **configs: str) -> None:
         """Topic TOPIC, a partition for each list of replicas, all of them in sync and led by the first."""
@@ -182,10 +182,10 @@ class Cluster:
         assert found is not None, f"broker {broker_id} has no replica of {TOPIC}-{partition}"
         return found
 
-    def follower(self, broker_id: int, partition: int = 0) -> FollowedPartition:
+    def follower(self, broker_id: int, partition: int = 0) -> FollowerPartition:
         """As `replica`, of a broker that follows."""
         found = self.replica(broker_id, partition)
-        assert isinstance(found, FollowedPartition)
+        assert isinstance(found, FollowerPartition)
         return found
 
     def ends(self, partition: int = 0) -> dict[int, int]:

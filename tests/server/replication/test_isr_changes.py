@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from barnabas.server.replication import isr_changes
 from tests.server.replication.cluster import TOPIC, Controller, cluster_of
@@ -17,7 +17,7 @@ PARTITIONS = 7
 
 
 async def test_many_changes_go_in_several_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "CHUNK", 2)
+    monkeypatch.setattr(store_entries, "CHUNK", 2)
     monkeypatch.setattr(isr_changes, "MAX_CHUNKS_PER_REQUEST", 2)
     asked: list[list[int]] = []
 

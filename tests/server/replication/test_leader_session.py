@@ -7,7 +7,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
-from barnabas.replication.following import Position
+from barnabas.replication.follower_state import Position
 from barnabas.server.replication.leader_session import LeaderSession
 
 TOPIC_ID = UUID(int=5)

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, De
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
-from barnabas.replication.followed import FollowedPartition
+from barnabas.replication.follower_partition import FollowerPartition
 from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
 from tests.server.scraped import render
 from tests.waiting import until
@@ -49,20 +49,20 @@ async def test_a_fault_while_an_answer_is_taken_in_does_not_end_replication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     faults: list[bool] = []  # whether the fetcher's task waited meanwhile, of each
-    receive = FollowedPartition.receive
+    receive = FollowerPartition.receive
 
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
         await produce(cluster, b"a")
-        (fetcher,) = cluster.brokers[2].fetchers._fetchers.values()
+        (fetcher,) = cluster.brokers[2].fetcher_manager._fetchers.values()
 
-        def failing(partition: FollowedPartition, *arguments: Any) -> Any:
+        def failing(partition: FollowerPartition, *arguments: Any) -> Any:
             if not faults:
                 faults.append(fetcher._is_parked)
                 raise RuntimeError("nobody thought of this")
             return receive(partition, *arguments)
 
-        monkeypatch.setattr(FollowedPartition, "receive", failing)
+        monkeypatch.setattr(FollowerPartition, "receive", failing)
         await produce(cluster, b"b")
         assert faults == [True]
         assert cluster.ends() == {1: 2, 2: 2}
@@ -73,7 +73,7 @@ async def test_a_consumer_reads_what_is_committed_and_no_more(tmp_path: Path) ->
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
         await produce(cluster, b"a")
-        cluster.brokers[2].fetchers.leave(cluster.follower(2))
+        cluster.brokers[2].fetcher_manager.leave(cluster.follower(2))
         await produce(cluster, b"b", acks=1)
         assert cluster.ends() == {1: 2, 2: 1}
         async with AsyncClient.to(cluster.addresses) as client:
@@ -81,7 +81,7 @@ async def test_a_consumer_reads_what_is_committed_and_no_more(tmp_path: Path) ->
             assert (fetched.high_watermark, fetched.log_start_offset) == (1, 0)
             waiting = asyncio.ensure_future(client.fetch(TOPIC, 0, 1))
             await asyncio.sleep(0)
-            cluster.brokers[2].fetchers.follow(cluster.follower(2))
+            cluster.brokers[2].fetcher_manager.follow(cluster.follower(2))
             await until(lambda: cluster.marks() == {1: 2, 2: 2})
             assert (await waiting).high_watermark == 2
 
@@ -91,7 +91,7 @@ async def test_who_leads_next_has_all_that_was_acknowledged_and_what_only_the_ol
         await cluster.create((1, 2, 3))
         await produce(cluster, b"a")
         for follower in (2, 3):
-            cluster.brokers[follower].fetchers.leave(cluster.follower(follower))
+            cluster.brokers[follower].fetcher_manager.leave(cluster.follower(follower))
         await produce(cluster, b"lost", b"lost", acks=1)
         assert cluster.ends() == {1: 3, 2: 1, 3: 1}
         await cluster.elect(2)
@@ -110,7 +110,7 @@ async def test_a_long_log_is_cut_when_its_producers_are_known(tmp_path: Path) ->
             leader.append_as_leader(memoryview(bytearray(data)), NOW_MS)
             if number == 289:
                 await until(lambda: cluster.ends() == {1: 290, 2: 290})
-                cluster.brokers[2].fetchers.leave(cluster.follower(2))
+                cluster.brokers[2].fetcher_manager.leave(cluster.follower(2))
         await cluster.elect(2)
         await until(lambda: cluster.ends() == {1: 290, 2: 290})
         assert [producer.last_sequence for producer in cluster.replica(1).log.producers()] == [289]
@@ -121,7 +121,7 @@ async def test_a_long_log_is_cut_when_its_producers_are_known(tmp_path: Path) ->
 async def test_waiting_producers_are_told_that_the_leader_changed(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
-        cluster.brokers[2].fetchers.leave(cluster.follower(2))
+        cluster.brokers[2].fetcher_manager.leave(cluster.follower(2))
         failures: list[object] = []
         leader = cluster.replica(1)
         leader.append_as_leader(memoryview(bytearray(build_batch([(None, b"a")], timestamp_ms=NOW_MS))), NOW_MS)

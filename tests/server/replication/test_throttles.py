@@ -50,7 +50,7 @@ async def test_a_replica_in_sync_is_not_held_back_and_counts(tmp_path: Path) -> 
     async with cluster_of(tmp_path, 2) as cluster:
         names = {"leader_replication_throttled_replicas": "*", "follower_replication_throttled_replicas": "*"}
         await cluster.create((1, 2), **names)
-        await until(lambda: cluster.follower(2).following.has_caught_up)
+        await until(lambda: cluster.follower(2).follower_state.has_caught_up)
         set_rates(cluster, NOTHING)
         produce(cluster.brokers[1], 0)
         await until(lambda: cluster.marks() == {1: RECORDS, 2: RECORDS})

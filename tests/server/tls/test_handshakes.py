@@ -210,7 +210,7 @@ def in_memory(context: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ss
     return context.wrap_bio(incoming, outgoing, server_hostname="localhost"), incoming, outgoing
 
 
-async def carry_out(
+async def apply_instructions(
     step: Callable[[], object],
     ends: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     bios: tuple[ssl.MemoryBIO, ssl.MemoryBIO],
@@ -241,7 +241,7 @@ async def test_records_come_in_pieces_of_any_size(tmp_path: Path, certificates: 
     async with serving(tmp_path, certificates) as broker, plain(port_of(broker)) as ends:
         tls, incoming, outgoing = in_memory(context_of(certificates, client="alice"))
         bios = incoming, outgoing
-        await carry_out(tls.do_handshake, ends, bios, piece)
+        await apply_instructions(tls.do_handshake, ends, bios, piece)
         answers = b""
 
         def exchange() -> None:
@@ -252,10 +252,10 @@ async def test_records_come_in_pieces_of_any_size(tmp_path: Path, certificates: 
         count, wanted = 40, 4
         for number in range(count):
             tls.write(framed((18, 3), ApiVersionsRequest(client_software_name="t", client_software_version="1"), number))
-        await carry_out(exchange, ends, bios, piece)
+        await apply_instructions(exchange, ends, bios, piece)
         size = int.from_bytes(answers[:4], "big") + 4
         wanted = count * size
-        await carry_out(exchange, ends, bios, piece)
+        await apply_instructions(exchange, ends, bios, piece)
         assert [int.from_bytes(answers[at + 4 : at + 8], "big") for at in range(0, wanted, size)] == list(range(count))
 
 
@@ -264,7 +264,7 @@ async def test_a_goodbye_and_a_sudden_end_both_close_the_connection(tmp_path: Pa
         for says_goodbye in (True, False):
             async with plain(port_of(broker)) as ends:
                 tls, incoming, outgoing = in_memory(context_of(certificates))
-                await carry_out(tls.do_handshake, ends, (incoming, outgoing), 1 << 16)
+                await apply_instructions(tls.do_handshake, ends, (incoming, outgoing), 1 << 16)
                 await until(lambda: broker.connections)
                 if says_goodbye:
                     with contextlib.suppress(ssl.SSLWantReadError):
@@ -283,7 +283,7 @@ async def test_a_goodbye_and_a_sudden_end_both_close_the_connection(tmp_path: Pa
 async def test_bytes_that_are_no_record_close_an_open_connection(tmp_path: Path, certificates: Certificates) -> None:
     async with serving(tmp_path, certificates) as broker, plain(port_of(broker)) as ends:
         tls, incoming, outgoing = in_memory(context_of(certificates))
-        await carry_out(tls.do_handshake, ends, (incoming, outgoing), 1 << 16)
+        await apply_instructions(tls.do_handshake, ends, (incoming, outgoing), 1 << 16)
         ends[1].write(b"\x17\x03\x03\x00\x20" + bytes(32))
         await ends[0].read()
         await until(lambda: not broker.connections)

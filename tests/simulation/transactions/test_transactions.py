@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from barnabas.testing.simulation.course import Verdict
 from barnabas.testing.simulation.runner import REPLICATED_TRANSACTIONS, TRANSACTIONS, run_seed
+from barnabas.testing.simulation.simulated_run import Verdict
 from barnabas.testing.simulation.transactions import canaries
 from barnabas.testing.simulation.transactions.replicated import COORDINATORS, ReplicatedTransactions
 from barnabas.testing.simulation.transactions.scenario import Clients
@@ -42,7 +42,7 @@ def first_failure(verdicts: Iterable[Verdict], names: tuple[str, ...]) -> str:
 
 def hasty_clients_of_the_older_flow(clients: Clients) -> None:
     """They give a batch up as soon as an answer is lost, and the batch arrives later."""
-    clients.echoes = 0.3
+    clients.late_requests = 0.3
     for client in clients.clients:
         for how in client.instances:
             how.second, how.patience_s, how.transactions = False, 0.0, 12
@@ -50,7 +50,7 @@ def hasty_clients_of_the_older_flow(clients: Clients) -> None:
 
 def clients_of_the_newer_flow(clients: Clients) -> None:
     """Their requests come late, and twice."""
-    clients.echoes = 0.3
+    clients.late_requests = 0.3
     for client in clients.clients:
         for how in client.instances:
             how.second, how.transactions = True, 12
@@ -99,7 +99,7 @@ class CoordinatorDiesAlone(ReplicatedTransactions):
             await asyncio.sleep(0.8)
             leader.kill()
             self.world.network.heal()
-            await self.fate.bring_back(leader)
+            await self.fault_injector.bring_back(leader)
 
     def _coordinates(self, number: int) -> bool:
         process = self.nodes[number - 1].process

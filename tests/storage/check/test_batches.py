@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
-from barnabas.protocol.records.header import BatchHeader, split_batches
+from barnabas.protocol.records.batch_header import BatchHeader, split_batches
 from barnabas.storage.check.finding import Repair
 from barnabas.storage.check.partition import PartitionContext, PartitionReport, check_partition
 from barnabas.storage.files import OsFiles

@@ -15,7 +15,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.check.finding import Repair
-from barnabas.storage.check.indexes import COSTS_NOTHING as INDEX_COSTS
+from barnabas.storage.check.index_check import COSTS_NOTHING as INDEX_COSTS
 from barnabas.storage.check.partition import FINISHES_FIRST, PartitionContext, PartitionReport, check_partition
 from barnabas.storage.check.repair import repair
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex

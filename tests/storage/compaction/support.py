@@ -10,11 +10,11 @@ from typing import Any
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, split_batches
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 from barnabas.storage.compaction.cleaner import clean
 from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.compaction.plain import PlainEngine
-from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.segment_replacement import replace_segments
 from barnabas.storage.compaction.task import CleaningResult, CleaningTask, SegmentRef
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import AppendOrigin, Log

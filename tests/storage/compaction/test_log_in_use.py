@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone
 from barnabas.protocol.records.batch import split_batches
-from barnabas.storage import reading
+from barnabas.storage import file_region
 from barnabas.storage.compaction.cleaner import clean
-from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.segment_replacement import replace_segments
 from barnabas.storage.compaction.task import CleanedGroup
 from barnabas.storage.log import MAX_OFFSET, Log
 from barnabas.storage.open_files import OpenFiles
@@ -199,7 +199,7 @@ def counts_in(data: bytes) -> list[int]:
 
 
 def test_a_read_steps_over_so_many_emptied_batches_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_SKIPPED", 7)
+    monkeypatch.setattr(file_region, "MOST_SKIPPED", 7)
     log = emptied(tmp_path, 20)
     read = log.read(0, 1000, limit_offset=log.log_end_offset, minimum_one=True)
     assert read is not None
@@ -242,7 +242,7 @@ def test_damage_is_not_stepped_over(tmp_path: Path) -> None:
 
 def test_a_log_of_records_is_read_without_a_look_at_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = filled(tmp_path)
-    monkeypatch.setattr(reading, "_skip_emptied", lambda *_, **__: pytest.fail("looked"))
+    monkeypatch.setattr(file_region, "_skip_emptied", lambda *_, **__: pytest.fail("looked"))
     assert len(read_all(log)) == 61
     log.close()
 

@@ -11,13 +11,13 @@ import pytest
 
 from barnabas.errors import SegmentsGone
 from barnabas.storage.compaction.cleaner import clean
-from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.segment_replacement import replace_segments
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import Log
+from barnabas.storage.log_move import LogMove
 from barnabas.storage.manager import LogManager
-from barnabas.storage.moving import LogMove
 from tests.storage.compaction.support import SMALL, compact, engine_of, put, roll, task_of
 from tests.storage.support import FILES, NOW, TOPIC_ID, open_log, read_all
 

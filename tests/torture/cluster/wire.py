@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.headers import has_flexible_response_header, write_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.request_headers import has_flexible_response_header, write_request_header
 
 Address = tuple[str, int]
 Answer = TypeVar("Answer", bound=Message)

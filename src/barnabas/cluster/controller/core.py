@@ -1,6 +1,6 @@
 """The controller: decides what becomes of topics and settings, on this broker's behalf or the cluster's.
 
-Owns every decision that the office is needed for, on what `ControllerState` knows; what each broker plans for itself is `EveryBroker`'s.
+Owns every decision that the office is needed for, on what `ControllerState` knows; what each broker plans for itself is `BrokerPlanner`'s.
 A command returns what to answer and a `Plan`, and answers for each item of its request by itself. A single broker is a cluster of one: it
 runs the same commands, only that nobody can take its office.
 
@@ -22,7 +22,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from barnabas.cluster.controller.every_broker import EveryBroker
+from barnabas.cluster.controller.broker_planner import BrokerPlanner
 from barnabas.cluster.metadata.declared import check_key
 from barnabas.cluster.metadata.image import Topic
 from barnabas.cluster.planning.configs import MIN_IN_SYNC, ConfigPlanner, ResourceChange
@@ -40,7 +40,7 @@ from barnabas.protocol.values import ALL_BROKERS, ResourceType
 R = TypeVar("R")
 
 
-class Controller(EveryBroker):
+class Controller(BrokerPlanner):
     """See the module; the arguments are those of `ControllerState` and
 
     Args:

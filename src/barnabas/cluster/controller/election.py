@@ -25,8 +25,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.records import ControllerOffice
+from barnabas.cluster.metadata import store_entries
+from barnabas.cluster.metadata.store_entries import ControllerEntry
 from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Put, Remove, SessionState
 
 
@@ -40,7 +40,7 @@ class ElectionState(Enum):
 # Events
 
 
-class OfficeReadEvent(Struct, frozen=True):
+class ControllerReadEvent(Struct, frozen=True):
     """The entries CONTROLLER and CONTROLLER_EPOCH as they are now."""
 
     controller: Entry | None
@@ -63,13 +63,13 @@ class StopEvent(Struct, frozen=True):
     """The broker goes; the office is to be free at once."""
 
 
-ElectionEvent = OfficeReadEvent | ClaimOutcome | SessionState | WriteRefusedEvent | StopEvent
+ElectionEvent = ControllerReadEvent | ClaimOutcome | SessionState | WriteRefusedEvent | StopEvent
 
 
 # Instructions
 
 
-class ReadOffice(Struct, frozen=True):
+class ReadController(Struct, frozen=True):
     """Read the two entries and say what they are (OfficeReadEvent)."""
 
 
@@ -85,20 +85,20 @@ class Withdraw(Struct, frozen=True):
     operations: tuple[Operation, ...]
 
 
-class TakeOffice(Struct, frozen=True):
+class BecomeController(Struct, frozen=True):
     """This broker is controller: load everything, then act."""
 
     epoch: int
     fence: int
 
 
-class LeaveOffice(Struct, frozen=True):
+class ResignController(Struct, frozen=True):
     """It is controller no more: what it has under way fails with NOT_CONTROLLER."""
 
     reason: str
 
 
-ElectionInstruction = ReadOffice | Claim | Withdraw | TakeOffice | LeaveOffice
+ElectionInstruction = ReadController | Claim | Withdraw | BecomeController | ResignController
 
 
 class Election:
@@ -112,7 +112,7 @@ class Election:
         self.broker_id = broker_id
         self.incarnation = incarnation
         self.state = ElectionState.FOLLOWING
-        self.office: ControllerOffice | None = None  # who is controller, as last read
+        self.controller_entry: ControllerEntry | None = None  # who is controller, as last read
         self.fence: int | None = None  # while LEADING
         self._claim = 0  # the epoch that was last claimed
         self._claimed_fence = 0
@@ -125,48 +125,48 @@ class Election:
         if self.state is ElectionState.STOPPED:
             return []
         match event:
-            case OfficeReadEvent(controller, epoch):
+            case ControllerReadEvent(controller, epoch):
                 return self._read(controller, epoch)
             case ClaimOutcome():
                 return self._claimed(event)
             case SessionState():
                 return self._session(event)
             case WriteRefusedEvent():
-                return [*self._leave("another controller was elected"), ReadOffice()]
+                return [*self._leave("another controller was elected"), ReadController()]
             case StopEvent():
                 return self._stop()
             case _:
                 assert_never(event)
 
     def _read(self, controller: Entry | None, epoch: Entry | None) -> list[ElectionInstruction]:
-        self.office = None if controller is None else records.decode_controller(controller.value)
-        current = 0 if epoch is None else int(records.decode(epoch.value))
+        self.controller_entry = None if controller is None else store_entries.decode_controller(controller.value)
+        current = 0 if epoch is None else int(store_entries.decode(epoch.value))
         version = ABSENT if epoch is None else epoch.version
-        if controller is None or self.office is None:
+        if controller is None or self.controller_entry is None:
             return [*self._leave("its entry is gone"), self._stand(current, version)]
-        if not self._is_mine(self.office):
-            left = self._leave(f"broker {self.office.broker_id} was elected")
+        if not self._is_mine(self.controller_entry):
+            left = self._leave(f"broker {self.controller_entry.broker_id} was elected")
             self.state = ElectionState.FOLLOWING
             return left
-        if (self.office.epoch, current, version) == (self._claim, self._claim, self._claimed_fence):
+        if (self.controller_entry.epoch, current, version) == (self._claim, self._claim, self._claimed_fence):
             return self._lead()
         # Somebody raised the epoch under this controller: the entry stands for nothing, and while it stands nobody is elected.
         left = self._leave(f"the epoch was raised to {current}")
         self.state = ElectionState.FOLLOWING
         return [*left, _withdraw(version)]
 
-    def _is_mine(self, office: ControllerOffice) -> bool:
-        return (office.broker_id, office.incarnation) == (self.broker_id, self.incarnation)
+    def _is_mine(self, controller_entry: ControllerEntry) -> bool:
+        return (controller_entry.broker_id, controller_entry.incarnation) == (self.broker_id, self.incarnation)
 
     def _stand(self, epoch: int, version: int) -> Claim:
         self.state = ElectionState.CLAIMING
         self._claim = epoch + 1
         self._claimed_fence = version + 1  # ABSENT is -1: the first version is 0
-        office = records.encode_controller(ControllerOffice(self.broker_id, self._claim, self.incarnation))
+        controller_entry = store_entries.encode_controller(ControllerEntry(self.broker_id, self._claim, self.incarnation))
         return Claim(
             (
-                Put(records.CONTROLLER, office, ABSENT, ephemeral=True),
-                Put(records.CONTROLLER_EPOCH, records.encode(self._claim), version),
+                Put(store_entries.CONTROLLER, controller_entry, ABSENT, ephemeral=True),
+                Put(store_entries.CONTROLLER_EPOCH, store_entries.encode(self._claim), version),
             )
         )
 
@@ -174,33 +174,33 @@ class Election:
         if self.state is not ElectionState.CLAIMING:
             return []
         if outcome is ClaimOutcome.DONE:
-            self.office = ControllerOffice(self.broker_id, self._claim, self.incarnation)
+            self.controller_entry = ControllerEntry(self.broker_id, self._claim, self.incarnation)
             return self._lead()
         self.state = ElectionState.FOLLOWING
-        return [ReadOffice()]
+        return [ReadController()]
 
     def _lead(self) -> list[ElectionInstruction]:
         if self.state is ElectionState.LEADING:
             return []
         self.state = ElectionState.LEADING
         self.fence = self._claimed_fence
-        return [TakeOffice(self._claim, self._claimed_fence)]
+        return [BecomeController(self._claim, self._claimed_fence)]
 
     def _leave(self, reason: str) -> list[ElectionInstruction]:
         if self.state is not ElectionState.LEADING:
             return []
         self.state = ElectionState.FOLLOWING
         self.fence = None
-        return [LeaveOffice(reason)]
+        return [ResignController(reason)]
 
     def _session(self, state: SessionState) -> list[ElectionInstruction]:
         match state:
             case SessionState.CONNECTED:
-                return [ReadOffice()]
+                return [ReadController()]
             case SessionState.SUSPENDED:
                 return []  # what it holds it may still hold; nothing can be written meanwhile
             case SessionState.EXPIRED | SessionState.CLOSED:
-                self.office = None
+                self.controller_entry = None
                 left = self._leave("its session ended")
                 self.state = ElectionState.FOLLOWING
                 return left
@@ -214,4 +214,4 @@ class Election:
 
 def _withdraw(epoch_version: int) -> Withdraw:
     """Free the office, but not a successor's: whoever claims it raises the epoch's version."""
-    return Withdraw((Check(records.CONTROLLER_EPOCH, epoch_version), Remove(records.CONTROLLER)))
+    return Withdraw((Check(store_entries.CONTROLLER_EPOCH, epoch_version), Remove(store_entries.CONTROLLER)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration
 from barnabas.cluster.planning.plan import Versions
 from barnabas.cluster.store.interface import ABSENT, Operation, Put, Remove
@@ -49,13 +49,13 @@ def register(
     if found is not None and found.incarnation != broker.incarnation and not is_former_self(broker, found):
         raise BrokerIdInUse(found)
     registered = replace(broker, epoch=last_epoch + 1)
-    path = records.broker_path(broker.broker_id)
+    path = store_entries.broker_path(broker.broker_id)
     operations: list[Operation] = []
     if found is not None:
         operations.append(Remove(path, versions.expected(path)))
     operations += [
-        Put(path, records.encode_broker(registered), ABSENT, ephemeral=True),
-        Put(records.BROKER_EPOCH, records.encode(registered.epoch), versions.expected(records.BROKER_EPOCH)),
+        Put(path, store_entries.encode_broker(registered), ABSENT, ephemeral=True),
+        Put(store_entries.BROKER_EPOCH, store_entries.encode(registered.epoch), versions.expected(store_entries.BROKER_EPOCH)),
     ]
     return registered, operations
 
@@ -67,5 +67,5 @@ def is_former_self(broker: BrokerRegistration, found: BrokerRegistration) -> boo
 
 def update(broker: BrokerRegistration, versions: Versions) -> list[Operation]:
     """Say something new (a state, addresses) under the registration that is there; conflicts when that is gone."""
-    path = records.broker_path(broker.broker_id)
-    return [Put(path, records.encode_broker(broker), versions.expected(path))]
+    path = store_entries.broker_path(broker.broker_id)
+    return [Put(path, store_entries.encode_broker(broker), versions.expected(path))]

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from barnabas.cluster.controller.election import ClaimOutcome, Election
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Topic
 from barnabas.cluster.metadata.observation import Observation, observe_all
-from barnabas.cluster.metadata.records import ControllerOffice
+from barnabas.cluster.metadata.store_entries import ControllerEntry
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.planning.plan import Plan, PlanBuilder, Versions
@@ -57,7 +57,7 @@ class ControllerState:
         self.image = MetadataImage("")
         self.versions = Versions()
         self._controller_epoch: Entry | None = None
-        self._office: ControllerOffice | None = None
+        self._controller_entry: ControllerEntry | None = None
         self._last_broker_epoch = self._next_block = 0
         self._unsettled: list[str] = []
         self.observe(observe_all(self.image, entries))
@@ -68,7 +68,7 @@ class ControllerState:
         if not plan.operations:
             return ()
         self.versions.learn(plan.operations)
-        if plan.claims_office:
+        if plan.claims_controller:
             self.election.handle(ClaimOutcome.DONE)
         for broker in plan.delta.brokers:
             self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
@@ -86,13 +86,13 @@ class ControllerState:
         if found.is_complete:
             self.versions = Versions()
         self.versions.reread(found.entries)
-        if records.CONTROLLER_EPOCH in found.entries:
-            self._controller_epoch = found.entries[records.CONTROLLER_EPOCH]
-        if records.CONTROLLER in found.entries:
-            holder = found.entries[records.CONTROLLER]
-            self._office = None if holder is None else records.decode_controller(holder.value)
-        self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(records.BROKER_EPOCH)))
-        self._next_block = max(self._next_block, _number(found.entries.get(records.PRODUCER_IDS)))
+        if store_entries.CONTROLLER_EPOCH in found.entries:
+            self._controller_epoch = found.entries[store_entries.CONTROLLER_EPOCH]
+        if store_entries.CONTROLLER in found.entries:
+            holder = found.entries[store_entries.CONTROLLER]
+            self._controller_entry = None if holder is None else store_entries.decode_controller(holder.value)
+        self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(store_entries.BROKER_EPOCH)))
+        self._next_block = max(self._next_block, _number(found.entries.get(store_entries.PRODUCER_IDS)))
         delta = found.delta
         self.image = self.image.apply(delta)
         self._brokers_changed(delta)
@@ -129,13 +129,13 @@ class ControllerState:
     @property
     def controller_epoch(self) -> int:
         """Of who is controller, as far as is known."""
-        office = self.election.office if self.election.is_leading else self._office
-        return 0 if office is None else office.epoch
+        controller_entry = self.election.controller_entry if self.election.is_leading else self._controller_entry
+        return 0 if controller_entry is None else controller_entry.epoch
 
     @property
     def deleted_topics(self) -> set[UUID]:
         """Topics whose deletion is written down and may not be carried out on this broker."""
-        mine = {self.broker_id, records.ANY_BROKER}
+        mine = {self.broker_id, store_entries.ANY_BROKER}
         return {topic_id for topic_id, brokers in self.image.deletions.items() if not mine.isdisjoint(brokers)}
 
     def topic_config(self, name: str) -> TopicConfig:
@@ -165,4 +165,4 @@ class ControllerState:
 
 
 def _number(entry: Entry | None) -> int:
-    return 0 if entry is None else int(records.decode(entry.value))
+    return 0 if entry is None else int(store_entries.decode(entry.value))

@@ -13,24 +13,24 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from barnabas.cluster.controller.election import (
+    BecomeController,
     Claim,
     ClaimOutcome,
+    ControllerReadEvent,
     Election,
     ElectionEvent,
     ElectionInstruction,
-    LeaveOffice,
-    OfficeReadEvent,
-    ReadOffice,
+    ReadController,
+    ResignController,
     StopEvent,
-    TakeOffice,
     Withdraw,
 )
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import ROOT, MetadataStore, Operation, SessionEvent, StoreConflict, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-OFFICE = frozenset({ROOT, records.CONTROLLER, records.CONTROLLER_EPOCH})
+CONTROLLER_PATHS = frozenset({ROOT, store_entries.CONTROLLER, store_entries.CONTROLLER_EPOCH})
 
 
 class Candidate:
@@ -44,8 +44,8 @@ class Candidate:
         self,
         store: MetadataStore,
         election: Election,
-        on_take: Callable[[TakeOffice], None] = lambda _: None,
-        on_leave: Callable[[LeaveOffice], None] = lambda _: None,
+        on_take: Callable[[BecomeController], None] = lambda _: None,
+        on_leave: Callable[[ResignController], None] = lambda _: None,
     ) -> None:
         self.election = election
         self.undecided = False  # the store was away: call `settle` when it is back
@@ -56,11 +56,11 @@ class Candidate:
     @staticmethod
     def concerns(paths: Sequence[str]) -> bool:
         """Whether a change of these is to be followed by `settle`."""
-        return not OFFICE.isdisjoint(paths)
+        return not CONTROLLER_PATHS.isdisjoint(paths)
 
     def settle(self) -> None:
         """Read who is controller, and stand where nobody is."""
-        self._carry_out([ReadOffice()])
+        self._carry_out([ReadController()])
 
     def tell(self, event: ElectionEvent) -> None:
         """Something happened: a write was refused, the broker stops."""
@@ -77,17 +77,17 @@ class Candidate:
         waiting = deque(instructions)
         while waiting:
             match waiting.popleft():
-                case ReadOffice():
+                case ReadController():
                     waiting += self._read()
                 case Claim(operations):
                     waiting += self.election.handle(self._commit(operations))
                 case Withdraw(operations):
                     self._commit(operations)
-                    waiting.append(ReadOffice())
-                case TakeOffice() as taken:
+                    waiting.append(ReadController())
+                case BecomeController() as taken:
                     logger.info("event=controller-elected broker=%d epoch=%d", self.election.broker_id, taken.epoch)
                     self._on_take(taken)
-                case LeaveOffice() as left:
+                case ResignController() as left:
                     logger.info("event=controller-left broker=%d reason=%r", self.election.broker_id, left.reason)
                     self._on_leave(left)
 
@@ -95,8 +95,8 @@ class Candidate:
         # The epoch first: every election raises it, so a controller that was elected between the two readings is not taken for one
         # under whom somebody raised it, whose office is to be freed.
         try:
-            epoch = self._store.get(records.CONTROLLER_EPOCH)
-            event = OfficeReadEvent(self._store.get(records.CONTROLLER), epoch)
+            epoch = self._store.get(store_entries.CONTROLLER_EPOCH)
+            event = ControllerReadEvent(self._store.get(store_entries.CONTROLLER), epoch)
         except StoreUnavailable:
             self.undecided = True
             return ()

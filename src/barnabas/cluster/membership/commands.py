@@ -1,6 +1,6 @@
 """What is asked of the controller, as handlers ask it: each command is planned by the core and carried out by whoever owns the store.
 
-`Administration` does so for a broker alone, `Member` for a broker of a cluster, which carries out only what the controller may do.
+`StandaloneController` does so for a broker alone, `Member` for a broker of a cluster, which carries out only what the controller may do.
 """
 
 from __future__ import annotations

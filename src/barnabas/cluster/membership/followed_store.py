@@ -24,12 +24,12 @@ from typing import TypeVar
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.election import WriteRefusedEvent
 from barnabas.cluster.membership.candidate import Candidate
-from barnabas.cluster.membership.changes import config_instructions, replica_instructions
 from barnabas.cluster.membership.commands import ChangesTooMuch, Commands
-from barnabas.cluster.membership.handing_on import HandingOn
-from barnabas.cluster.membership.lost import LostPartitions
-from barnabas.cluster.membership.offline import OfflineReplicas
-from barnabas.cluster.metadata import records
+from barnabas.cluster.membership.image_changes import config_instructions, replica_instructions
+from barnabas.cluster.membership.instruction_queue import InstructionQueue
+from barnabas.cluster.membership.lost_partitions import LostPartitions
+from barnabas.cluster.membership.offline_replicas import OfflineReplicas
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.image import BrokerRegistration, MetadataDelta, MetadataImage
 from barnabas.cluster.metadata.observation import Observation, observe
 from barnabas.cluster.planning.instructions import ChangeReplica, StandDown
@@ -58,7 +58,7 @@ class FollowedStore(Commands):
         self._turn = asyncio.Lock()
         self._dirty: set[str] = {ROOT}  # told to have changed, not read since
         self._wake = asyncio.Event()
-        self._handing_on = HandingOn(self._wake.set)
+        self._instruction_queue = InstructionQueue(self._wake.set)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
         self._registration: BrokerRegistration | None = None
         self._was_leading = False
@@ -97,7 +97,7 @@ class FollowedStore(Commands):
         if not self.is_down:
             self.is_down = True
             logger.warning("event=broker-stood-down broker=%d reason=%r", self._core.broker_id, reason)
-            self._handing_on.hand([StandDown()])
+            self._instruction_queue.hand([StandDown()])
 
     # Reading and writing
 
@@ -154,7 +154,7 @@ class FollowedStore(Commands):
         if self.is_down:
             changes = [each for each in changes if not isinstance(each, ChangeReplica)]
         if changes:
-            self._handing_on.hand(changes)
+            self._instruction_queue.hand(changes)
 
     def _tell_changed(self) -> None:
         self._changed.set()
@@ -164,13 +164,13 @@ class FollowedStore(Commands):
         """Somebody else wrote; raises NotController where that was another controller."""
         logger.info("event=metadata-conflict error=%r", str(conflict))
         self._dirty.add(conflict.path)
-        if conflict.path == records.BROKER_EPOCH:  # somebody began anew
-            self._dirty.update(map(records.broker_path, self.image.brokers))
-        if conflict.path == records.CONTROLLER_EPOCH:
+        if conflict.path == store_entries.BROKER_EPOCH:  # somebody began anew
+            self._dirty.update(map(store_entries.broker_path, self.image.brokers))
+        if conflict.path == store_entries.CONTROLLER_EPOCH:
             await self._in_thread(self._candidate.tell, WriteRefusedEvent())
-            self._notice_office()
+            self._notice_controller()
 
-    def _notice_office(self) -> None:
+    def _notice_controller(self) -> None:
         """As a new controller, look at everything: nobody knows how far the last one came."""
         leads = self._core.election.is_leading
         if leads and not self._was_leading:

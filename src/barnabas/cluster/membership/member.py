@@ -2,7 +2,7 @@
 
 Owns what this broker makes of what it is told: by the store's watches, by the session, by who found another broker dead. The decisions are
 the core's (`Controller`, `Election`); here they meet time, threads and what may fail. How the image is kept and written is
-`followed_store.py`, how commands of handlers get their turn `turns.py`.
+`followed_store.py`, how commands of handlers get their turn `command_queue.py`.
 
 How it works
   `_look` is called whenever something was told. It first takes the image up to that, then does what follows: stands for controller,
@@ -26,15 +26,15 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from barnabas.cluster.controller.burial import Dead
 from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.controller.dead_brokers import DeadBrokers
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.membership.candidate import Candidate
-from barnabas.cluster.membership.changes import all_replicas
+from barnabas.cluster.membership.command_queue import CommandQueue
 from barnabas.cluster.membership.commands import Apply
-from barnabas.cluster.membership.lost import FindLog
-from barnabas.cluster.membership.turns import Turns
-from barnabas.cluster.metadata import records
+from barnabas.cluster.membership.image_changes import all_replicas
+from barnabas.cluster.membership.lost_partitions import FindLog
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, MetadataImage
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateDeclared
@@ -55,7 +55,7 @@ RETRY_MS = 1_000  # after a failure that nothing tells the end of
 logger = logging.getLogger(__name__)
 
 
-class Member(Turns):
+class Member(CommandQueue):
     """See the module.
 
     Args:
@@ -79,10 +79,10 @@ class Member(Turns):
         self._session_events: list[SessionEvent] = []
         self._settled: Callable[[], Awaitable[None]] | None = None
         self._is_leaving = False
-        self._dead = Dead()
+        self._dead = DeadBrokers()
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
-        self._office_changed = True
+        self._controller_changed = True
         self.find_log: FindLog = lambda *_: None  # how far a log goes that nobody leads
         self._looking: asyncio.Task[None] | None = None
 
@@ -141,8 +141,8 @@ class Member(Turns):
         """
         self._registration = replace(registration, incarnation=self._core.incarnation)
         self._settled = settled
-        self._handing_on.hand([UpdateBrokerConfig(self.config), UpdateDeclared(frozenset(Kind))])
-        self._handing_on.start(apply)
+        self._instruction_queue.hand([UpdateBrokerConfig(self.config), UpdateDeclared(frozenset(Kind))])
+        self._instruction_queue.start(apply)
         self._looking = asyncio.ensure_future(self._look_for_ever())
         self._wake.set()
         try:
@@ -179,7 +179,7 @@ class Member(Turns):
         self._closed = True
         if self._lapse is not None:
             self._lapse.cancel()
-        await self._creations.close()
+        await self._auto_topic_creation.close()
         if self._running:
             await asyncio.wait(self._running)
         if self._looking is not None:
@@ -189,7 +189,7 @@ class Member(Turns):
             if self._store.session.state is SessionState.CONNECTED:
                 await self._in_thread(self._candidate.stop)
             await self._in_thread(self._store.close)
-        await self._handing_on.close()
+        await self._instruction_queue.close()
         self._thread.shutdown()
 
     @property
@@ -205,7 +205,7 @@ class Member(Turns):
 
     def _paths_told(self, paths: Sequence[str]) -> None:
         self._dirty.update(paths)
-        self._office_changed |= Candidate.concerns(paths)
+        self._controller_changed |= Candidate.concerns(paths)
         self._wake.set()
 
     def _session_told(self, event: SessionEvent) -> None:
@@ -259,7 +259,7 @@ class Member(Turns):
         if self._refused is None:
             logger.warning("event=broker-id-in-use error=%r", str(error))
         self._refused = error
-        self._dirty.add(records.broker_path(self._core.broker_id))
+        self._dirty.add(store_entries.broker_path(self._core.broker_id))
 
     async def _look(self) -> None:
         """Take up what was told, and do the next thing that follows; once more as long as something did."""
@@ -268,10 +268,10 @@ class Member(Turns):
         if self._store.session.state is not SessionState.CONNECTED:
             return
         await self._follow()
-        if self._may_stand and (self._office_changed or self._candidate.undecided):
-            self._office_changed = False
+        if self._may_stand and (self._controller_changed or self._candidate.undecided):
+            self._controller_changed = False
             await self._in_thread(self._candidate.settle)
-        self._notice_office()
+        self._notice_controller()
         if self._settled is not None and self._may_be_active:
             settled, self._settled = self._settled, None
             await settled()
@@ -318,15 +318,15 @@ class Member(Turns):
 
     def _forget_deletions(self) -> Plan | None:
         """The logs of deleted topics are out of use here, once all that was handed on is done."""
-        may_forget = self._handing_on.is_idle and self._registration is not None and not self.offline.has_failed
+        may_forget = self._instruction_queue.is_idle and self._registration is not None and not self.offline.has_failed
         plan = self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
         return plan if plan is not None and plan.operations else None  # it may be the turn of another broker
 
     def _do_for_others(self) -> Plan | None:
         """Bury who was found dead; as controller, settle what came of brokers that came and went."""
         core = self._core
-        if not self.is_down and not self._is_leaving and (burial := core.bury(self._dead)) is not None:
-            return burial
+        if not self.is_down and not self._is_leaving and (unregistration := core.unregister_dead(self._dead)) is not None:
+            return unregistration
         return core.settle() if core.election.is_leading and core.is_unsettled else None
 
     def _maybe_take_roles(self) -> None:
@@ -340,5 +340,5 @@ class Member(Turns):
         self.is_down = False
         self._registration = replace(self._registration, kept=Kept.ALL)  # what follows in this process is not lost with a session
         logger.info("event=broker-active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
-        self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
+        self._instruction_queue.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()

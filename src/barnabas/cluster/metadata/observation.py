@@ -22,7 +22,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.cluster.metadata.image import EMPTY, BrokerRegistration, MetadataDelta, MetadataImage, Resource, Topic
 from barnabas.cluster.store.interface import ABSENT, ROOT, Entry, MetadataStore
@@ -48,14 +48,20 @@ def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) ->
     wanted = set(paths)
     if ROOT in wanted:
         return observe_all(image, store.list("/"))
-    topics = sorted({records.topic_of_path(path) for path in wanted if path.startswith((records.TOPICS, records.PARTITIONS))})
-    wanted.update(map(records.topic_path, topics))
+    topics = sorted(
+        {
+            store_entries.topic_of_path(path)
+            for path in wanted
+            if path.startswith((store_entries.TOPICS, store_entries.PARTITIONS))
+        }
+    )
+    wanted.update(map(store_entries.topic_path, topics))
     found = _read(store, sorted(wanted))
-    missing = [path for name in topics for path in _chunks_to_read(image.topics.get(name), found[records.topic_path(name)])]
+    missing = [path for name in topics for path in _chunks_to_read(image.topics.get(name), found[store_entries.topic_path(name)])]
     found.update(_read(store, [path for path in missing if path not in found]))
     made, deleted = [], []
     for name in topics:
-        head, before = found[records.topic_path(name)], image.topics.get(name)
+        head, before = found[store_entries.topic_path(name)], image.topics.get(name)
         if head is not None:
             topic = _put_together(before, head, found)
             if topic is not None and topic != before:
@@ -68,9 +74,9 @@ def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) ->
 def observe_all(image: MetadataImage, entries: Iterable[Entry]) -> Observation:
     """The same for all there is."""
     found: dict[str, Entry | None] = {entry.path: entry for entry in entries}
-    topics = records.decode_topics(_under(found, records.TOPICS), _under(found, records.PARTITIONS))
+    topics = store_entries.decode_topics(_under(found, store_entries.TOPICS), _under(found, store_entries.PARTITIONS))
     changed = [topic for topic in topics if topic != image.topics.get(topic.name)]
-    deleted = [name for name in image.topics if records.topic_path(name) not in found]
+    deleted = [name for name in image.topics if store_entries.topic_path(name) not in found]
     for path in _paths_of(image):
         found.setdefault(path, None)
     return Observation(_delta(image, found, changed, deleted), found, is_complete=True)
@@ -83,22 +89,22 @@ def _read(store: MetadataStore, paths: Sequence[str]) -> dict[str, Entry | None]
 def _chunks_to_read(before: Topic | None, head: Entry | None) -> list[str]:
     if head is None:
         return []
-    topic_id, count = records.decode_head(head.value)
+    topic_id, count = store_entries.decode_head(head.value)
     is_known = before is not None and (before.topic_id, len(before.partitions)) == (topic_id, count)
-    return [] if is_known else records.chunk_paths(records.topic_of_path(head.path), count)
+    return [] if is_known else store_entries.chunk_paths(store_entries.topic_of_path(head.path), count)
 
 
 def _put_together(before: Topic | None, head: Entry, found: Mapping[str, Entry | None]) -> Topic | None:
     """The topic from the chunks that were read and, for the others, from what is known of it."""
-    name = records.topic_of_path(head.path)
-    topic_id, count = records.decode_head(head.value)
+    name = store_entries.topic_of_path(head.path)
+    topic_id, count = store_entries.decode_head(head.value)
     states = list(before.partitions) if before is not None and before.topic_id == topic_id else []
-    for number, path in enumerate(records.chunk_paths(name, count)):
+    for number, path in enumerate(store_entries.chunk_paths(name, count)):
         chunk = found.get(path)
         if chunk is not None:
-            start = number * records.CHUNK
-            end = start + records.CHUNK
-            states[start:end] = records.decode_chunk(chunk.value, states[start:end])
+            start = number * store_entries.CHUNK
+            end = start + store_entries.CHUNK
+            states[start:end] = store_entries.decode_chunk(chunk.value, states[start:end])
         elif path in found:
             return None
     return Topic(name, topic_id, tuple(states[:count])) if len(states) >= count else None
@@ -110,12 +116,12 @@ def _under(found: Mapping[str, Entry | None], prefix: str) -> list[Entry]:
 
 def _paths_of(image: MetadataImage) -> Iterable[str]:
     """Of what the image holds but topics."""
-    yield from map(records.broker_path, image.brokers)
-    yield from map(records.config_path, image.configs)
-    yield from map(records.deleted_topic_path, image.deletions)
+    yield from map(store_entries.broker_path, image.brokers)
+    yield from map(store_entries.config_path, image.configs)
+    yield from map(store_entries.deleted_topic_path, image.deletions)
     for kind, declared in image.declared.items():
-        yield from (records.declaration_path(kind, key) for key in declared)
-    yield from (records.CLUSTER, records.CONTROLLER)
+        yield from (store_entries.declaration_path(kind, key) for key in declared)
+    yield from (store_entries.CLUSTER, store_entries.CONTROLLER)
 
 
 def _delta(
@@ -128,26 +134,26 @@ def _delta(
     controller_id: int | None = None
     cluster_id: str | None = None
     for path, entry in found.items():
-        if path.startswith(records.BROKERS):
-            broker_id = int(path.removeprefix(records.BROKERS))
-            if entry is not None and (broker := records.decode_broker(entry)) != image.brokers.get(broker_id):
+        if path.startswith(store_entries.BROKERS):
+            broker_id = int(path.removeprefix(store_entries.BROKERS))
+            if entry is not None and (broker := store_entries.decode_broker(entry)) != image.brokers.get(broker_id):
                 brokers.append(broker)
             elif entry is None and broker_id in image.brokers:
                 gone.append(broker_id)
-        elif records.is_config_path(path):
-            resource = records.resource_of_path(path)
-            settings = EMPTY if entry is None else records.decode(entry.value)
+        elif store_entries.is_config_path(path):
+            resource = store_entries.resource_of_path(path)
+            settings = EMPTY if entry is None else store_entries.decode(entry.value)
             if settings != image.config(*resource):
                 configs[resource] = settings
-        elif path.startswith(records.DELETED_TOPICS):
-            topic_id, left = records.decode_deletion(entry or Entry(path, b"[]", ABSENT))
+        elif path.startswith(store_entries.DELETED_TOPICS):
+            topic_id, left = store_entries.decode_deletion(entry or Entry(path, b"[]", ABSENT))
             if left != image.deletions.get(topic_id, ()):
                 deletions[topic_id] = left
-        elif path == records.CONTROLLER:
-            leader = NO_CONTROLLER if entry is None else records.decode_controller(entry.value).broker_id
+        elif path == store_entries.CONTROLLER:
+            leader = NO_CONTROLLER if entry is None else store_entries.decode_controller(entry.value).broker_id
             controller_id = None if leader == image.controller_id else leader
-        elif path == records.CLUSTER and entry is not None:
-            name = records.decode(entry.value)["id"]
+        elif path == store_entries.CLUSTER and entry is not None:
+            name = store_entries.decode(entry.value)["id"]
             cluster_id = None if name == image.cluster_id else name
     return MetadataDelta(
         topics=tuple(topics),
@@ -165,10 +171,10 @@ def _delta(
 def _declared(image: MetadataImage, found: Mapping[str, Entry | None]) -> Changes:
     declared: dict[tuple[Kind, str], Any] = {}
     for path, entry in found.items():
-        declaration = records.declaration_of_path(path)
+        declaration = store_entries.declaration_of_path(path)
         if declaration is not None:
             kind, key = declaration
-            value = None if entry is None else records.decode(entry.value)
+            value = None if entry is None else store_entries.decode(entry.value)
             if value != image.declarations(kind).get(key):
                 declared[declaration] = value
     return declared

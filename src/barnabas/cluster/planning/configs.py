@@ -18,8 +18,8 @@ from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.cluster.planning.topics import check_name
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
+from barnabas.config.config_key import ConfigKey, ConfigType
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
-from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.settings import check_broker, check_client_metrics, check_group, check_topic, topic_config
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError, ErrorCode, KafkaError

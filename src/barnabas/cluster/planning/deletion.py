@@ -9,7 +9,7 @@ from uuid import UUID
 
 from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 
 UNKNOWN_NAME = "This server does not host this topic-partition."
 UNKNOWN_ID = "This server does not host this topic ID."

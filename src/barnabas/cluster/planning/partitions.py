@@ -15,7 +15,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
-from barnabas.cluster.metadata.records import BROKER_EPOCH, CHUNK
+from barnabas.cluster.metadata.store_entries import BROKER_EPOCH, CHUNK
 from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter, check_broker_epoch
 from barnabas.cluster.planning.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, recover, settle

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Resource, Topic
 from barnabas.cluster.planning.instructions import Instruction
@@ -54,7 +54,7 @@ class Plan(Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
     delta: MetadataDelta = field(default_factory=MetadataDelta)
     instructions: tuple[Instruction, ...] = ()
-    claims_office: bool = False  # it makes this broker controller
+    claims_controller: bool = False  # it makes this broker controller
 
 
 class PlanBuilder:
@@ -79,7 +79,7 @@ class PlanBuilder:
     def build(self) -> Plan:
         if not self._operations:
             return Plan()
-        guard = [] if self._fence is None else [Check(records.CONTROLLER_EPOCH, self._fence)]
+        guard = [] if self._fence is None else [Check(store_entries.CONTROLLER_EPOCH, self._fence)]
         delta = MetadataDelta(
             tuple(self._topics), tuple(self._deleted), self.configs, deletions=self._deletions, declared=self.declared
         )
@@ -100,52 +100,52 @@ class PlanBuilder:
             self._operations.append(Remove(path, expected))
 
     def create_topic(self, topic: Topic) -> None:
-        self.put(records.topic_path(topic.name), records.encode_topic(topic))
-        for path, value in records.chunks_of(topic):
+        self.put(store_entries.topic_path(topic.name), store_entries.encode_topic(topic))
+        for path, value in store_entries.chunks_of(topic):
             self.put(path, value)
         self._topics.append(topic)
 
     def change_topic(self, before: Topic, after: Topic) -> None:
         """Partitions were added to a topic or changed; only entries that differ are written."""
         if len(before.partitions) != len(after.partitions):
-            self.put(records.topic_path(after.name), records.encode_topic(after))
-        for path, value in records.chunks_of(after, before):
+            self.put(store_entries.topic_path(after.name), store_entries.encode_topic(after))
+        for path, value in store_entries.chunks_of(after, before):
             self.put(path, value)
         self._topics.append(after)
 
     def delete_topic(self, topic: Topic) -> None:
-        self.remove(records.topic_path(topic.name))
-        for path in records.chunk_paths(topic.name, len(topic.partitions)):
+        self.remove(store_entries.topic_path(topic.name))
+        for path in store_entries.chunk_paths(topic.name, len(topic.partitions)):
             self.remove(path)
-        self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
+        self.remove(store_entries.config_path((ResourceType.TOPIC, topic.name)))
         brokers = tuple(sorted({replica for state in topic.partitions for replica in state.replicas}))
-        self.put(records.deleted_topic_path(topic.topic_id), records.encode_deletion(brokers))
+        self.put(store_entries.deleted_topic_path(topic.topic_id), store_entries.encode_deletion(brokers))
         self._deletions[topic.topic_id] = brokers
         self._deleted.append(topic.name)
 
     def wait_for_deletion(self, topic_id: UUID, brokers: tuple[int, ...]) -> None:
         """These are the ones that may still have logs of a deleted topic."""
-        path = records.deleted_topic_path(topic_id)
+        path = store_entries.deleted_topic_path(topic_id)
         if brokers:
-            self.put(path, records.encode_deletion(brokers))
+            self.put(path, store_entries.encode_deletion(brokers))
         else:
             self.remove(path)
         self._deletions[topic_id] = brokers
 
     def set_config(self, resource: Resource, settings: Mapping[str, str]) -> None:
         """The resource's settings are these from now on."""
-        path = records.config_path(resource)
+        path = store_entries.config_path(resource)
         if settings:
-            self.put(path, records.encode(dict(settings)))
+            self.put(path, store_entries.encode(dict(settings)))
         else:
             self.remove(path)
         self.configs[resource] = settings
 
     def declare(self, kind: Kind, key: str, value: Any) -> None:
         """This is declared from now on; None: nothing under that key."""
-        path = records.declaration_path(kind, key)
+        path = store_entries.declaration_path(kind, key)
         if value is None:
             self.remove(path)
         else:
-            self.put(path, records.encode(value))
+            self.put(path, store_entries.encode(value))
         self.declared[kind, key] = value

@@ -1,7 +1,7 @@
 """The store interface: what the cluster remembers outside of the logs, and the session in which a broker uses it.
 
 One small tree of entries, each a path, bytes and a version, as ZooKeeper has it; an embedded SQLite file and a dictionary serve
-it as well. What the entries mean (paths, encodings) is said once, in `metadata/records.py`, above every store.
+it as well. What the entries mean (paths, encodings) is said once, in `metadata/store_entries.py`, above every store.
 
 Rules
   1. `commit` is all or nothing: every operation's expectation holds and all of them are done, or `StoreConflict` is raised

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey
+from barnabas.config.config_key import ConfigKey
 from barnabas.config.definitions import (
     authorization,
     classic_groups,

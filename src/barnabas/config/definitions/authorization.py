@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, InRange, one_of
-from barnabas.config.definitions.words import BOOLEAN, DOUBLE, HIGH, HONOURED, LOW, MEDIUM, READ_ONLY, STRING
+from barnabas.config.config_key import ConfigKey, InRange, one_of
+from barnabas.config.definitions.columns import BOOLEAN, DOUBLE, HIGH, HONOURED, LOW, MEDIUM, READ_ONLY, STRING
 
 # fmt: off
 KEYS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, between
-from barnabas.config.definitions.words import CLUSTER_WIDE, INT, LIST, MEDIUM, NO_EFFECT
+from barnabas.config.config_key import ConfigKey, between
+from barnabas.config.definitions.columns import CLUSTER_WIDE, INT, LIST, MEDIUM, NO_EFFECT
 
 # fmt: off
 KEYS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, InRange, OneOf, at_least, between, one_of
-from barnabas.config.definitions.words import (
+from barnabas.config.config_key import ConfigKey, InRange, OneOf, at_least, between, one_of
+from barnabas.config.definitions.columns import (
     BOOLEAN,
     CLASS,
     CLUSTER_WIDE,

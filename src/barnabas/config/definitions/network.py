@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, at_least, one_of
-from barnabas.config.definitions.words import (
+from barnabas.config.config_key import ConfigKey, at_least, one_of
+from barnabas.config.definitions.columns import (
     CLUSTER_WIDE,
     HIGH,
     HONOURED,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, OneOf, between
-from barnabas.config.definitions.words import (
+from barnabas.config.config_key import ConfigKey, OneOf, between
+from barnabas.config.definitions.columns import (
     BOOLEAN,
     CLASS,
     HONOURED,

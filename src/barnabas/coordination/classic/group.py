@@ -26,9 +26,9 @@ from enum import StrEnum
 from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from barnabas.coordination.group import Committer, GroupType
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Token
-from barnabas.coordination.records import NO_TIMESTAMP, GroupMetadataValue, OffsetCommitValue, group_record
+from barnabas.coordination.group_records import NO_TIMESTAMP, GroupMetadataValue, OffsetCommitValue, group_record
+from barnabas.coordination.result import Token
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 

@@ -21,8 +21,8 @@ from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalance, join_error, join_response
 from barnabas.coordination.group import Group, GroupType
-from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written, response_error_of
-from barnabas.coordination.records import is_too_long
+from barnabas.coordination.group_records import is_too_long
+from barnabas.coordination.result import Caller, CoordinatorResult, GroupConfig, Now, Token, Written, response_error_of
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
@@ -60,9 +60,9 @@ class Joining:
         self._groups = groups
         self._rebalance = rebalance
 
-    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
+    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> CoordinatorResult:
         """Handle a request that `token` waits for; the answer may come much later."""
-        out = Outcome()
+        out = CoordinatorResult()
         refusal = self.check(request)
         if refusal is not None:
             out.reply(token, join_error(refusal, request.member_id))
@@ -96,7 +96,7 @@ class Joining:
         shortest, longest = self._config.group_min_session_timeout_ms, self._config.group_max_session_timeout_ms
         return None if shortest <= request.session_timeout_ms <= longest else ErrorCode.INVALID_SESSION_TIMEOUT
 
-    def _join_group(self, join: _Join, now: Now, out: Outcome) -> None:
+    def _join_group(self, join: _Join, now: Now, out: CoordinatorResult) -> None:
         group, member_id = join.group, join.request.member_id
         if not self._has_room(group, member_id):
             self._turn_away(join, now, out)
@@ -121,7 +121,7 @@ class Joining:
             return waits or group.waiting_joins < self._config.group_max_size
         return member is not None or len(group.members) < self._config.group_max_size
 
-    def _turn_away(self, join: _Join, now: Now, out: Outcome) -> None:
+    def _turn_away(self, join: _Join, now: Now, out: CoordinatorResult) -> None:
         group, member_id = join.group, join.request.member_id
         out.reply(join.token, join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
         if member_id:
@@ -131,7 +131,7 @@ class Joining:
 
     # -- new members ----------------------------------------------------------------------------------------------------
 
-    def _join_new(self, join: _Join, now: Now, out: Outcome) -> None:
+    def _join_new(self, join: _Join, now: Now, out: CoordinatorResult) -> None:
         group, instance_id = join.group, join.request.group_instance_id
         if instance_id is not None:
             member_id = f"{instance_id}-{join.caller.fresh_id}"
@@ -151,7 +151,7 @@ class Joining:
             self._rebalance.expect_join(group, member_id, join.request.session_timeout_ms, now)
             out.reply(join.token, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
-    def _add(self, join: _Join, member_id: str, now: Now, out: Outcome) -> None:
+    def _add(self, join: _Join, member_id: str, now: Now, out: CoordinatorResult) -> None:
         group, request = join.group, join.request
         member = ClassicMember(
             member_id=member_id,
@@ -172,7 +172,7 @@ class Joining:
 
     # -- static members that come back ----------------------------------------------------------------------------------
 
-    def _replace(self, join: _Join, former_id: str, member_id: str, now: Now, out: Outcome) -> None:
+    def _replace(self, join: _Join, former_id: str, member_id: str, now: Now, out: CoordinatorResult) -> None:
         group = join.group
         member = group.members[former_id]
         self._fence(group, member, out)
@@ -202,7 +202,7 @@ class Joining:
         else:
             self._rebalance.maybe_complete(group, now, out)
 
-    def _fence(self, group: ClassicGroup, member: ClassicMember, out: Outcome) -> None:
+    def _fence(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
         """Whoever waits under the former id is a second instance, and must stop."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
@@ -210,7 +210,7 @@ class Joining:
         if member.sync_token is not None:
             self._rebalance.fence_sync(member, out)
 
-    def receive_replaced(self, event: StaticMemberReplaced, error: ErrorCode | None, now: Now, out: Outcome) -> None:
+    def receive_replaced(self, event: StaticMemberReplaced, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
         """The replacement is committed, or `error` says why it could not be written: then the former member is back."""
         group, member = event.group, event.member
         token = member.join_token
@@ -237,7 +237,7 @@ class Joining:
 
     # -- members that join again ----------------------------------------------------------------------------------------
 
-    def _join_known(self, join: _Join, now: Now, out: Outcome) -> None:
+    def _join_known(self, join: _Join, now: Now, out: CoordinatorResult) -> None:
         group, member_id = join.group, join.request.member_id
         try:
             group.check_member(member_id, join.request.group_instance_id)
@@ -257,7 +257,7 @@ class Joining:
         else:
             self._rejoin(join, member, now, out)
 
-    def _rejoin(self, join: _Join, member: ClassicMember, now: Now, out: Outcome) -> None:
+    def _rejoin(self, join: _Join, member: ClassicMember, now: Now, out: CoordinatorResult) -> None:
         group = join.group
         if member.join_token is not None:
             # A second request of the same member, its first connection being lost; the first is answered all the same.

@@ -6,8 +6,8 @@ from collections.abc import Container
 
 from msgspec import Struct
 
-from barnabas.coordination.outcome import Token
-from barnabas.coordination.records import MemberMetadata
+from barnabas.coordination.group_records import MemberMetadata
+from barnabas.coordination.result import Token
 
 
 class ClassicMember(Struct):

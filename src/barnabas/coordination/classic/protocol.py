@@ -14,8 +14,8 @@ from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.join import GroupCreated, Joining, StaticMemberReplaced
 from barnabas.coordination.classic.rebalance import Rebalance, TimerKey, TimerKind, join_error, sync_response
 from barnabas.coordination.group import Group
-from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written, response_error_of
-from barnabas.coordination.records import GroupMetadataValue
+from barnabas.coordination.group_records import GroupMetadataValue
+from barnabas.coordination.result import Caller, CoordinatorResult, GroupConfig, Now, Token, Written, response_error_of
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -41,7 +41,7 @@ class ClassicProtocol:
         self._rebalance = Rebalance(config, timers)
         self._joining = Joining(config, groups, self._rebalance)
 
-    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
+    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> CoordinatorResult:
         return self._joining.join(request, caller, token, now)
 
     def refusal_of(self, request: JoinGroupRequest) -> ErrorCode | None:
@@ -50,8 +50,8 @@ class ClassicProtocol:
 
     # -- SyncGroup ------------------------------------------------------------------------------------------------------
 
-    def sync(self, request: SyncGroupRequest, token: Token) -> Outcome:
-        out = Outcome()
+    def sync(self, request: SyncGroupRequest, token: Token) -> CoordinatorResult:
+        out = CoordinatorResult()
         group = self._group(request.group_id)
         if group is None or group.is_empty:
             out.reply(token, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -88,7 +88,7 @@ class ClassicProtocol:
         if group.state is GroupState.PREPARING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
-    def _receive_assignment(self, event: AssignmentWritten, error: ErrorCode | None, now: Now, out: Outcome) -> None:
+    def _receive_assignment(self, event: AssignmentWritten, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
         group = event.group
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != event.generation:
             return  # the group has moved on meanwhile
@@ -122,14 +122,14 @@ class ClassicProtocol:
 
     # -- LeaveGroup -----------------------------------------------------------------------------------------------------
 
-    def leave(self, request: LeaveGroupRequest, now: Now) -> Outcome:
+    def leave(self, request: LeaveGroupRequest, now: Now) -> CoordinatorResult:
         group = self._group(request.group_id)
         if group is None:
             unknown = [_left(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in request.members]
-            return Outcome(LeaveGroupResponse(members=unknown))
+            return CoordinatorResult(LeaveGroupResponse(members=unknown))
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        out = Outcome()
+        out = CoordinatorResult()
         responses = [_left(identity, self._remove(group, identity, out)) for identity in request.members]
         out.response = LeaveGroupResponse(members=responses)
         gone = [r.member_id or r.group_instance_id for r in responses if r.error_code == ErrorCode.NONE]
@@ -139,7 +139,7 @@ class ClassicProtocol:
             self._rebalance.maybe_complete(group, now, out)
         return out
 
-    def _remove(self, group: ClassicGroup, identity: MemberIdentity, out: Outcome) -> ErrorCode:
+    def _remove(self, group: ClassicGroup, identity: MemberIdentity, out: CoordinatorResult) -> ErrorCode:
         member_id, instance_id = identity.member_id, identity.group_instance_id
         if not member_id and instance_id is not None:  # an administrator removes a static member (KIP-345)
             member_id = group.static_members.get(instance_id, "")
@@ -156,9 +156,9 @@ class ClassicProtocol:
 
     # -- time and the log -----------------------------------------------------------------------------------------------
 
-    def expire(self, key: TimerKey, now: Now) -> Outcome:
+    def expire(self, key: TimerKey, now: Now) -> CoordinatorResult:
         """The deadline of `key` has come."""
-        out = Outcome()
+        out = CoordinatorResult()
         group = self._group(key.group_id)
         if group is None or group.state is GroupState.DEAD:
             return out
@@ -171,9 +171,9 @@ class ClassicProtocol:
                 self._rebalance.expire_sync(group, now, out)
         return out
 
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> CoordinatorResult:
         """The records of an earlier outcome are committed, or could not be written because of `error`."""
-        out = Outcome()
+        out = CoordinatorResult()
         match event:
             case AssignmentWritten():
                 self._receive_assignment(event, error, now, out)
@@ -185,9 +185,9 @@ class ClassicProtocol:
                     self._groups.setdefault(event.group.group_id, event.former)
         return out
 
-    def receive_downgraded(self, group_id: str, now: Now) -> Outcome:
+    def receive_downgraded(self, group_id: str, now: Now) -> CoordinatorResult:
         """A group of consumers has become a classic one: its members share anew."""
-        out = Outcome()
+        out = CoordinatorResult()
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
             for member in group.members.values():
@@ -195,14 +195,14 @@ class ClassicProtocol:
             self._rebalance.prepare(group, "it was one of consumers", now, out)
         return out
 
-    def receive_upgraded(self, group: ClassicGroup, error: ErrorCode | None, now: Now) -> Outcome:
+    def receive_upgraded(self, group: ClassicGroup, error: ErrorCode | None, now: Now) -> CoordinatorResult:
         """A classic group has become one of consumers, or could not. Who waited in it has been sent away in either case."""
         for member in group.members.values():
             group.set_join_token(member, None)
             member.sync_token = None
             if error is not None:
                 self._rebalance.hear_from(group, member, now)
-        return Outcome()
+        return CoordinatorResult()
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
         """Take a group as the log has it."""
@@ -212,7 +212,7 @@ class ClassicProtocol:
         else:
             self._groups[group_id] = ClassicGroup.from_value(group_id, value)
 
-    def receive_loaded(self, now: Now) -> list[Outcome]:
+    def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
         """The log has been read: the members found there have their sessions to show that they live."""
         outcomes = []
         for group in self._groups.values():
@@ -221,21 +221,21 @@ class ClassicProtocol:
             for member in group.members.values():
                 self._rebalance.hear_from(group, member, now)
             if len(group.members) > self._config.group_max_size:
-                out = Outcome()
+                out = CoordinatorResult()
                 self._rebalance.prepare(group, "it is larger than group.max.size", now, out)
                 outcomes.append(out)
         return outcomes
 
-    def unload(self, now: Now) -> Outcome:
+    def unload(self, now: Now) -> CoordinatorResult:
         """The shard goes elsewhere: whoever waits must look for it."""
-        out = Outcome()
+        out = CoordinatorResult()
         for group in self._groups.values():
             if isinstance(group, ClassicGroup):
                 self._forget(group, ErrorCode.NOT_COORDINATOR, out)
                 group.transition_to(GroupState.DEAD, now.wall_ms)
         return out
 
-    def _forget(self, group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
+    def _forget(self, group: ClassicGroup, code: ErrorCode, out: CoordinatorResult) -> None:
         for member in list(group.members.values()):
             if member.join_token is not None:
                 out.reply(member.join_token, join_error(code, member.member_id))

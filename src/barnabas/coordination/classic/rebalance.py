@@ -1,6 +1,6 @@
 """When a classic group rebalances, and how: prepare, collect joins, hand out the generation, wait for the assignment.
 
-Owns the timers of classic groups. All methods change the group at once and add what follows to an `Outcome`.
+Owns the timers of classic groups. All methods change the group at once and add what follows to an `CoordinatorResult`.
 
 Rules
   1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again while members keep coming, but no
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
-from barnabas.coordination.outcome import GroupConfig, Now, Outcome
+from barnabas.coordination.result import CoordinatorResult, GroupConfig, Now
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -88,14 +88,14 @@ class Rebalance:
 
     # -- from any state to joining --------------------------------------------------------------------------------------
 
-    def prepare_or_complete(self, group: ClassicGroup, reason: str, now: Now, out: Outcome) -> None:
+    def prepare_or_complete(self, group: ClassicGroup, reason: str, now: Now, out: CoordinatorResult) -> None:
         """Members changed: start a rebalance, or see whether the one under way is over."""
         if group.is_in(GroupState.EMPTY, GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             self.prepare(group, reason, now, out)
         else:
             self.maybe_complete(group, now, out)
 
-    def prepare(self, group: ClassicGroup, reason: str, now: Now, out: Outcome) -> None:
+    def prepare(self, group: ClassicGroup, reason: str, now: Now, out: CoordinatorResult) -> None:
         """Start a rebalance: whoever waits for an assignment is sent to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
@@ -122,13 +122,13 @@ class Rebalance:
 
     # -- from joining to a generation -----------------------------------------------------------------------------------
 
-    def maybe_complete(self, group: ClassicGroup, now: Now, out: Outcome) -> None:
+    def maybe_complete(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
         """End the joining if nobody is missing; an initial rebalance ends by its delay only."""
         joining = group.state is GroupState.PREPARING_REBALANCE and group.previous_state is not GroupState.EMPTY
         if joining and group.all_joined:
             self.complete_join(group, now, out)
 
-    def expire_join(self, group: ClassicGroup, now: Now, out: Outcome) -> None:
+    def expire_join(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
         """The time for joining is up."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -140,7 +140,7 @@ class Rebalance:
         else:
             self.complete_join(group, now, out)
 
-    def complete_join(self, group: ClassicGroup, now: Now, out: Outcome) -> None:
+    def complete_join(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
         """End the joining with those who are here."""
         self._timers.cancel(TimerKey(TimerKind.JOIN, group.group_id))
         late = [m.member_id for m in group.members.values() if m.join_token is None and not m.is_static]
@@ -161,7 +161,7 @@ class Rebalance:
         else:
             self._hand_out_generation(group, now, out)
 
-    def _hand_out_generation(self, group: ClassicGroup, now: Now, out: Outcome) -> None:
+    def _hand_out_generation(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
         out.notes.append(f"group {group.group_id} has generation {group.generation} with {len(group.members)} members")
         for member in group.members.values():
             if member.join_token is not None:
@@ -181,7 +181,7 @@ class Rebalance:
         if not group.pending_syncs:
             self._timers.cancel(TimerKey(TimerKind.SYNC, group.group_id))
 
-    def expire_sync(self, group: ClassicGroup, now: Now, out: Outcome) -> None:
+    def expire_sync(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
         """The time for asking for the assignment is up."""
         if not group.pending_syncs or not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return
@@ -190,20 +190,20 @@ class Rebalance:
             self.dismiss(group, member, out)
         self.prepare(group, f"{[m.member_id for m in late]} never asked for their assignment", now, out)
 
-    def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], now: Now, out: Outcome) -> None:
+    def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], now: Now, out: CoordinatorResult) -> None:
         """The leader's assignment is committed: everybody gets theirs."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_sync(group, member, ErrorCode.NONE, now, out)
         group.transition_to(GroupState.STABLE, now.wall_ms)
 
-    def fail_syncs(self, group: ClassicGroup, code: ErrorCode, now: Now, out: Outcome) -> None:
+    def fail_syncs(self, group: ClassicGroup, code: ErrorCode, now: Now, out: CoordinatorResult) -> None:
         """There will be no assignment for this generation."""
         for member in group.members.values():
             member.assignment = b""
             self._answer_sync(group, member, code, now, out)
 
-    def _answer_sync(self, group: ClassicGroup, member: ClassicMember, code: ErrorCode, now: Now, out: Outcome) -> None:
+    def _answer_sync(self, group: ClassicGroup, member: ClassicMember, code: ErrorCode, now: Now, out: CoordinatorResult) -> None:
         if member.sync_token is not None:
             fine = code is ErrorCode.NONE
             out.reply(member.sync_token, sync_response(group, member) if fine else SyncGroupResponse(error_code=code))
@@ -212,7 +212,7 @@ class Rebalance:
 
     # -- members that go ------------------------------------------------------------------------------------------------
 
-    def dismiss(self, group: ClassicGroup, member: ClassicMember, out: Outcome) -> None:
+    def dismiss(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
         """Take a member out; if it waits, it is told to come back as a new one."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -223,12 +223,12 @@ class Rebalance:
         self.forget(group, member.member_id)
         group.remove(member.member_id)
 
-    def fence_sync(self, member: ClassicMember, out: Outcome) -> None:
+    def fence_sync(self, member: ClassicMember, out: CoordinatorResult) -> None:
         """The member was replaced while it waited for its assignment."""
         out.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         member.sync_token = None
 
-    def expire_session(self, group: ClassicGroup, member_id: str, now: Now, out: Outcome) -> None:
+    def expire_session(self, group: ClassicGroup, member_id: str, now: Now, out: CoordinatorResult) -> None:
         """Nothing was heard from a member, or from the owner of a new id."""
         member = group.members.get(member_id)
         if member is None:
@@ -243,7 +243,7 @@ class Rebalance:
             else:
                 self.complete_if_all_joined(group, now, out)
 
-    def complete_if_all_joined(self, group: ClassicGroup, now: Now, out: Outcome) -> None:
+    def complete_if_all_joined(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
         """One less to wait for; even an initial rebalance ends when that was the last."""
         if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
             self.complete_join(group, now, out)

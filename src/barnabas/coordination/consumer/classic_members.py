@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from barnabas.coordination.classic.rebalance import join_error
 from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas.coordination.consumer.deadlines import Changed, ConsumerTimerKey, Deadline
 from barnabas.coordination.consumer.draft import Draft
-from barnabas.coordination.consumer.embedded import by_id, read_subscription, write_assignment
+from barnabas.coordination.consumer.embedded_protocol import by_id, read_subscription, write_assignment
 from barnabas.coordination.consumer.group import NO_ASSIGNMENT, ConsumerGroup
 from barnabas.coordination.consumer.member import ClassicSide, ConsumerMember, MemberState
-from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey, Deadline
-from barnabas.coordination.consumer.validity import check_static
-from barnabas.coordination.outcome import Caller, Now, Outcome, Token
+from barnabas.coordination.consumer.member_checks import check_static
+from barnabas.coordination.result import Caller, CoordinatorResult, Now, Token
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -44,16 +44,18 @@ class ClassicMembers:
 
     # -- JoinGroup ------------------------------------------------------------------------------------------------------
 
-    def join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
-        out = Outcome()
+    def join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> CoordinatorResult:
+        out = CoordinatorResult()
         try:
             out.reply(token, self._join(group, request, caller, now, out))
         except KafkaError as error:
-            out = Outcome()
+            out = CoordinatorResult()
             out.reply(token, join_error(error.code, request.member_id))
         return out
 
-    def _join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: Now, out: Outcome) -> JoinGroupResponse:
+    def _join(
+        self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: Now, out: CoordinatorResult
+    ) -> JoinGroupResponse:
         instance_id = request.group_instance_id
         static = None if instance_id is None else group.static_member(instance_id)
         if static is None and request.member_id not in group.members:
@@ -112,8 +114,8 @@ class ClassicMembers:
 
     # -- SyncGroup and Heartbeat ----------------------------------------------------------------------------------------
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
-        out = Outcome()
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, token: Token, now: Now) -> CoordinatorResult:
+        out = CoordinatorResult()
         try:
             response = self._sync(group, request, now)
         except KafkaError as error:
@@ -157,7 +159,7 @@ class ClassicMembers:
 
     # -- LeaveGroup -----------------------------------------------------------------------------------------------------
 
-    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, now: Now) -> Outcome:
+    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, now: Now) -> CoordinatorResult:
         """Members of both protocols: an administrator takes them out by this request too."""
         gone: dict[str, ConsumerMember] = {}
         answers = []
@@ -171,7 +173,7 @@ class ClassicMembers:
             answers.append(
                 MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
             )
-        out = self._protocol.dismiss(group, list(gone.values()), "they left", now) if gone else Outcome()
+        out = self._protocol.dismiss(group, list(gone.values()), "they left", now) if gone else CoordinatorResult()
         out.response = LeaveGroupResponse(members=answers)
         return out
 

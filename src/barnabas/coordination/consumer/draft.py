@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from barnabas import limits
 from barnabas.coordination.consumer.assignors import ASSIGNORS, MemberSpec
+from barnabas.coordination.consumer.consumer_group_records import RegularExpressionValue
 from barnabas.coordination.consumer.group import (
     NO_ASSIGNMENT,
     ConsumerGroup,
@@ -28,12 +29,11 @@ from barnabas.coordination.consumer.group import (
     member_target_record,
     target_record,
 )
+from barnabas.coordination.consumer.interfaces import Topics
 from barnabas.coordination.consumer.member import JOINING_EPOCH, Assignment, ConsumerMember, MemberState
 from barnabas.coordination.consumer.reconciliation import Reported, Target, reconcile
-from barnabas.coordination.consumer.records import RegularExpressionValue
-from barnabas.coordination.consumer.seams import Topics
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import MayDescribe, Now, may_describe_all
+from barnabas.coordination.result import MayDescribe, Now, may_describe_all
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 
 MATCHED_AT_ONCE = 5_000  # names with expressions by one heartbeat, or one expression with all: some milliseconds of the loop

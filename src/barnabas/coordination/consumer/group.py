@@ -25,8 +25,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.coordination.consumer.member import Assignment, ConsumerMember
-from barnabas.coordination.consumer.records import (
+from barnabas.coordination.consumer.consumer_group_records import (
     ConsumerRecordType,
     GroupKey,
     GroupValue,
@@ -38,10 +37,11 @@ from barnabas.coordination.consumer.records import (
     TopicPartitionsValue,
     consumer_record,
 )
-from barnabas.coordination.consumer.seams import Topics
+from barnabas.coordination.consumer.interfaces import Topics
+from barnabas.coordination.consumer.member import Assignment, ConsumerMember
 from barnabas.coordination.group import Committer, GroupType
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.records import OffsetCommitValue
+from barnabas.coordination.group_records import OffsetCommitValue
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages import consumer_group_describe as described
 from barnabas.protocol.messages.describe_groups import DescribedGroup

@@ -14,7 +14,7 @@ from uuid import UUID
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from barnabas.coordination.consumer.records import (
+from barnabas.coordination.consumer.consumer_group_records import (
     ClassicMemberValue,
     ClassicProtocolValue,
     ConsumerRecordType,
@@ -24,7 +24,7 @@ from barnabas.coordination.consumer.records import (
     OwnedPartitionsValue,
     consumer_record,
 )
-from barnabas.coordination.numbered import Record
+from barnabas.coordination.version_prefix import Record
 
 JOINING_EPOCH, NO_EPOCH = 0, -1
 LEAVING_EPOCH, LEAVING_STATIC_EPOCH = -1, -2

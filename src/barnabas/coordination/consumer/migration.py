@@ -18,15 +18,15 @@ from msgspec import Struct
 from barnabas.coordination.classic.group import ClassicGroup, GroupState
 from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.subscription import CONSUMER_PROTOCOL_TYPE
-from barnabas.coordination.consumer.embedded import by_id, read_assignment, read_subscription, write_assignment
+from barnabas.coordination.consumer.consumer_group_records import GroupValue, TargetValue
+from barnabas.coordination.consumer.deadlines import ConsumerTimerKey
+from barnabas.coordination.consumer.embedded_protocol import by_id, read_assignment, read_subscription, write_assignment
 from barnabas.coordination.consumer.group import ConsumerGroup, group_epoch_record, member_target_record, target_record
+from barnabas.coordination.consumer.interfaces import Topics
 from barnabas.coordination.consumer.member import ClassicSide, ConsumerMember
-from barnabas.coordination.consumer.records import GroupValue, TargetValue
-from barnabas.coordination.consumer.seams import Topics
-from barnabas.coordination.consumer.timing import ConsumerTimerKey
-from barnabas.coordination.numbered import Record
-from barnabas.coordination.outcome import Now, Outcome, Written
-from barnabas.coordination.records import GroupMetadataValue, MemberMetadata, group_record
+from barnabas.coordination.group_records import GroupMetadataValue, MemberMetadata, group_record
+from barnabas.coordination.result import CoordinatorResult, Now, Written
+from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
 # Assignors of clients that leave nothing in an assignment which anybody reads. librdkafka repeats there what the member has sent, and
@@ -147,7 +147,7 @@ def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
     ]
 
 
-def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> Outcome | None:
+def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> CoordinatorResult | None:
     """What makes a classic group of one of consumers without those that leave; None where not all others are classic, have no protocol
     in common, or have sent something that cannot be read, which a group of another broker's may hold."""
     stay = [m for m in group.members.values() if m.member_id not in leaving]
@@ -172,7 +172,7 @@ def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, n
     )
     note = f"group {group.group_id} has classic members only, and becomes a classic group at generation {group.epoch}"
     records = [*group.tombstones(), group_record(group.group_id, value)]
-    return Outcome(records=records, notes=[note], written=Downgraded(group.group_id))
+    return CoordinatorResult(records=records, notes=[note], written=Downgraded(group.group_id))
 
 
 def _metadata_of(member: ConsumerMember, classic: ClassicSide, protocol: str, topics: Topics) -> MemberMetadata:

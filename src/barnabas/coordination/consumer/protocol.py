@@ -16,19 +16,7 @@ from collections.abc import Collection, MutableMapping
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.rebalance import join_error
 from barnabas.coordination.consumer.assignors import assignor_names
-from barnabas.coordination.consumer.draft import Draft, preferred_assignor
-from barnabas.coordination.consumer.group import ConsumerGroup
-from barnabas.coordination.consumer.member import (
-    JOINING_EPOCH,
-    LEAVING_EPOCH,
-    LEAVING_STATIC_EPOCH,
-    ConsumerMember,
-    MemberState,
-    Owned,
-)
-from barnabas.coordination.consumer.migration import Downgraded, Policy, Upgraded, check_upgrade, downgraded, records_of, upgraded
-from barnabas.coordination.consumer.reconciliation import Reported
-from barnabas.coordination.consumer.records import (
+from barnabas.coordination.consumer.consumer_group_records import (
     ConsumerRecordType,
     CurrentValue,
     GroupValue,
@@ -41,15 +29,27 @@ from barnabas.coordination.consumer.records import (
     TargetValue,
     read_consumer_value,
 )
+from barnabas.coordination.consumer.deadlines import Changed, ConsumerTimerKey, Deadline
+from barnabas.coordination.consumer.draft import Draft, preferred_assignor
+from barnabas.coordination.consumer.group import ConsumerGroup
+from barnabas.coordination.consumer.interfaces import Topics
+from barnabas.coordination.consumer.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+    ConsumerMember,
+    MemberState,
+    Owned,
+)
+from barnabas.coordination.consumer.member_checks import check_epoch, check_released, check_static
+from barnabas.coordination.consumer.migration import Downgraded, Policy, Upgraded, check_upgrade, downgraded, records_of, upgraded
+from barnabas.coordination.consumer.reconciliation import Reported
 from barnabas.coordination.consumer.request import check_request, declared, is_full, reported
-from barnabas.coordination.consumer.seams import Topics
-from barnabas.coordination.consumer.timing import Changed, ConsumerTimerKey, Deadline
-from barnabas.coordination.consumer.validity import check_epoch, check_released, check_static
 from barnabas.coordination.group import Group, GroupType
-from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome
+from barnabas.coordination.result import Caller, CoordinatorResult, GroupConfig, Now
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import Buffer
+from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.messages import consumer_group_describe as described
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment as ToldAssignment,
@@ -84,14 +84,14 @@ class ConsumerProtocol:
 
     # -- heartbeats -----------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> Outcome:
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> CoordinatorResult:
         """A member joins, lives or leaves."""
         if GroupType.CONSUMER not in self._config.group_coordinator_rebalance_protocols:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         check_request(request, caller.api_version, self._assignors)
         if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
             return self._leave(request, now)
-        out = Outcome()
+        out = CoordinatorResult()
         group = self._group_of(request, now, out)
         draft = Draft(group, self.topics, now, caller.may_describe)
         before = self._member_of(draft, request, request.member_id or caller.fresh_id, out)
@@ -116,7 +116,7 @@ class ConsumerProtocol:
         )
         return out
 
-    def _group_of(self, request: ConsumerGroupHeartbeatRequest, now: Now, out: Outcome) -> ConsumerGroup:
+    def _group_of(self, request: ConsumerGroupHeartbeatRequest, now: Now, out: CoordinatorResult) -> ConsumerGroup:
         """The group of a request; one that is not in the table yet where a member begins it, or comes to classic members."""
         found = self._groups.get(request.group_id)
         if isinstance(found, ConsumerGroup):
@@ -131,7 +131,7 @@ class ConsumerProtocol:
             raise self._no_group(request.group_id)
         return self._upgrade(found, now, out)
 
-    def _upgrade(self, classic: ClassicGroup, now: Now, out: Outcome) -> ConsumerGroup:
+    def _upgrade(self, classic: ClassicGroup, now: Now, out: CoordinatorResult) -> ConsumerGroup:
         """Have classic members go on in a group of consumers; who waits for the others is to join again."""
         check_upgrade(classic, self._policy, self._config.group_consumer_max_size)
         group = upgraded(classic, self.topics)
@@ -156,7 +156,9 @@ class ConsumerProtocol:
         reason = f"Group {group_id} is not a consumer group." if other else f"{what} {group_id} not found."
         return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, reason)
 
-    def _member_of(self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, out: Outcome) -> ConsumerMember:
+    def _member_of(
+        self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, out: CoordinatorResult
+    ) -> ConsumerMember:
         """Who sends this, checked; a new member where one joins."""
         group, instance_id, joins = draft.group, request.instance_id, request.member_epoch == JOINING_EPOCH
         static = None if instance_id is None else group.static_member(instance_id)
@@ -205,7 +207,7 @@ class ConsumerProtocol:
 
     # -- leaving --------------------------------------------------------------------------------------------------------
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest, now: Now) -> Outcome:
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, now: Now) -> CoordinatorResult:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             raise self._no_group(request.group_id)
@@ -216,14 +218,14 @@ class ConsumerProtocol:
             member = check_static(group, known, request.member_id, request.instance_id)
         if request.member_epoch == LEAVING_STATIC_EPOCH:
             gone = member.moved(member.state, LEAVING_STATIC_EPOCH, member.assigned, {})
-            out = Outcome(records=[gone.to_current_record(group.group_id)])
+            out = CoordinatorResult(records=[gone.to_current_record(group.group_id)])
             out.notes.append(f"group {group.group_id}: static member {member.member_id} is away")
         else:
             out = self.dismiss(group, [member], "it left", now)
         out.response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         return out
 
-    def dismiss(self, group: ConsumerGroup, members: list[ConsumerMember], reason: str, now: Now) -> Outcome:
+    def dismiss(self, group: ConsumerGroup, members: list[ConsumerMember], reason: str, now: Now) -> CoordinatorResult:
         """Take members out; whoever is heard from next brings about the next assignment."""
         going = {member.member_id for member in members}
         if (out := self._downgrade(group, going, now)) is not None:
@@ -232,55 +234,55 @@ class ConsumerProtocol:
         draft.remove(members)
         draft.settle_epoch()
         note = f"group {group.group_id} lost {sorted(going)}: {reason}"
-        return Outcome(records=draft.records, notes=[note], written=Changed(group.group_id))
+        return CoordinatorResult(records=draft.records, notes=[note], written=Changed(group.group_id))
 
     # -- time and the log -----------------------------------------------------------------------------------------------
 
-    def expire(self, key: ConsumerTimerKey, now: Now) -> Outcome:
+    def expire(self, key: ConsumerTimerKey, now: Now) -> CoordinatorResult:
         """The deadline of `key` has come."""
         group = self._groups.get(key.group_id)
         if not isinstance(group, ConsumerGroup):
-            return Outcome()
+            return CoordinatorResult()
         out = self._assign_late(group, now) if key.kind is Deadline.ASSIGNMENT else self._expire_member(group, key, now)
         if out.records:
             out.written = (Downgraded if isinstance(out.written, Downgraded) else Changed)(key.group_id, key)
         return out
 
-    def _assign_late(self, group: ConsumerGroup, now: Now) -> Outcome:
+    def _assign_late(self, group: ConsumerGroup, now: Now) -> CoordinatorResult:
         if group.is_empty:
-            return Outcome()
+            return CoordinatorResult()
         draft = Draft(group, self.topics, now)
         draft.assign(self._assignors, 0)
-        return Outcome(records=draft.records)
+        return CoordinatorResult(records=draft.records)
 
-    def _expire_member(self, group: ConsumerGroup, key: ConsumerTimerKey, now: Now) -> Outcome:
+    def _expire_member(self, group: ConsumerGroup, key: ConsumerTimerKey, now: Now) -> CoordinatorResult:
         member = group.members.get(key.member_id)
         if member is None:
-            return Outcome()
+            return CoordinatorResult()
         if key.kind is not Deadline.REVOCATION:
             return self.dismiss(group, [member], REASONS[key.kind], now)
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS and group.revoking.get(key.member_id) == member.epoch
-        return self.dismiss(group, [member], REASONS[key.kind], now) if revokes else Outcome()
+        return self.dismiss(group, [member], REASONS[key.kind], now) if revokes else CoordinatorResult()
 
-    def receive_changed(self, event: Changed, error: ErrorCode | None, now: Now) -> Outcome:
+    def receive_changed(self, event: Changed, error: ErrorCode | None, now: Now) -> CoordinatorResult:
         """The members have changed, or could not because of `error`."""
         if error is not None:
             self.receive_refused(event.key, now)
-            return Outcome()
+            return CoordinatorResult()
         group = self._groups.get(event.group_id)
-        return (self._downgrade(group, (), now) if isinstance(group, ConsumerGroup) else None) or Outcome()
+        return (self._downgrade(group, (), now) if isinstance(group, ConsumerGroup) else None) or CoordinatorResult()
 
     def receive_refused(self, key: ConsumerTimerKey | None, now: Now) -> None:
         """The log did not take what followed from a deadline, if it was one."""
         if key is not None:
             self.timers.schedule(key, now.steady_ms + WRITTEN_AGAIN_AFTER_MS)
 
-    def _downgrade(self, group: ConsumerGroup, leaving: Collection[str], now: Now) -> Outcome | None:
+    def _downgrade(self, group: ConsumerGroup, leaving: Collection[str], now: Now) -> CoordinatorResult | None:
         """Make a classic group of one in which only classic members are left, if that is wanted."""
         fits = len(group.members) - len(leaving) <= self._config.group_max_size
         return downgraded(group, leaving, self.topics, now) if fits and self._policy.may_downgrade else None
 
-    def receive_loaded(self, now: Now) -> list[Outcome]:
+    def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
         """The log has been read: the members found there have their sessions to show that they live."""
         for group in self._groups.values():
             if not isinstance(group, ConsumerGroup):

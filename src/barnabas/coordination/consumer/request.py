@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from barnabas import limits
 from barnabas.coordination.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember
 from barnabas.coordination.consumer.reconciliation import Reported
-from barnabas.coordination.outcome import Caller
-from barnabas.coordination.records import is_too_long
+from barnabas.coordination.group_records import is_too_long
+from barnabas.coordination.result import Caller
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

@@ -1,6 +1,6 @@
 """The transaction coordinator: what a broker does with requests about transactional ids.
 
-It finds the shard of `__transaction_state` that an id belongs to and has it answer; `shards.py` writes what the shard wants written.
+It finds the shard of `__transaction_state` that an id belongs to and has it answer; `runtime.py` writes what the shard wants written.
 Markers that are due go to whoever sends them (`MarkerSender`), and what he tells of them goes back to the shard.
 """
 
@@ -14,14 +14,14 @@ from functools import partial
 from typing import Protocol
 
 from barnabas.clock import Clock
-from barnabas.coordination.led import Led, Phase
-from barnabas.coordination.outcome import Now, Outcome
-from barnabas.coordination.seams import CoordinatorLog
-from barnabas.coordination.shards import Shards
+from barnabas.coordination.hosted_shard import HostedShard, Phase
+from barnabas.coordination.interfaces import CoordinatorLog
+from barnabas.coordination.result import CoordinatorResult, Now
+from barnabas.coordination.runtime import CoordinatorRuntime
+from barnabas.coordination.transactions.data_types import EndCounts, Initialised, InitRequest, TransactionConfig
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import TransactionShard
-from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition, Transaction
+from barnabas.coordination.transactions.transaction_shard import TransactionShard
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
 Pending = Callable[[], Awaitable[Owner]]  # to be called and awaited
@@ -64,18 +64,18 @@ class MarkerSender(Protocol):
 
 
 class _Delivery:
-    def __init__(self, coordinator: TransactionCoordinator, led: Led[TransactionShard], marker: Marker) -> None:
+    def __init__(self, coordinator: TransactionCoordinator, hosted: HostedShard[TransactionShard], marker: Marker) -> None:
         self._coordinator = coordinator
-        self._led = led
+        self._hosted = hosted
         self._marker = marker
 
     @property
     def is_wanted(self) -> bool:
-        return self._coordinator.shards.is_led(self._led)
+        return self._coordinator.runtime.is_hosted(self._hosted)
 
     def written(self, partitions: Iterable[TopicPartition]) -> None:
         if self.is_wanted:
-            self._coordinator.receive_marked(self._led, self._marker, partitions)
+            self._coordinator.receive_marked(self._hosted, self._marker, partitions)
 
 
 class TransactionCoordinator:
@@ -84,7 +84,7 @@ class TransactionCoordinator:
     Args:
         epoch_of: the leader epoch of a partition of `__transaction_state`.
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
-        is_coming: as of `Shards`.
+        is_coming: as of `CoordinatorRuntime`.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class TransactionCoordinator:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # for the end of a transaction of this id
         self._following: deque[Callable[[], None]] = deque()
         self.counts = EndCounts()
-        self.shards: Shards[TransactionShard] = Shards(
+        self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             "transaction", log_, clock, self._make, config.request_timeout_ms, prepare, self._changed, is_coming=is_coming
         )
 
@@ -115,34 +115,36 @@ class TransactionCoordinator:
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its transactional ids from then on."""
-        await self.shards.load(partition, ready)
+        await self.runtime.load(partition, ready)
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`."""
-        self.shards.unload(partition)
+        self.runtime.unload(partition)
         self._release(name for name in self._waiting if self.partition_of(name) == partition)
 
     async def prepare(self) -> None:
         """See to it that the topic exists and is loaded, once, whoever asks."""
-        await self.shards.prepare()
+        await self.runtime.prepare()
 
     def close(self) -> None:
         """Send everybody away; nothing of this object runs afterwards."""
         self._following.clear()
-        self.shards.close()
+        self.runtime.close()
         self._release(self._waiting)
 
     def partition_of(self, transactional_id: str) -> int:
-        return self.shards.partition_of(transactional_id)
+        return self.runtime.partition_of(transactional_id)
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
     async def init(self, request: InitRequest) -> Initialised:
         """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
         await self.prepare()
-        self.shards.led_for(request.transactional_id)  # who is in the wrong place is told so before ids are asked for
+        self.runtime.hosted_for(request.transactional_id)  # who is in the wrong place is told so before ids are asked for
         await self._ids.fill()
-        found: Initialised | None = await self.shards.write(request.transactional_id, lambda shard, now: shard.init(request, now))
+        found: Initialised | None = await self.runtime.write(
+            request.transactional_id, lambda shard, now: shard.init(request, now)
+        )
         if found is None:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         return found
@@ -154,18 +156,18 @@ class TransactionCoordinator:
         """
         add = _adding(transactional_id, asking, partitions, client_version)
         try:
-            await self.shards.write(transactional_id, add)
+            await self.runtime.write(transactional_id, add)
         except KafkaError as error:
             if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
                 raise
             await self._end_of(transactional_id)
-            await self.shards.write(transactional_id, add)
+            await self.runtime.write(transactional_id, add)
 
     def add_at_once(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
     ) -> bool:
         """As `TransactionShard.add`; False where what is added is not committed yet, and `add` is to be waited for."""
-        return self.shards.write_at_once(transactional_id, _adding(transactional_id, asking, partitions, client_version))
+        return self.runtime.write_at_once(transactional_id, _adding(transactional_id, asking, partitions, client_version))
 
     async def _end_of(self, transactional_id: str) -> None:
         """Wait until the end of a transaction is no longer under way, or has been for too long."""
@@ -191,21 +193,21 @@ class TransactionCoordinator:
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """As `TransactionShard.verify`."""
-        return await self.shards.read(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
+        return await self.runtime.read(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
     def verify_at_once(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode] | None:
         """As `TransactionShard.verify`; None where the answer rests on what is not committed yet, and `verify` is to be waited for."""
-        return self.shards.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
+        return self.runtime.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
     def holds_at_once(self, transactional_id: str, asking: Owner, place: TopicPartition) -> bool:
         """As `TransactionShard.holds`; False as well where the coordinator is not here or there is something to wait for."""
         try:
-            led = self.shards.led_for(transactional_id)
+            hosted = self.runtime.hosted_for(transactional_id)
         except KafkaError:
             return False
-        return not led.uncommitted and led.shard.holds(transactional_id, asking, place)
+        return not hosted.uncommitted and hosted.shard.holds(transactional_id, asking, place)
 
     def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
         """As `TransactionShard.end`; what gives it later where there is something to wait for.
@@ -213,12 +215,12 @@ class TransactionCoordinator:
         Where that is given at once, the caller is to call `follow_up` when he has answered: it writes the markers.
         """
 
-        def decide(shard: TransactionShard, now: Now) -> Outcome:
+        def decide(shard: TransactionShard, now: Now) -> CoordinatorResult:
             return shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=now)
 
         if not self._ids.has_one:
             return partial(self._end_with_ids, transactional_id, decide)
-        decision = self.shards.decide(transactional_id, decide)
+        decision = self.runtime.decide(transactional_id, decide)
         following: Owner = decision.response
         if decision.follow is not None:
             self._following.append(decision.follow)
@@ -230,58 +232,58 @@ class TransactionCoordinator:
             self._following.popleft()()
 
     async def _end_when(self, commit: asyncio.Future[None], following: Owner) -> Owner:
-        await self.shards.wait_for(commit)
+        await self.runtime.wait_for(commit)
         return following
 
-    async def _end_with_ids(self, transactional_id: str, decide: Callable[[TransactionShard, Now], Outcome]) -> Owner:
+    async def _end_with_ids(self, transactional_id: str, decide: Callable[[TransactionShard, Now], CoordinatorResult]) -> Owner:
         await self._ids.fill()
-        following: Owner = await self.shards.write(transactional_id, decide)
+        following: Owner = await self.runtime.write(transactional_id, decide)
         return following
 
     async def describe(self, transactional_id: str) -> Transaction:
         """As `TransactionShard.describe`."""
-        return await self.shards.read(transactional_id, lambda shard: shard.describe(transactional_id))
+        return await self.runtime.read(transactional_id, lambda shard: shard.describe(transactional_id))
 
     async def list_transactions(self, wanted: Callable[[Transaction], bool]) -> list[Transaction]:
         """Those of the transactional ids coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known."""
-        leds = list(self.shards)
-        if any(led.phase is Phase.LOADING for led in leds):
+        hosted_shards = list(self.runtime)
+        if any(hosted.phase is Phase.LOADING for hosted in hosted_shards):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         found: list[Transaction] = []
-        for led in leds:
-            found += led.shard.matching(wanted)
+        for hosted in hosted_shards:
+            found += hosted.shard.matching(wanted)
             await asyncio.sleep(0)  # there may be many, and others want their turn
-        for led in leds:
-            await self.shards.settled(led)
+        for hosted in hosted_shards:
+            await self.runtime.settled(hosted)
         return found
 
     # -- markers --------------------------------------------------------------------------------------------------------
 
-    def _changed(self, led: Led[TransactionShard]) -> None:
-        self._release(led.shard.markers.take_ended())
-        for marker, partitions in led.shard.markers.take_fresh():
-            self._sender.send(marker, led.shard.coordinator_epoch, partitions, _Delivery(self, led, marker))
+    def _changed(self, hosted: HostedShard[TransactionShard]) -> None:
+        self._release(hosted.shard.markers.take_ended())
+        for marker, partitions in hosted.shard.markers.take_fresh():
+            self._sender.send(marker, hosted.shard.coordinator_epoch, partitions, _Delivery(self, hosted, marker))
 
-    def receive_marked(self, led: Led[TransactionShard], marker: Marker, partitions: Iterable[TopicPartition]) -> None:
+    def receive_marked(self, hosted: HostedShard[TransactionShard], marker: Marker, partitions: Iterable[TopicPartition]) -> None:
         """A marker is committed in these partitions, or they exist no more."""
         try:
-            outcome = self.shards.ask(led, lambda: led.shard.receive_marked(marker, partitions, self.shards.now()))
+            outcome = self.runtime.ask(hosted, lambda: hosted.shard.receive_marked(marker, partitions, self.runtime.now()))
         except InvariantViolated:
             return  # logged, and the shard is gone
-        self.shards.carry_out_quietly(led, outcome)
+        self.runtime.carry_out_quietly(hosted, outcome)
 
     def delete_topics(self, names: Iterable[str]) -> None:
         """Topics were deleted: nothing has to be marked in them."""
-        for led in self.shards:
+        for hosted in self.runtime:
             with suppress(InvariantViolated):  # logged, and the shard is gone
                 for name in names:
-                    outcome = self.shards.ask(led, partial(led.shard.delete_topic, name, self.shards.now()))
-                    self.shards.carry_out_quietly(led, outcome)
+                    outcome = self.runtime.ask(hosted, partial(hosted.shard.delete_topic, name, self.runtime.now()))
+                    self.runtime.carry_out_quietly(hosted, outcome)
 
 
 def _adding(
     transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
-) -> Callable[[TransactionShard, Now], Outcome]:
+) -> Callable[[TransactionShard, Now], CoordinatorResult]:
     return lambda shard, now: shard.add(transactional_id, asking, partitions, client_version, now)
 
 

@@ -1,6 +1,6 @@
 """Who decides what: the driver's and the tasks' parts in writing a batch exactly once. No I/O, no clock, no Spark.
 
-Each part is a generator that yields what is to be done and is sent what came of it; `carrying` does it over the wire, the tests against a
+Each part is a generator that yields what is to be done and is sent what came of it; `executor` does it over the wire, the tests against a
 model of the coordinator in which anything may stop at any step.
 
 A batch's way

@@ -33,7 +33,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipelines.runs.folders import begin_update
-from barnabas.pipelines.sessions import CHECKPOINTS, SETTINGS, is_local, submitted, use_this_python
+from barnabas.pipelines.spark_session import CHECKPOINTS, SETTINGS, is_local, submitted, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.pipelines.cli import PipelineSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from barnabas.protocol.message import FieldSpec, Message
+from barnabas.protocol.base_message import FieldSpec, Message
 
 
 class AllocateProducerIdsRequest(Message):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 from uuid import UUID
 
-from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 
 
 class DeleteTopicState(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from barnabas.protocol.message import FieldSpec, Message
+from barnabas.protocol.base_message import FieldSpec, Message
 
 
 class ListTransactionsRequest(Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 
 
 class PushTelemetryRequest(Message):

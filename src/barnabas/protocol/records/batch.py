@@ -1,26 +1,26 @@
 """Everything about record batches under one name; the parts live in the modules beside this one."""
 
+from barnabas.protocol.records.batch_header import HEADER_SIZE, BatchHeader, check_magic, read_header, split_batches
 from barnabas.protocol.records.compression import Compression, compress, decompress
-from barnabas.protocol.records.header import HEADER_SIZE, BatchHeader, check_magic, read_header, split_batches
 from barnabas.protocol.records.record import Headers, OwnBatch, Record, build_batch, build_pairs, iterate_records
 from barnabas.protocol.records.validate import AppendOrigin, ValidatedBatch, validate_batch
 
 __all__ = [
     "HEADER_SIZE",
+    "AppendOrigin",
     "BatchHeader",
-    "read_header",
-    "check_magic",
-    "split_batches",
-    "Record",
-    "OwnBatch",
+    "Compression",
     "Headers",
-    "iterate_records",
+    "OwnBatch",
+    "Record",
+    "ValidatedBatch",
     "build_batch",
     "build_pairs",
-    "Compression",
+    "check_magic",
     "compress",
     "decompress",
-    "AppendOrigin",
-    "ValidatedBatch",
+    "iterate_records",
+    "read_header",
+    "split_batches",
     "validate_batch",
 ]

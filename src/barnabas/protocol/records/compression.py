@@ -27,7 +27,7 @@ import cramjam
 from barnabas import limits
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.header import Buffer
+from barnabas.protocol.records.batch_header import Buffer
 
 FIRST_GUESS = 8  # times the compressed size; JSON and logs compress to between a third and a tenth
 SMALLEST_BUFFER = 16 * 1024

@@ -17,9 +17,7 @@ from typing import NamedTuple
 from barnabas import limits
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.compression import Compression, compress, decompress
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_POSITION,
@@ -40,6 +38,8 @@ from barnabas.protocol.records.header import (
     check_magic,
     read_header,
 )
+from barnabas.protocol.records.compression import Compression, compress, decompress
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.varint import MalformedVarint, read_varint, read_varlong, varint
 from barnabas.tuples import new_tuple
 

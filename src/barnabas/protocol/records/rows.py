@@ -1,5 +1,5 @@
-"""Many batches as tables: bytes of rows of numbers of 8 bytes in the machine's order, as `walk` makes and reads them, without an object for
-each batch."""
+"""Many batches as tables: bytes of rows of numbers of 8 bytes in the machine's order, as `request_scan` makes and reads them, without an
+object for each batch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from struct import Struct
 from typing import NamedTuple
 
 ROW = Struct("=5q")
-"""A batch: the correlation id of its request, or the number of that among those that arrived together (`spread`), where the batch begins
-and ends in what was received, its records, its largest timestamp."""
+"""A batch: the correlation id of its request, or the number of that among those that arrived together (`multi_partition_scan`), where the
+batch begins and ends in what was received, its records, its largest timestamp."""
 REQUEST = Struct("=4q")  # correlation id, where it begins behind its size, where the next one begins, its batches
 NUMBER = Struct("=i")  # of a group of batches, for each batch of the requests in turn
 DESCRIBED = Struct("=3q")  # a stored batch: last offset, size, largest timestamp

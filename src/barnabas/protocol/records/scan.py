@@ -5,11 +5,12 @@ the caller must still judge (timestamps, missing keys), or nothing at all: whate
 to `record.read_record`, which is slow, exact and words the errors. So every shortcut here needs to be right only when it says
 yes.
 
-How it works: where the package's build made machine code of `walk`, that is all: 2 to 4 ns a record. Otherwise `scan_interpreted` walks
-record by record with single-byte fast paths. When two neighbours have the same size it tries a run: records of the same layout have their
-structural bytes at one stride, so a strided slice of the bytes compares one of them for all records of the run in C. Records of one size
-(metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of 1,000. Where sizes vary it has `gather` cover a stretch, at less
-than half the cost of walking; what that does not cover (headers, null values) is walked over, and stretches begin small again.
+How it works: where the package's build made machine code of `request_scan`, that is all: 2 to 4 ns a record. Otherwise `scan_interpreted`
+walks record by record with single-byte fast paths. When two neighbours have the same size it tries a run: records of the same layout have
+their structural bytes at one stride, so a strided slice of the bytes compares one of them for all records of the run in C. Records of one
+size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of 1,000. Where sizes vary it has `bulk_check` cover a
+stretch, at less than half the cost of walking; what that does not cover (headers, null values) is walked over, and stretches begin small
+again.
 
 Ugly: `scan_interpreted` is one long function, as a call for each field would double its cost.
 """
@@ -22,6 +23,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.protocol.records.batch_header import Buffer
+from barnabas.protocol.records.bulk_check import bulk_check
 from barnabas.protocol.records.columns import (
     NULL_LENGTH,
     WIDTH_2,
@@ -32,12 +35,10 @@ from barnabas.protocol.records.columns import (
     stretch_end,
     timestamp_deltas,
 )
-from barnabas.protocol.records.gather import gather
-from barnabas.protocol.records.header import Buffer
 from barnabas.protocol.records.varint import MAX_VARLONG_BITS
 from barnabas.tuples import new_tuple
 
-__all__ = ["Scan", "compiled", "compiled_walk", "scan_interpreted", "scan_records", "spread_walker", "walker"]
+__all__ = ["Scan", "compiled", "compiled_walk", "multi_partition_walker", "scan_interpreted", "scan_records", "walker"]
 
 SHORTEST_RUN = 12  # records; trying for a run costs about as much as walking over this many
 UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider offset delta alone changes one
@@ -53,7 +54,7 @@ class Scan(NamedTuple):
 
 
 def compiled_walk() -> Any | None:
-    """The machine code of `_walk.c`, if it was made and of the text that is there now: a module as `walk`."""
+    """The machine code of `_walk.c`, if it was made and of the text that is there now: a module as `request_scan`."""
     try:
         compiled: Any = import_module("barnabas.protocol.records._walk")
     except ImportError:
@@ -65,11 +66,11 @@ def compiled_walk() -> Any | None:
 compiled = compiled_walk()
 _walk: Callable[[Buffer, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_records
 if TYPE_CHECKING:
-    from barnabas.protocol.records import spread as spread_walker
-    from barnabas.protocol.records import walk as walker
+    from barnabas.protocol.records import multi_partition_scan as multi_partition_walker
+    from barnabas.protocol.records import request_scan as walker
 else:
-    walker = compiled or import_module("barnabas.protocol.records.walk")
-    spread_walker = compiled or import_module("barnabas.protocol.records.spread")
+    walker = compiled or import_module("barnabas.protocol.records.request_scan")
+    multi_partition_walker = compiled or import_module("barnabas.protocol.records.multi_partition_scan")
 
 
 def scan_records(data: Buffer, count: int) -> Scan | None:
@@ -179,7 +180,7 @@ def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noq
                 retry_at = index if covered else index + 4 * SHORTEST_RUN
                 gather_at = index + UNEQUAL if covered else gather_at
             elif index >= gather_at:
-                covered, end, oldest, newest, keyless = gather(data, position, index, min(count, index + stretch))
+                covered, end, oldest, newest, keyless = bulk_check(data, position, index, min(count, index + stretch))
                 if covered:
                     position, index = end, index + covered
                     min_delta, max_delta = min(min_delta, oldest), max(max_delta, newest)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.protocol.records.compression import Compression, compress
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CRC_POSITION,
     CRC_START,
     HEADER,
@@ -22,6 +20,8 @@ from barnabas.protocol.records.header import (
     NO_SEQUENCE,
     TRANSACTIONAL_BIT,
 )
+from barnabas.protocol.records.compression import Compression, compress
+from barnabas.protocol.records.crc import crc32c
 
 
 class Stamp(NamedTuple):

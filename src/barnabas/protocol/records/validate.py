@@ -28,9 +28,7 @@ from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import InvalidRecordError, KafkaError
-from barnabas.protocol.records.compression import NAMES, Compression, compress, unfold
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -42,6 +40,8 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     Buffer,
 )
+from barnabas.protocol.records.compression import NAMES, Compression, compress, unfold
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import assemble, invalid, read_record
 from barnabas.protocol.records.scan import scan_records
 from barnabas.tuples import new_tuple

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.protocol.records.header import Buffer
+from barnabas.protocol.records.batch_header import Buffer
 
 MAX_VARINT_BITS = 35  # five bytes carry 32 bits
 MAX_VARLONG_BITS = 70  # ten bytes carry 64

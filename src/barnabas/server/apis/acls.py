@@ -46,7 +46,7 @@ from barnabas.security.authorizer import network_of
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.declared import Changes
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.authorization.control import AccessControl
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

@@ -53,7 +53,7 @@ async def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
     if logs.directory_of(topic, partition).failure is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
     try:
-        await broker.moves.start(topic, partition, directory)
+        await broker.log_dir_moves.start(topic, partition, directory)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

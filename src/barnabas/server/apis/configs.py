@@ -20,7 +20,7 @@ from barnabas.config.describe import (
 from barnabas.config.settings import check_broker
 from barnabas.digits import is_number
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.api_keys import ApiKey

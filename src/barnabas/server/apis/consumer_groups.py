@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.coordination.group import GroupType
-from barnabas.coordination.outcome import Caller
+from barnabas.coordination.result import Caller
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.consumer_group_describe import (

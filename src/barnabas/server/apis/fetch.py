@@ -10,11 +10,11 @@ from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.older_fetch import FIRST_BATCH_VERSION
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.server.fetching.continued import ContinuedFetch
 from barnabas.server.fetching.fetch import Fetch
-from barnabas.server.fetching.looking import NO_TOPICS, failed
 from barnabas.server.fetching.message_sets import handle_older_fetch
-from barnabas.server.fetching.repeated import RepeatedFetch
+from barnabas.server.fetching.partition_lookup import NO_TOPICS, failed
+from barnabas.server.fetching.request_template import FetchTemplate
+from barnabas.server.fetching.session_template import SessionFetchTemplate
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -39,15 +39,15 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         return
     client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
     Fetch(broker, connection, request, context, version, correlation_id, client_id).start()
-    repeated = connection.repeated_fetch
+    template = connection.fetch_template
     if context.is_incremental:
-        if not isinstance(repeated, ContinuedFetch):
-            repeated = connection.repeated_fetch = ContinuedFetch()
-        repeated.learn(frame, body, version, request, client_id)
+        if not isinstance(template, SessionFetchTemplate):
+            template = connection.fetch_template = SessionFetchTemplate()
+        template.learn(frame, body, version, request, client_id)
     elif context.session is None and broker.authorizer is None:
-        if not isinstance(repeated, RepeatedFetch):
-            repeated = connection.repeated_fetch = RepeatedFetch()
-        repeated.learn(broker, frame, body, version, request)
+        if not isinstance(template, FetchTemplate):
+            template = connection.fetch_template = FetchTemplate()
+        template.learn(broker, frame, body, version, request)
 
 
 def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:

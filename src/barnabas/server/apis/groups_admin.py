@@ -1,22 +1,13 @@
-"""The APIs by which people look after groups: ListGroups, DescribeGroups, DeleteGroups, OffsetDelete."""
+"""The APIs by which people look after groups: ListGroups, DescribeGroups, DeleteGroups."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from barnabas.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
-from barnabas.server.apis.groups import Context, GroupBroker, GroupTopics, Handler, error_of, in_turns
+from barnabas.server.apis.groups import Context, GroupBroker, Handler, error_of, in_turns
 from barnabas.server.apis.operations import ALL_ON_GROUP
 
 UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it a group that is not there is described as dead
@@ -72,40 +63,8 @@ async def delete_groups(broker: GroupBroker, context: Context, request: DeleteGr
     return DeleteGroupsResponse(results=results)
 
 
-async def offset_delete(broker: GroupBroker, context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Partitions that do not exist come first in the answer, as in Kafka's."""
-    asked = [(topic, *_existing(broker.metadata, topic)) for topic in request.topics]
-    request.topics = [
-        OffsetDeleteRequestTopic(name=topic.name, partitions=[p for p in topic.partitions if p.partition_index in existing])
-        for topic, existing, _ in asked
-        if existing
-    ]
-    try:
-        response = await broker.groups.delete_offsets(request)
-    except (KafkaError, InvariantViolated) as error:
-        return OffsetDeleteResponse(error_code=error_of(error))
-    deleted = {topic.name: topic.partitions for topic in response.topics}
-    response.topics = [
-        OffsetDeleteResponseTopic(name=topic.name, partitions=[*_unknown(missing), *deleted.get(topic.name, ())])
-        for topic, _, missing in asked
-    ]
-    return response
-
-
-def _existing(topics: GroupTopics, topic: OffsetDeleteRequestTopic) -> tuple[set[int], list[int]]:
-    count = topics.partition_count(topic.name)
-    indexes = [p.partition_index for p in topic.partitions]
-    return {i for i in indexes if 0 <= i < count}, [i for i in indexes if not 0 <= i < count]
-
-
-def _unknown(partitions: Sequence[int]) -> list[OffsetDeleteResponsePartition]:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return [OffsetDeleteResponsePartition(partition_index=p, error_code=code) for p in partitions]
-
-
 HANDLERS: dict[int, Handler] = {
     ApiKey.DESCRIBE_GROUPS: describe_groups,
     ApiKey.LIST_GROUPS: list_groups,
     ApiKey.DELETE_GROUPS: delete_groups,
-    ApiKey.OFFSET_DELETE: offset_delete,
 }

@@ -59,7 +59,7 @@ async def _sizes(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, d
                 directory = absolute(os.path.dirname(log.directory))
                 size = DescribeLogDirsPartition(partition_index=partition, partition_size=log.size_bytes)
                 result.setdefault(directory, {}).setdefault(name, []).append(size)
-            copy = broker.moves.of(name, partition)
+            copy = broker.log_dir_moves.of(name, partition)
             if copy is not None:
                 future = DescribeLogDirsPartition(
                     partition_index=partition,

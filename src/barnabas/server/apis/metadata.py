@@ -2,7 +2,7 @@
 
 A topic made on the way is in the answer: Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again,
 since its controller is another machine. Here that is the answer where the controller takes longer than a moment
-(`cluster/membership/creation.py`); the topic is made all the same.
+(`cluster/membership/auto_topic_creation.py`); the topic is made all the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.planning.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID, WrittenOnce
+from barnabas.protocol.base_message import ZERO_UUID, WrittenOnce
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -24,7 +24,7 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from barnabas.server.leaders import may_lead
+from barnabas.server.current_leader import may_lead
 from barnabas.server.quotas.mutations import mutation_quota
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from barnabas.protocol.produce import (
     read_produce,
     write_produce_answer,
 )
+from barnabas.protocol.records.batch_header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.header import HEADER_SIZE, is_transactional, only_batch, read_header
-from barnabas.server.authorization.hot import may_write_transaction, split_produce
+from barnabas.server.authorization.produce_fetch import may_write_transaction, split_produce
 from barnabas.server.producing.delayed import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -38,9 +38,9 @@ from barnabas.server.producing.delayed import (
     refused,
 )
 from barnabas.server.producing.message_sets import Answered, convert
-from barnabas.server.producing.repeated import learn
+from barnabas.server.producing.request_template import learn
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
-from barnabas.server.quotas.paying import pay_produced
+from barnabas.server.quotas.charging import charge_produce
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -260,7 +260,7 @@ def _is_one_batch(records: memoryview | None) -> bool:
 def _pay(broker: Broker, connection: Connection, frame: memoryview) -> int:
     """Charge a request to who sent it, refused or not; the time to wait that its answer tells."""
     budget = connection.budget
-    return 0 if budget is None else pay_produced(broker, connection, budget, len(frame))
+    return 0 if budget is None else charge_produce(broker, connection, budget, len(frame))
 
 
 def _refuse_transaction(broker: Broker, connection: Connection, version: int, correlation_id: int, head: ProduceHead) -> None:

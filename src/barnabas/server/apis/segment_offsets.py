@@ -19,7 +19,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from barnabas.server.logs.damage import refuse_read
+from barnabas.server.logs.damaged_reads import refuse_read
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:

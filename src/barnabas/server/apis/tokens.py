@@ -24,7 +24,7 @@ from barnabas.security.tokens import Lifetimes, Token
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.authorization.control import Access
+    from barnabas.server.authorization.access_control import Access
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

@@ -9,7 +9,7 @@ from barnabas.cluster.planning.deletion import DeleteOutcome
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.describe import Layers, topic_entries
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

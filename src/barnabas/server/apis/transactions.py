@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
-from barnabas.coordination.outcome import Producer
-from barnabas.coordination.seams import EndMarker
+from barnabas.coordination.interfaces import EndMarker
+from barnabas.coordination.result import Producer
 from barnabas.coordination.transactions.coordinator import Pending
-from barnabas.coordination.transactions.terms import InitRequest
+from barnabas.coordination.transactions.data_types import InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -46,7 +46,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.server.apis.groups import error_of
-from barnabas.server.transactions.marking import begin_marker, marked
+from barnabas.server.transactions.marker_sender import begin_marker, marked
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -227,7 +227,7 @@ async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOff
     if partition.log.is_in_transaction(*owner):
         return
     adds, knows = context.api_version >= SECOND_VERSION_COMMIT, context.api_version >= ABORTABLE_FROM_VERSION
-    told = await broker.joining.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
+    told = await broker.add_partitions_to_txn.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
     (code,) = told.values()
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for

@@ -1,13 +1,21 @@
-"""Looking at transactions: DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
+"""Looking at transactions and producers: DescribeTransactions, ListTransactions, DescribeProducers (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.planning.topics import check_name
 from barnabas.coordination.transactions.transaction import State, Transaction
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -91,7 +99,39 @@ def _listed(found: Sequence[Transaction]) -> list[ListedTransaction]:
     ]
 
 
+def handle_describe_producers(
+    broker: Broker, _context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    topics = [
+        TopicResponse(name=topic.name, partitions=[_producers(broker, topic.name, index) for index in topic.partition_indexes])
+        for topic in request.topics
+    ]
+    return DescribeProducersResponse(topics=topics)
+
+
+def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
+    try:
+        check_name(topic)
+        partition = broker.partitions.require(topic, index)  # of a follower too, which `find-hanging --broker-id` asks
+    except KafkaError as error:
+        message = error.message or f"There is no partition {index} of topic {topic}."
+        return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)
+    producers = [
+        ProducerState(
+            producer_id=state.producer_id,
+            producer_epoch=state.epoch,
+            last_sequence=state.last_sequence,
+            last_timestamp=state.last_timestamp,
+            coordinator_epoch=state.coordinator_epoch,
+            current_txn_start_offset=state.current_txn_start_offset,
+        )
+        for state in partition.log.producers()
+    ]
+    return PartitionResponse(partition_index=index, active_producers=producers)
+
+
 HANDLERS = {
+    ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
     ApiKey.DESCRIBE_TRANSACTIONS: describe,
     ApiKey.LIST_TRANSACTIONS: list_transactions,
 }

@@ -31,7 +31,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
-from barnabas.server.authorization.control import Access, AccessControl
+from barnabas.server.authorization.access_control import Access, AccessControl
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -14,7 +14,7 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsResult
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from barnabas.protocol.values import ResourceType as ConfigResourceType
 from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
-from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, on_cluster, then
+from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, on_cluster, then
 
 REFUSALS = {
     ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),

@@ -29,16 +29,16 @@ from barnabas.protocol.messages.offset_delete import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.apis.committed_offsets import TOPIC_IDS_FROM_VERSION
 from barnabas.server.apis.groups import (
     BATCHED_FROM_VERSION,
     GROUP_KEY,
     NO_NODE,
     NULLABLE_PROTOCOL_FROM_VERSION,
     SHARE_KEY,
-    TOPIC_IDS_FROM_VERSION,
     TRANSACTION_KEY,
 )
-from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, itself, split, then
+from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, itself, split, then
 
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 COORDINATOR_REFUSALS = {

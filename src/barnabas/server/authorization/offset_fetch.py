@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -20,8 +20,8 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from barnabas.security.acls import Operation
-from barnabas.server.apis.groups import ERROR_FROM_VERSION, GROUPS_FROM_VERSION, NO_OFFSET, TOPIC_IDS_FROM_VERSION
-from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
+from barnabas.server.apis.committed_offsets import ERROR_FROM_VERSION, GROUPS_FROM_VERSION, NO_OFFSET, TOPIC_IDS_FROM_VERSION
+from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, split, then
 
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

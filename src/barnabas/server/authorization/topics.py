@@ -9,7 +9,7 @@ from uuid import UUID
 
 from barnabas.cluster.planning.deletion import UNKNOWN_NAME
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.base_message import ZERO_UUID, Message
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_partitions import CreatePartitionsTopicResult
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -24,7 +24,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
 from barnabas.server.apis.topics import FIRST_DELETE_VERSION_WITH_IDS
-from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
+from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 TOPIC_MESSAGE = "Topic authorization failed."

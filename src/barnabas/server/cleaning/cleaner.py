@@ -27,11 +27,11 @@ from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone, StorageError
 from barnabas.server.cleaning.process import CleanerDied
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.compaction.choose import Dirtiness, dirtiness
-from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.segment_replacement import replace_segments
 from barnabas.storage.compaction.swap import drop_cleaned
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
-from barnabas.storage.faults import storage_error
 from barnabas.storage.log import MAX_OFFSET
+from barnabas.storage.os_errors import storage_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ class LogCleaner:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._process = broker.surroundings.make_cleaner(broker.loop, broker.io_threads)
+        self._process = broker.environment.make_cleaner(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
         self._in_progress: dict[TopicPartition, Partition] = {}
         self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files

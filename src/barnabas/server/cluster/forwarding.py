@@ -8,7 +8,7 @@ Rules
   2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
   3. The controller's answer is given when this broker's own image has what the controller wrote before it answered, and this broker
      has carried out what follows from it: a client that has the answer, or has sent another request behind the first, finds its
-     effect here (`server/order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
+     effect here (`server/request_order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from barnabas.cluster.membership.commands import REFUSALS
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, writer_of
-from barnabas.protocol.headers import has_flexible_response_header, read_request_header
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import (
@@ -37,16 +36,17 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.request_headers import has_flexible_response_header, read_request_header
 from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import split
 from barnabas.server.apis.tokens import may_ask
 from barnabas.server.cluster.peers import ClientError, peers_of
-from barnabas.server.order import Effect, effect_of
+from barnabas.server.request_order import Effect, effect_of
 
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
     from barnabas.cluster.metadata.image import BrokerRegistration
-    from barnabas.protocol.headers import RequestHeader
+    from barnabas.protocol.request_headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.config.broker import BrokerConfig
     from barnabas.config.listeners import Endpoint
-    from barnabas.protocol.message import Message
+    from barnabas.protocol.base_message import Message
     from barnabas.server.broker import Broker
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms

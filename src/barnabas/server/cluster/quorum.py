@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import BarnabasError
+from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.message import Buffer
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

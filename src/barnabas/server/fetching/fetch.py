@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.security.acls import Operation
-from barnabas.server.fetching.loading import Loading
-from barnabas.server.fetching.looking import NO_TOPICS, Found, Records
-from barnabas.server.fetching.session import FetchedPartition, TopicKey
-from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
-from barnabas.server.order import Effect
+from barnabas.server.current_leader import TOLD_WITH, current_leader, endpoints_of
+from barnabas.server.fetching.disk_loading import DiskLoading
+from barnabas.server.fetching.fetch_session import FetchedPartition, TopicKey
+from barnabas.server.fetching.partition_lookup import NO_TOPICS, Found, Records
 from barnabas.server.quotas.allowance import Allowance
+from barnabas.server.request_order import Effect
 
 if TYPE_CHECKING:
     from barnabas.protocol.produce import NodeEndpoint
@@ -30,7 +30,7 @@ Known = Callable[[], Parts[Records] | None]
 NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
 
 
-class Fetch(Loading):
+class Fetch(DiskLoading):
     """One fetch request from its first look at the partitions to its answer."""
 
     __slots__ = (

@@ -27,15 +27,15 @@ from barnabas.protocol.older_fetch import (
     read_older_fetch,
     write_older_answer,
 )
+from barnabas.protocol.records.batch_header import HEADER_SIZE, read_header, split_batches
 from barnabas.protocol.records.compression import NAMES, Compression
-from barnabas.protocol.records.header import HEADER_SIZE, read_header, split_batches
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
 from barnabas.server.fetching.fetch import Fetch, Known
-from barnabas.server.fetching.looking import Found, Records
-from barnabas.server.fetching.session import FetchedPartition
-from barnabas.server.held import HeldRegion
+from barnabas.server.fetching.fetch_session import FetchedPartition
+from barnabas.server.fetching.partition_lookup import Found, Records
+from barnabas.server.pinned_regions import PinnedRegion
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.files import Files
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -212,5 +212,5 @@ def _made(files: Files, asked: Sequence[_Asked], magic: int) -> list[_Made]:
 def _read(files: Files, records: Records) -> Buffer:
     if isinstance(records, Copied):
         return records.data
-    assert isinstance(records, HeldRegion)
+    assert isinstance(records, PinnedRegion)
     return files.pread(records.fileno, records.size, records.position)

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
 from barnabas.protocol.produce import FIRST_LEADER_VERSION, FIRST_TOPIC_ID_VERSION, PartitionAnswer, write_produce_answer
-from barnabas.server.leaders import current_leader, endpoints_of
-from barnabas.server.order import Effect
+from barnabas.server.current_leader import current_leader, endpoints_of
+from barnabas.server.request_order import Effect
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

@@ -15,7 +15,7 @@ from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError, ProtocolError
 from barnabas.protocol.produce import PartitionAnswer, PartitionRecords, ProduceHead
-from barnabas.protocol.records.message_sets.messages import is_compressed
+from barnabas.protocol.records.message_sets.message_codec import is_compressed
 from barnabas.protocol.records.message_sets.up_conversion import batch_of
 from barnabas.server.producing.delayed import refused
 
@@ -77,7 +77,7 @@ def convert(broker: Broker, connection: Connection, frame: memoryview, head: Pro
             broker.receiver.give_back(connection, len(held))
             connection.resume(PAUSE)
 
-    broker.joining.hold(in_thread())
+    broker.add_partitions_to_txn.hold(in_thread())
 
 
 def _is_little(head: ProduceHead) -> bool:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
-from barnabas.protocol.records.header import is_transactional, producer_of, read_header
-from barnabas.server.transactions.joining import PAUSE
+from barnabas.protocol.records.batch_header import is_transactional, producer_of, read_header
+from barnabas.server.transactions.add_partitions_to_txn import PAUSE
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def hold(
     if not adds and not broker.config.transaction_partition_verification_enable:
         go_on(frame, head, {(each.topic, each.index): ErrorCode.NONE for each in joining})
         return True
-    told = broker.joining.join_at_once(head.transactional_id, owner, joining, adds=adds, knows_abortable=knows_abortable)
+    told = broker.add_partitions_to_txn.join_at_once(
+        head.transactional_id, owner, joining, adds=adds, knows_abortable=knows_abortable
+    )
     if told is not None:
         go_on(frame, head, told | refused)
         return True
@@ -66,7 +68,7 @@ def hold(
 
     async def join() -> None:
         try:
-            joined = await broker.joining.join(name, owner, joining, adds=adds, knows_abortable=knows_abortable)
+            joined = await broker.add_partitions_to_txn.join(name, owner, joining, adds=adds, knows_abortable=knows_abortable)
             if not connection.closed:
                 go_on(held, read_produce(held, body, version), joined | refused)
         except ProtocolError as error:
@@ -80,7 +82,7 @@ def hold(
             connection.resume(PAUSE)
 
     broker.receiver.take(connection, len(held))
-    broker.joining.hold(join())
+    broker.add_partitions_to_txn.hold(join())
     return True
 
 
@@ -103,7 +105,7 @@ def is_joined_at_once(
     if not adds and not broker.config.transaction_partition_verification_enable:
         return True
     owner = new_tuple(Owner, (producer_id, epoch))
-    return broker.joining.is_joined_at_once(transactional_id, owner, partition, adds=adds)
+    return broker.add_partitions_to_txn.is_joined_at_once(transactional_id, owner, partition, adds=adds)
 
 
 def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner], list[Partition]]:

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.quota.meters import Meter
-from barnabas.server.quotas.muting import mute
+from barnabas.server.quotas.connection_mute import mute
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

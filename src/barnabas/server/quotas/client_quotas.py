@@ -5,7 +5,7 @@
 Rules
   1. A budget is looked up once for a user and a client id, and again after anything was declared.
   2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before.
-  3. What is known of produce requests (`producing/repeated.py`) has its budget with it, and is forgotten with the budgets.
+  3. What is known of produce requests (`producing/request_template.py`) has its budget with it, and is forgotten with the budgets.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ClientQuotas:
         self._budgets.clear()
         for connection in self._broker.connections:
             connection.budget = None
-            connection.repeated.forget()
+            connection.produce_template.forget()
 
     def close(self, connection: Connection) -> None:
         """It will not take what it has paid."""

@@ -19,7 +19,7 @@ from barnabas.client.errors import ClientError
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.fetch import FetchResponse, PartitionData, ReplicaState
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, Position
+from barnabas.replication.follower_state import DivergingEpoch, LeadersAnswer, Next, Position
 from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH
 from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.leader_session import LeaderSession
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from typing import Any
 
-    from barnabas.replication.followed import FollowedPartition
+    from barnabas.replication.follower_partition import FollowerPartition
     from barnabas.server.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -56,10 +56,10 @@ class Fetcher:
         )
         self._session = LeaderSession()
         self._broker_epoch = UNKNOWN_BROKER_EPOCH
-        self._partitions: dict[FollowedPartition, None] = {}
-        self._pauses: dict[FollowedPartition, int] = {}  # how long the last one was, in milliseconds
-        self._held_back: set[FollowedPartition] = set()  # by a throttle, each with a timer
-        self._busy: set[FollowedPartition] = set()  # whose start is being written down, or whose log is about to be cut
+        self._partitions: dict[FollowerPartition, None] = {}
+        self._pauses: dict[FollowerPartition, int] = {}  # how long the last one was, in milliseconds
+        self._held_back: set[FollowerPartition] = set()  # by a throttle, each with a timer
+        self._busy: set[FollowerPartition] = set()  # whose start is being written down, or whose log is about to be cut
         self._jobs: set[asyncio.Task[None]] = set()
         self._in_flight: deque[tuple[int, asyncio.Future[FetchResponse]]] = deque()
         self._is_in_hurry = False  # partitions came while a request waits
@@ -71,14 +71,14 @@ class Fetcher:
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def add(self, partition: FollowedPartition) -> None:
+    def add(self, partition: FollowerPartition) -> None:
         """Fetch a partition, from its position on."""
         self._partitions[partition] = None
         self._pauses.pop(partition, None)
         partition.on_ready = lambda: self._became_ready(partition)
         self._resume(partition)
 
-    def remove(self, partition: FollowedPartition) -> None:
+    def remove(self, partition: FollowerPartition) -> None:
         if partition in self._partitions:
             del self._partitions[partition]
             self._pauses.pop(partition, None)
@@ -213,7 +213,7 @@ class Fetcher:
                     taken = 0
                     yield
 
-    def _receive(self, partition: FollowedPartition, asked: Position, data: PartitionData) -> None:
+    def _receive(self, partition: FollowerPartition, asked: Position, data: PartitionData) -> None:
         epoch, epoch_end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
         diverging = None if epoch < 0 and epoch_end < 0 else DivergingEpoch(epoch, epoch_end)
         records = NO_RECORDS if data.records is None else data.records
@@ -249,11 +249,11 @@ class Fetcher:
         self._broker.throttles.received(partition, len(records))
         self._go_on(partition, step, told.error)
 
-    async def _keep_start(self, partition: FollowedPartition) -> None:
+    async def _keep_start(self, partition: FollowerPartition) -> None:
         """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash, and what
         follows a cut stays there."""
         try:
-            await self._broker.log_starts.keep([partition.log])
+            await self._broker.log_start_offsets.keep([partition.log])
         except StorageError as error:
             self._broker.faults.report(error)
             self._pause(partition)
@@ -262,16 +262,16 @@ class Fetcher:
             self._busy.discard(partition)
         self._resume(partition)
 
-    async def _cut(self, partition: FollowedPartition) -> None:
+    async def _cut(self, partition: FollowerPartition) -> None:
         """Cut the log where the leader has it end, when it is known who its producers were there."""
-        following, end = partition.following, partition.log.log_end_offset
-        cut = following.planned
+        follower_state, end = partition.follower_state, partition.log.log_end_offset
+        cut = follower_state.planned
         assert cut is not None, "the answer that asked for it planned it"
         try:
             await self._broker.loop.run_in_executor(self._broker.io_threads, cut.rewind.run)
         finally:
             self._busy.discard(partition)
-        if partition.closed or partition.following is not following:
+        if partition.closed or partition.follower_state is not follower_state:
             self._resume(partition)
             return
         try:
@@ -286,14 +286,14 @@ class Fetcher:
         )  # fmt: skip
         self._resume(partition)
 
-    def _may_ask(self, partition: FollowedPartition) -> bool:
+    def _may_ask(self, partition: FollowerPartition) -> bool:
         """Whether the next fetch may go out; where it may not, the partition is resumed when its flush is done, its start is written
         down, its log is cut, or its throttle has it go on."""
         if partition in self._busy or not partition.is_ready:
             return False
         return self._is_start_kept(partition) and not self._is_held_back(partition)
 
-    def _is_start_kept(self, partition: FollowedPartition) -> bool:
+    def _is_start_kept(self, partition: FollowerPartition) -> bool:
         """Whether where the log begins is written down; else that is under way."""
         if partition.log.is_written_down:
             return True
@@ -301,7 +301,7 @@ class Fetcher:
         self._spawn(self._keep_start(partition))
         return False
 
-    def _go_on(self, partition: FollowedPartition, step: Next, error: ErrorCode) -> None:
+    def _go_on(self, partition: FollowerPartition, step: Next, error: ErrorCode) -> None:
         match step:
             case Next.FETCH:
                 self._pauses.pop(partition, None)
@@ -335,7 +335,7 @@ class Fetcher:
 
     # --- pauses
 
-    def _pause(self, partition: FollowedPartition) -> None:
+    def _pause(self, partition: FollowerPartition) -> None:
         """Leave a partition out for a while."""
         self._session.leave(partition)
         longest = self._broker.config.replica_fetch_backoff_ms
@@ -343,18 +343,18 @@ class Fetcher:
         self._pauses[partition] = pause_ms
         self._broker.loop.call_later(pause_ms / 1000, self._resume, partition)
 
-    def _became_ready(self, partition: FollowedPartition) -> None:
+    def _became_ready(self, partition: FollowerPartition) -> None:
         """Its flush is done. Where it is asked for already, a request in a hurry would only have the leader send the same again."""
         if not self._session.asks_for(partition):
             self._resume(partition)
 
-    def _resume(self, partition: FollowedPartition) -> None:
+    def _resume(self, partition: FollowerPartition) -> None:
         if partition in self._partitions and not partition.closed and self._may_ask(partition):
             self._session.ask(partition)
             self._is_in_hurry = True
             self._awake.set()
 
-    def _is_held_back(self, partition: FollowedPartition) -> bool:
+    def _is_held_back(self, partition: FollowerPartition) -> bool:
         """Whether a throttle has it wait; it goes on by itself then."""
         wait_ms = self._broker.throttles.fetching_wait_ms(partition)
         if wait_ms and partition not in self._held_back:
@@ -362,7 +362,7 @@ class Fetcher:
             self._broker.loop.call_later(wait_ms / 1000, self._let_go, partition)
         return wait_ms > 0
 
-    def _let_go(self, partition: FollowedPartition) -> None:
+    def _let_go(self, partition: FollowerPartition) -> None:
         self._held_back.discard(partition)
         self._resume(partition)
 
@@ -371,7 +371,7 @@ class Fetcher:
         self._jobs.add(task)
         task.add_done_callback(self._jobs.discard)
 
-    async def _ask_range(self, partition: FollowedPartition) -> None:
+    async def _ask_range(self, partition: FollowerPartition) -> None:
         """The position is outside of the leader's log: ask where that begins and ends."""
         epoch = partition.leader_epoch
         try:
@@ -398,18 +398,18 @@ class Fetcher:
         else:
             self._pause(partition)
 
-    async def _ask_offset(self, partition: FollowedPartition, timestamp: int) -> int:
+    async def _ask_offset(self, partition: FollowerPartition, timestamp: int) -> int:
         wanted = ListOffsetsPartition(
             partition_index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
         )
         topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
         request = ListOffsetsRequest(replica_id=self._broker.config.broker_id, topics=topics)
-        answer = await self._broker.fetchers.requests.send(self._leader_id, request)
+        answer = await self._broker.fetcher_manager.requests.send(self._leader_id, request)
         found = answer.topics[0].partitions[0]
         if found.error_code:
             raise KafkaError(ErrorCode(found.error_code))
         return int(found.offset)
 
 
-def _name(partition: FollowedPartition) -> tuple[str, int]:
+def _name(partition: FollowerPartition) -> tuple[str, int]:
     return partition.topic, partition.index

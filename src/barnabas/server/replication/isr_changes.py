@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ClientError
-from barnabas.cluster.metadata.records import chunk_of
+from barnabas.cluster.metadata.store_entries import chunk_of
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,

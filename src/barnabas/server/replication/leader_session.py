@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
-from barnabas.replication.following import Position
-from barnabas.server.fetching.session import MAX_EPOCH
+from barnabas.replication.follower_state import Position
+from barnabas.server.fetching.fetch_session import MAX_EPOCH
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from barnabas.replication.followed import FollowedPartition
+    from barnabas.replication.follower_partition import FollowerPartition
 
 Key = tuple[int, int]  # a topic's id, as a number because looking up a UUID runs Python code, and a partition
 
@@ -34,7 +34,7 @@ class LeaderSession:
     """The session of one fetcher."""
 
     def __init__(self) -> None:
-        self._asked: dict[Key, FollowedPartition] = {}  # partitions that are fetched now
+        self._asked: dict[Key, FollowerPartition] = {}  # partitions that are fetched now
         self._changed: dict[Key, None] = {}  # of those: the leader may not know their position
         self._forgotten: dict[Key, UUID] = {}  # and the id of the topic
         self._told: dict[Key, tuple[Position, int]] = {}  # and the number of the request that said so
@@ -57,14 +57,14 @@ class LeaderSession:
         """Whether the next request may wait at the leader until there is something to say."""
         return self.is_open or self._is_without
 
-    def ask(self, partition: FollowedPartition) -> None:
+    def ask(self, partition: FollowerPartition) -> None:
         """Fetch a partition, or fetch on at a new position."""
         key = partition.topic_id.int, partition.index
         self._asked[key] = partition
         self._changed[key] = None
         self._forgotten.pop(key, None)
 
-    def leave(self, partition: FollowedPartition) -> None:
+    def leave(self, partition: FollowerPartition) -> None:
         """Do not fetch a partition any more, for good or for now."""
         key = partition.topic_id.int, partition.index
         if self._asked.get(key) is partition:
@@ -73,10 +73,10 @@ class LeaderSession:
             if self._told.pop(key, None) is not None:
                 self._forgotten[key] = partition.topic_id
 
-    def asks_for(self, partition: FollowedPartition) -> bool:
+    def asks_for(self, partition: FollowerPartition) -> bool:
         return self._asked.get((partition.topic_id.int, partition.index)) is partition
 
-    def find(self, key: Key) -> FollowedPartition | None:
+    def find(self, key: Key) -> FollowerPartition | None:
         return self._asked.get(key)
 
     def restart(self) -> None:

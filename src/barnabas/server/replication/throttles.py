@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.quota.rate import RateLimit
 
 if TYPE_CHECKING:
-    from barnabas.replication.followed import FollowedPartition
+    from barnabas.replication.follower_partition import FollowerPartition
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
@@ -63,17 +63,17 @@ class Throttles:
 
     # As a follower
 
-    def fetching_wait_ms(self, partition: FollowedPartition) -> float:
+    def fetching_wait_ms(self, partition: FollowerPartition) -> float:
         """How long a partition is not to be asked for; 0 if it may be now."""
-        if self.fetching.is_unlimited or partition.following.has_caught_up or not self._is_fetching_throttled(partition):
+        if self.fetching.is_unlimited or partition.follower_state.has_caught_up or not self._is_fetching_throttled(partition):
             return 0.0
         return min(self.fetching.wait_ms(self._now_ms()), LONGEST_WAIT_MS)
 
-    def received(self, partition: FollowedPartition, size: int) -> None:
+    def received(self, partition: FollowerPartition, size: int) -> None:
         if partition.log.config.follower_replication_throttled_replicas and self._is_fetching_throttled(partition):
             self.fetching.record(size, self._now_ms())
 
-    def _is_fetching_throttled(self, partition: FollowedPartition) -> bool:
+    def _is_fetching_throttled(self, partition: FollowerPartition) -> bool:
         return self._is_named(partition.log.config.follower_replication_throttled_replicas, partition)
 
     def _is_named(self, replicas: frozenset[str], partition: Partition) -> bool:

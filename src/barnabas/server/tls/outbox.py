@@ -17,11 +17,11 @@ import os
 import ssl
 from collections.abc import Callable
 
-from barnabas.server.held import HeldFiles
 from barnabas.server.outbox import FILE_BYTES_PER_TURN, Outbox, Region, TurnIsOver
-from barnabas.server.room import Room
+from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.tls.buffers import TlsBuffers
-from barnabas.storage.reading import FileRegion
+from barnabas.server.write_waiters import WriteWaiters
+from barnabas.storage.file_region import FileRegion
 
 
 class TlsOutbox(Outbox):
@@ -37,15 +37,15 @@ class TlsOutbox(Outbox):
         self,
         loop: asyncio.AbstractEventLoop,
         descriptor: int,
-        held: HeldFiles,
-        room: Room,
+        pinned_files: PinnedFiles,
+        write_waiters: WriteWaiters,
         on_room: Callable[[], None],
         on_error: Callable[[OSError], None],
         *,
         tls: ssl.SSLObject,
         buffers: TlsBuffers,
     ) -> None:
-        super().__init__(loop, descriptor, held, room, on_room, on_error)
+        super().__init__(loop, descriptor, pinned_files, write_waiters, on_room, on_error)
         self._tls = tls
         self._buffers = buffers
         self._sealed = memoryview(b"")  # encrypted, not yet taken by the kernel
@@ -119,7 +119,7 @@ class TlsOutbox(Outbox):
             self._items.popleft()
             return size
         if isinstance(region, FileRegion):
-            region = self._items[0] = self._held.hold(region)
+            region = self._items[0] = self._pinned_files.hold(region)
         region.position += size
         region.size -= size
         return size

@@ -10,7 +10,7 @@ Rules
 How it works: the file is read in large pieces; a batch costs one parse, one CRC and one look at its records. Base offset, length,
 leader epoch and magic lie outside the CRC. Length and magic show when the next batch is not where it should be. A base offset
 shows because offsets may neither go back nor overlap: so a batch is held back until the next one is seen, and of two that
-contradict each other the one is at fault whose neighbours fit together without it. Leader epochs are judged in `partition.py`.
+contradict each other the one is at fault whose neighbours fit together without it. Leader epochs are checked in `partition.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -31,11 +30,12 @@ from barnabas.protocol.records.header import (
     MAGIC,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import Record, iterate_records
+from barnabas.storage.batch_search import FoundBatch, is_plausible, next_batch
 from barnabas.storage.check.finding import Finding, Repair
-from barnabas.storage.check.records import fault_in_records
+from barnabas.storage.check.record_check import fault_in_records
 from barnabas.storage.files import Files
-from barnabas.storage.salvage import FoundBatch, is_plausible, next_batch
 
 CHUNK_BYTES = 4 * 1024 * 1024  # read at once
 SECTOR_BYTES = 4096  # stepped over where the disk refuses to read

@@ -19,8 +19,8 @@ from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, LOCK_FILE, OWN_FILES, ROOM_FILE
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
-from barnabas.storage.folders import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
-from barnabas.storage.moving import MARKER
+from barnabas.storage.log_move import MARKER
+from barnabas.storage.startup_scan import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
 
 KNOWN_NAMES = {
     LOCK_FILE,

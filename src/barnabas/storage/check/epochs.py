@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
+from barnabas.protocol.records.batch_header import NO_LEADER_EPOCH, BatchHeader
 from barnabas.storage import checkpoints
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files

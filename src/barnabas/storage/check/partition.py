@@ -1,6 +1,6 @@
 """A partition's folder: its segments in order, and everything that lies beside them.
 
-Owns the order of the checks. One pass over the batches feeds the judges of the indexes, the epochs and the producers, so a folder
+Owns the order of the checks. One pass over the batches feeds the checks of the indexes, the epochs and the producers, so a folder
 is read once whatever is asked of it.
 """
 
@@ -13,13 +13,13 @@ from barnabas.errors import CorruptLog
 from barnabas.storage import checkpoints
 from barnabas.storage.check.batches import Progress
 from barnabas.storage.check.finding import Finding, Repair
-from barnabas.storage.check.indexes import SegmentFiles
-from barnabas.storage.check.segments import SEGMENT_FILE, PartitionContext, PartitionReport, SegmentsCheck
+from barnabas.storage.check.index_check import SegmentFiles
+from barnabas.storage.check.segment_check import SEGMENT_FILE, PartitionContext, PartitionReport, SegmentsCheck
 from barnabas.storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX, UnfinishedSwaps, find_unfinished
 from barnabas.storage.compaction.swap import OWN_NAME as OF_SWAP
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 from barnabas.storage.loader import LEFTOVER
-from barnabas.storage.moving import MARKER
+from barnabas.storage.log_move import MARKER
 from barnabas.storage.segment import (
     ABORTED_SUFFIX,
     DELETED_SUFFIX,

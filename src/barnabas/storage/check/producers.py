@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import NO_PRODUCER_ID, BatchHeader
+from barnabas.protocol.records.batch_header import NO_PRODUCER_ID, BatchHeader
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files
@@ -75,7 +75,7 @@ class ProducerCheck:
             self.aborted.append(completed)
 
     def reached(self, offset: int) -> None:
-        """All batches below `offset` were replayed: judge the snapshots up to there."""
+        """All batches below `offset` were replayed: check the snapshots up to there."""
         while self._snapshots and self._snapshots[0][0] <= offset:
             snapshot_offset, path, entries = self._snapshots.pop(0)
             if entries is None:

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.config.topic import TopicConfig
+from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.segment import Segment
-from barnabas.storage.segments import Segments
 
 NO_LIMIT_MS = 2**63 - 1
 
@@ -46,7 +46,7 @@ class Dirtiness(NamedTuple):
 
 
 def dirtiness(
-    segments: Segments,
+    segments: LogSegments,
     config: TopicConfig,
     *,
     log_start_offset: int,

@@ -8,7 +8,7 @@ the place of the old ones (swap.py) while the next is written.
 Rules
   1. Only `.cleaned` files are written; nothing that a reader sees is touched. On any failure they are removed.
   2. A batch of which all stays is copied as it is. One of which a part stays is written anew with the same offsets, sequence, epoch
-     and codec; its largest timestamp is that of what is left. One of which nothing stays goes, or leaves its header (verdicts.py).
+     and codec; its largest timestamp is that of what is left. One of which nothing stays goes, or leaves its header (batch_retention.py).
   3. `meter` is told of every read and write. It may wait, to keep the rate down, and it may raise, to stop the cleaning.
 """
 
@@ -21,8 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.compression import compress
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -34,18 +33,19 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     Buffer,
 )
+from barnabas.protocol.records.compression import compress
 from barnabas.protocol.records.record import Record, assemble, iterate_records
-from barnabas.storage.aborted import AbortedTransactions
-from barnabas.storage.compaction.engine import Batches, CorruptBatch, Engine, Judged, KeyMap
+from barnabas.storage.compaction.batch_retention import BatchFilter, BatchRetention, TransactionFilter
+from barnabas.storage.compaction.engine import Batches, CorruptBatch, Engine, FilteredRecords, KeyMap
 from barnabas.storage.compaction.output import CleanedSegment, PlacedBatches
 from barnabas.storage.compaction.plain import check_crc
 from barnabas.storage.compaction.swap import remove_leftovers
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask, SegmentRef
-from barnabas.storage.compaction.verdicts import Judge, TransactionFilter, Verdict
 from barnabas.storage.files import Files
 from barnabas.storage.producer_state import CompletedTransaction
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET
 from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.storage.transaction_index import AbortedTransactions
 
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
@@ -80,9 +80,9 @@ class _Cleaning:
         keys = self._map_dirty()
         end_offset = self._latest_offset + 1
         segments = tuple(segment for segment in task.segments if segment.base_offset < end_offset)
-        judge = Judge(self._aborted, task.producers, task.expired_ms)
+        batch_filter = BatchFilter(self._aborted, task.producers, task.expired_ms)
         while segments:
-            cleaned, count = self._clean_group(segments, keys, judge)
+            cleaned, count = self._clean_group(segments, keys, batch_filter)
             segments = segments[count:]
             if cleaned is not None:
                 yield cleaned
@@ -132,14 +132,16 @@ class _Cleaning:
 
     # The second pass
 
-    def _clean_group(self, segments: Sequence[SegmentRef], keys: KeyMap, judge: Judge) -> tuple[CleanedGroup | None, int]:
+    def _clean_group(
+        self, segments: Sequence[SegmentRef], keys: KeyMap, batch_filter: BatchFilter
+    ) -> tuple[CleanedGroup | None, int]:
         """Write the segment that the first of `segments`, as many as fit, become: None where it would be the one that there is.
 
         Returns:
             The group, and how many segments it is made of.
         """
         output = CleanedSegment(self._files, self._task.directory, segments[0].base_offset, self._task.index_interval_bytes)
-        judge.transactions.kept_entries = []
+        batch_filter.transactions.kept_entries = []
         changed, group, bytes_before = False, [], 0
         try:
             for segment, following in zip_longest(segments, segments[1:]):
@@ -151,7 +153,7 @@ class _Cleaning:
                         goes_on = following is not None and self._fits(output, batches.end, bytes_before, following)
                     is_last = position + batches.end >= segment.size and not goes_on
                     try:
-                        changed |= self._clean_chunk(batches, keys, judge, output, is_last=is_last)
+                        changed |= self._clean_chunk(batches, keys, batch_filter, output, is_last=is_last)
                     except CorruptBatch as error:
                         raise self._corrupt(segment, position, error) from error
                 if not goes_on:
@@ -159,7 +161,7 @@ class _Cleaning:
             if not changed and len(group) == 1:
                 output.discard()
                 return None, 1
-            output.finish(judge.transactions.kept_entries)
+            output.finish(batch_filter.transactions.kept_entries)
         except BaseException:
             # The reason for giving up matters more than a file that cannot be removed; that one goes before the next cleaning, or at the
             # start.
@@ -178,20 +180,22 @@ class _Cleaning:
             and bytes_before + following.size <= SEGMENTS_IN_ONE * task.segment_bytes
         )
 
-    def _clean_chunk(self, batches: Batches, keys: KeyMap, judge: Judge, output: CleanedSegment, *, is_last: bool) -> bool:
+    def _clean_chunk(
+        self, batches: Batches, keys: KeyMap, batch_filter: BatchFilter, output: CleanedSegment, *, is_last: bool
+    ) -> bool:
         """Write what stays of a chunk; whether that is less than there is, or other bytes."""
-        verdicts = bytearray(len(batches))
+        retentions = bytearray(len(batches))
         last = len(batches) - 1 if is_last else -1
         for row in batches.of_producers():
             header = batches.header(row)
             marker = self._marker(batches, row, header) if header.is_control else None
-            verdicts[row] = judge.verdict(header, marker, is_last=row == last)
-        if last >= 0 and verdicts[last] == Verdict.FILTER:
-            verdicts[last] = Verdict.FILTER_KEEP_HEADER
-        judged = self._engine.judge(batches, verdicts, keys, self._latest_offset, self._task.expired_ms)
-        self._records_read += sum(judged.counts)
-        self._records_kept += sum(judged.kept)
-        placed = _Rewriter(batches, verdicts, judged, self._task.now_ms + self._task.delete_retention_ms).run()
+            retentions[row] = batch_filter.retention(header, marker, is_last=row == last)
+        if last >= 0 and retentions[last] == BatchRetention.FILTER:
+            retentions[last] = BatchRetention.FILTER_KEEP_HEADER
+        filtered = self._engine.filter_records(batches, retentions, keys, self._latest_offset, self._task.expired_ms)
+        self._records_read += sum(filtered.counts)
+        self._records_kept += sum(filtered.kept)
+        placed = _Rewriter(batches, retentions, filtered, self._task.now_ms + self._task.delete_retention_ms).run()
         if placed is None:
             whole = memoryview(batches.data)[: batches.end]
             placed = PlacedBatches(whole, batches.last_offsets, batches.sizes, batches.max_timestamps)
@@ -275,32 +279,32 @@ class _Cleaning:
 
 
 class _Rewriter:
-    """Puts the batches of a chunk together again, of which `judged` says what stays."""
+    """Puts the batches of a chunk together again, of which `filtered` says what stays."""
 
-    def __init__(self, batches: Batches, verdicts: bytearray, judged: Judged, horizon_ms: int) -> None:
+    def __init__(self, batches: Batches, retentions: bytearray, filtered: FilteredRecords, horizon_ms: int) -> None:
         self._batches = batches
-        self._verdicts = verdicts
-        self._judged = judged
+        self._retentions = retentions
+        self._filtered = filtered
         self._horizon_ms = horizon_ms  # for those that get one
         self._parts: list[Buffer] = []
         self._run_start = self._run_end = 0  # bytes of the chunk that are copied, not yet among the parts
 
     def run(self) -> PlacedBatches | None:
         """What stays; None for all of it as it is."""
-        batches, verdicts, judged = self._batches, self._verdicts, self._judged
-        kept, counts, tombstones = judged.kept, judged.counts, judged.has_tombstones
+        batches, retentions, filtered = self._batches, self._retentions, self._filtered
+        kept, counts, tombstones = filtered.kept, filtered.counts, filtered.has_tombstones
         rows, new_sizes, new_times = [], [], []
         changed = False
-        for row, verdict in enumerate(verdicts):
-            if verdict == Verdict.KEEP or (verdict <= Verdict.FILTER_KEEP_HEADER and kept[row] == counts[row] > 0
+        for row, retention in enumerate(retentions):
+            if retention == BatchRetention.KEEP or (retention <= BatchRetention.FILTER_KEEP_HEADER and kept[row] == counts[row] > 0
                                            and not (tombstones[row] and self._needs_horizon(row))):  # fmt: skip
                 self._copy(row)
                 size, time = batches.sizes[row], batches.max_timestamps[row]
-            elif verdict <= Verdict.KEEP_WITH_HORIZON and kept[row]:
-                new = self._rewrite(row, forced=verdict == Verdict.KEEP_WITH_HORIZON)
-                size, time, changed = len(new), judged.max_timestamps[row], True
+            elif retention <= BatchRetention.KEEP_WITH_HORIZON and kept[row]:
+                new = self._rewrite(row, forced=retention == BatchRetention.KEEP_WITH_HORIZON)
+                size, time, changed = len(new), filtered.max_timestamps[row], True
                 self._add(new)
-            elif verdict in (Verdict.FILTER_KEEP_HEADER, Verdict.HEADER_ONLY):
+            elif retention in (BatchRetention.FILTER_KEEP_HEADER, BatchRetention.HEADER_ONLY):
                 new = _without_records(batches.header(row))
                 size, time = len(new), batches.max_timestamps[row]
                 changed |= new != batches.data[batches.positions[row] : batches.positions[row] + batches.sizes[row]]
@@ -341,14 +345,14 @@ class _Rewriter:
         header = self._batches.header(row)
         check_crc(self._batches.data, self._batches.positions[row], header)
         base_timestamp, attributes = header.base_timestamp, header.attributes
-        if header.delete_horizon_ms is None and (forced or self._judged.has_tombstones[row]):
+        if header.delete_horizon_ms is None and (forced or self._filtered.has_tombstones[row]):
             base_timestamp, attributes = self._horizon_ms, attributes | DELETE_HORIZON_BIT
-        body = self._judged.body(row, base_timestamp)
+        body = self._filtered.body(row, base_timestamp)
         header = header._replace(
             attributes=attributes,
             base_timestamp=base_timestamp,
-            max_timestamp=self._judged.max_timestamps[row],
-            records_count=self._judged.kept[row],
+            max_timestamp=self._filtered.max_timestamps[row],
+            records_count=self._filtered.kept[row],
         )
         return assemble(header, compress(attributes & COMPRESSION_MASK, body))
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barnabas.protocol.records import kernels as scanning
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -27,10 +26,11 @@ from barnabas.protocol.records.header import (
     MAGIC,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.compaction import kernels as k
+from barnabas.storage.compaction.batch_retention import BatchRetention
 from barnabas.storage.compaction.engine import CorruptBatch
 from barnabas.storage.compaction.plain import check_crc, unfold
-from barnabas.storage.compaction.verdicts import Verdict
 
 Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -197,8 +197,8 @@ class CompiledKeys:
         return done
 
 
-class CompiledJudged:
-    """See `Judged`."""
+class CompiledFilteredRecords:
+    """See `FilteredRecords`."""
 
     def __init__(self, batches: CompiledBatches, rows: Longs, unpacked: Bytes, keep: Bytes, answers: Longs, told: Longs) -> None:
         table = batches.table
@@ -239,13 +239,13 @@ class CompiledEngine:
     def new_map(self, memory_bytes: int, load_factor: float) -> CompiledKeys:
         return CompiledKeys(memory_bytes, load_factor, self._seed)
 
-    def judge(
-        self, batches: CompiledBatches, verdicts: bytearray, keys: CompiledKeys, latest_offset: int, expired_ms: int
-    ) -> CompiledJudged:
+    def filter_records(
+        self, batches: CompiledBatches, retentions: bytearray, keys: CompiledKeys, latest_offset: int, expired_ms: int
+    ) -> CompiledFilteredRecords:
         table = batches.table
-        verdict = np.frombuffer(verdicts, np.uint8)
-        keep_all = verdict == Verdict.KEEP_WITH_HORIZON
-        is_filtered = verdict <= Verdict.FILTER_KEEP_HEADER
+        retention = np.frombuffer(retentions, np.uint8)
+        keep_all = retention == BatchRetention.KEEP_WITH_HORIZON
+        is_filtered = retention <= BatchRetention.FILTER_KEEP_HEADER
         told = np.where(is_filtered, keys.kept_of(table, latest_offset), -1)
         rows, unpacked = batches.rows((is_filtered & (told < 0)) | keep_all)
         rows[keep_all & (rows[:, k.WHERE] == k.IN_CHUNK), k.WHERE] = k.KEEP_ALL
@@ -254,7 +254,7 @@ class CompiledEngine:
         keep = np.zeros(int(rows[rows[:, k.WHERE] != k.NOT_THERE, k.COUNT].sum()), np.uint8)
         answers = np.zeros((len(rows), k.ANSWER_COLUMNS), np.int64)
         state = np.zeros(k.STATE_SIZE, np.int64)
-        k.judge(batches.bytes, unpacked, rows, latest_offset, keys.slots, keys.arena, keys.seed, keep, answers, state)
+        k.filter_records(batches.bytes, unpacked, rows, latest_offset, keys.slots, keys.arena, keys.seed, keep, answers, state)
         if state[k.ERROR] != k.OK:
             raise CorruptBatch(batches.positions[int(state[k.ERROR_ROW])], k.REASONS[int(state[k.ERROR])])
-        return CompiledJudged(batches, rows, unpacked, keep, answers, told)
+        return CompiledFilteredRecords(batches, rows, unpacked, keep, answers, told)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from barnabas.errors import BarnabasError
-from barnabas.protocol.records.header import BatchHeader
+from barnabas.protocol.records.batch_header import BatchHeader
 
 
 class CorruptBatch(BarnabasError):
@@ -80,8 +80,8 @@ class KeyMap(Protocol):
         ...
 
 
-class Judged(Protocol):
-    """What stays of the records of a chunk, by row; rows whose verdict asks for no look are 0."""
+class FilteredRecords(Protocol):
+    """What stays of the records of a chunk, by row; rows whose retention asks for no look are 0."""
 
     @property
     def kept(self) -> Sequence[int]:
@@ -121,8 +121,8 @@ class EngineOf(Protocol[B, K]):
         """An empty map."""
         ...
 
-    def judge(self, batches: B, verdicts: bytearray, keys: K, latest_offset: int, expired_ms: int) -> Judged:
-        """Judge the records of the rows whose verdict is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
+    def filter_records(self, batches: B, retentions: bytearray, keys: K, latest_offset: int, expired_ms: int) -> FilteredRecords:
+        """Look at the records of the rows whose retention is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
 
         A record stays if it lies past `latest_offset`, up to which `keys` knows the log, or if it is the last one of its key
         and either has a value or its batch's delete horizon has not passed.

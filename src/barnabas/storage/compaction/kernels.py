@@ -31,7 +31,7 @@ STATE_SIZE = 7
 OK, BAD_RECORD, BAD_COUNT = range(3)
 REASONS = {BAD_RECORD: "a record that is none", BAD_COUNT: "more bytes than its records take"}
 
-# Columns of what `judge` answers for each row.
+# Columns of what `filter_records` answers for each row.
 KEPT, TOMBSTONES, MAX_DELTA = range(3)
 ANSWER_COLUMNS = 3
 
@@ -205,7 +205,7 @@ def collect_offsets(arena, out):
     types.void(BYTES_IN, BYTES_IN, TABLE, types.int64, LONGS, BYTES, types.uint64, BYTES, TABLE, LONGS),
     cache=True, nogil=True,
 )  # fmt: skip
-def judge(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answers, state):
+def filter_records(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answers, state):
     """For each record of the rows, in order, whether it stays (`keep`, uint8); for each row the columns of `answers`."""
     in_chunk, in_unpacked = pointer_to(chunk), pointer_to(unpacked)
     table, count, keys = pointer_to(slots), slots.shape[0], pointer_to(arena)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.protocol.records.header import NO_TIMESTAMP, Buffer
-from barnabas.storage.aborted import ENTRY as ABORTED_ENTRY
-from barnabas.storage.aborted import VERSION as ABORTED_VERSION
+from barnabas.protocol.records.batch_header import NO_TIMESTAMP, Buffer
 from barnabas.storage.compaction.swap import CLEANED_SUFFIX
 from barnabas.storage.files import Files, write_all
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.producer_state import CompletedTransaction
 from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from barnabas.storage.transaction_index import ENTRY as ABORTED_ENTRY
+from barnabas.storage.transaction_index import VERSION as ABORTED_VERSION
 
 
 class PlacedBatches(NamedTuple):

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -23,15 +22,16 @@ from barnabas.protocol.records.header import (
     MAGIC_POSITION,
     BatchHeader,
 )
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import records_of
 from barnabas.protocol.records.varint import MalformedVarint, read_varlong, varint
+from barnabas.storage.compaction.batch_retention import BatchRetention
 from barnabas.storage.compaction.engine import CorruptBatch
-from barnabas.storage.compaction.verdicts import Verdict
 from barnabas.tuples import new_tuple
 
 BYTES_PER_KEY = 200  # of a dict's entry, the key's and the offset's objects; sys.getsizeof of each, at the worst fill
 NOTHING_MAPPED = 2**63 - 1
-JUDGED = (Verdict.FILTER, Verdict.FILTER_KEEP_HEADER, Verdict.KEEP_WITH_HORIZON)
+FILTERED = (BatchRetention.FILTER, BatchRetention.FILTER_KEEP_HEADER, BatchRetention.KEEP_WITH_HORIZON)
 
 
 class PlainBatches:
@@ -126,8 +126,8 @@ class Columns(NamedTuple):
     have_value: list[bool]
 
 
-class PlainJudged:
-    """See `Judged`."""
+class PlainFilteredRecords:
+    """See `FilteredRecords`."""
 
     def __init__(self, rows: int) -> None:
         self.kept = [0] * rows
@@ -183,23 +183,23 @@ class PlainEngine:
     def new_map(self, memory_bytes: int, load_factor: float) -> PlainKeys:
         return PlainKeys(memory_bytes)
 
-    def judge(
-        self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, expired_ms: int
-    ) -> PlainJudged:
-        judged = PlainJudged(len(batches))
+    def filter_records(
+        self, batches: PlainBatches, retentions: bytearray, keys: PlainKeys, latest_offset: int, expired_ms: int
+    ) -> PlainFilteredRecords:
+        filtered = PlainFilteredRecords(len(batches))
         last_of = keys.offsets.get
         for row, header in enumerate(batches.headers):
-            verdict = verdicts[row]
-            if verdict not in JUDGED:
+            retention = retentions[row]
+            if retention not in FILTERED:
                 continue
-            keeps_all = verdict == Verdict.KEEP_WITH_HORIZON
+            keeps_all = retention == BatchRetention.KEEP_WITH_HORIZON
             told = None if keeps_all else keys.kept_of(header, latest_offset)
             if told is not None:
-                judged.count(row, header, told)
+                filtered.count(row, header, told)
                 continue
             records = read_columns(batches, row)
             if keeps_all:
-                judged.set(row, header, records, list(range(len(records.ends))))
+                filtered.set(row, header, records, list(range(len(records.ends))))
                 continue
             horizon = header.delete_horizon_ms
             keeps_tombstones = horizon is None or expired_ms < horizon
@@ -209,8 +209,8 @@ class PlainEngine:
                 for index, (offset, key, has_value) in enumerate(zip(at, records.keys, records.have_value, strict=True))
                 if offset > latest_offset or (key is not None and offset >= last_of(key, -1) and (has_value or keeps_tombstones))
             ]
-            judged.set(row, header, records, stays)
-        return judged
+            filtered.set(row, header, records, stays)
+        return filtered
 
 
 def check_crc(data: bytes, position: int, header: BatchHeader) -> None:

@@ -11,7 +11,7 @@ is to replace those at a, b and c:
 
 Rules
   1. Which old segments a `.swap` replaces is told by its offsets: those that begin in [its base offset, the offset behind its last
-     batch). That last batch reaches to the end of what is replaced, for the cleaner keeps its header (verdicts.py).
+     batch). That last batch reaches to the end of what is replaced, for the cleaner keeps its header (batch_retention.py).
   2. The folder is synced between the steps, so the disk may reorder renames within a step only.
   3. The steps are Kafka's, and either one finishes what the other began.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD, read_header
+from barnabas.protocol.records.batch_header import HEADER_SIZE, LENGTH_OVERHEAD, read_header
 from barnabas.storage.files import Files
 from barnabas.storage.segment import (
     ABORTED_SUFFIX,

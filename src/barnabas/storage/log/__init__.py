@@ -6,8 +6,8 @@ one before:
     state         the fields
     reading       what can be asked
     appending     what makes it longer
-    shortening    what makes it shorter
-    keeping       opening, flushing, moving, closing: `Log`
+    truncation    what makes it shorter
+    lifecycle     opening, flushing, moving, closing: `Log`
 
 Rules
   1. Offsets grow and are dense on the leader; `log_end_offset` is the next one to be given.
@@ -16,20 +16,20 @@ Rules
   4. An operation that the disk refuses for lack of room (`StorageExhausted`) has changed nothing; one that meets any other error raises
      `LogDirFailed`, and the log directory is not used any more.
 
-What is not on the way of a record lies beside: the list of segments (`segments`), when to begin another (`rolling`), which to let go
+What is not on the way of a record lies beside: the list of segments (`log_segments`), when to begin another (`rolling`), which to let go
 (`retention`), bringing all to the disk (`flushing`), the leader epochs (`epoch_file`).
 """
 
 from __future__ import annotations
 
 from barnabas.protocol.records.validate import AppendOrigin
+from barnabas.storage.file_region import FileRegion
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.log.appending import AppendResult
-from barnabas.storage.log.keeping import Log
-from barnabas.storage.log.shortening import MAX_SEGMENTS
+from barnabas.storage.log.lifecycle import Log
 from barnabas.storage.log.state import MAX_OFFSET, PRODUCER_ID_EXPIRATION_MS
+from barnabas.storage.log.truncation import MAX_SEGMENTS
 from barnabas.storage.producer_state import ProducerDescription
-from barnabas.storage.reading import FileRegion
 from barnabas.storage.time_search import TimestampedOffset
 
 __all__ = [

@@ -21,7 +21,7 @@ from barnabas.errors import (
     LogDirFailed,
     StorageError,
 )
-from barnabas.protocol.records.header import (
+from barnabas.protocol.records.batch_header import (
     CONTROL_BIT,
     HEADER,
     LENGTH_OVERHEAD,
@@ -37,16 +37,16 @@ from barnabas.protocol.records.record import OwnBatch
 from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
 from barnabas.protocol.records.scan import walker
 from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
-from barnabas.storage.aborted import add_aborted
-from barnabas.storage.faults import storage_error
 from barnabas.storage.files import write_all
 from barnabas.storage.log.reading import ReadableLog
+from barnabas.storage.log_segments import remove_segment_files
 from barnabas.storage.markers import Ending, ending_in
+from barnabas.storage.os_errors import storage_error
 from barnabas.storage.producer_state import KEPT_BATCHES
-from barnabas.storage.replicated import good_batches, stretch_from
+from barnabas.storage.replicated_batches import good_batches, stretch_from
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
-from barnabas.storage.segments import remove_segment_files
+from barnabas.storage.transaction_index import add_aborted
 from barnabas.tuples import new_tuple
 
 CLIENT = AppendOrigin.CLIENT
@@ -64,7 +64,7 @@ class AppendResult(NamedTuple):
     duplicate: bool
 
 
-class GrowingLog(ReadableLog):
+class AppendableLog(ReadableLog):
     """What makes a log longer."""
 
     def append_as_leader(

@@ -11,7 +11,8 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import (
     KafkaError,
 )
-from barnabas.storage.aborted import aborted_in
+from barnabas.storage.file_region import Behind, FileRegion, is_still, read_region, region_behind
+from barnabas.storage.integrity import NOTHING_FOLLOWS, Damage
 from barnabas.storage.log.state import LogState
 from barnabas.storage.producer_state import (
     CompletedTransaction,
@@ -19,11 +20,10 @@ from barnabas.storage.producer_state import (
     ProducerDescription,
     ProducerEntry,
 )
-from barnabas.storage.reading import Behind, FileRegion, is_still, read_region, region_behind
 from barnabas.storage.retention import unknown_ages
 from barnabas.storage.segment_times import TimesLook
 from barnabas.storage.time_search import SealedSearch, TimestampedOffset, first_at_or_after, newest, sealed_search
-from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
+from barnabas.storage.transaction_index import aborted_in
 
 
 class ReadableLog(LogState):

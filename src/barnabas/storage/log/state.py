@@ -1,6 +1,6 @@
 """What the log of a partition is made of, and how far it reaches.
 
-Owns the fields that all its parts work on (`reading`, `appending`, `shortening`, `keeping`, each a class upon the one before); it changes
+Owns the fields that all its parts work on (`reading`, `appending`, `truncation`, `lifecycle`, each a class upon the one before); it changes
 none of them, but for cutting what a failed write left.
 
 Its marks lie so, between two calls (`validate` says it in code):
@@ -29,10 +29,10 @@ from barnabas.storage.epoch_file import EpochFile
 from barnabas.storage.files import Files
 from barnabas.storage.flushing import Flusher
 from barnabas.storage.garbage import Garbage
+from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import ProducerEntry, ProducerStates
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
-from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import encode_snapshot
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
@@ -59,7 +59,7 @@ class LogState:
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._files = files
         self._open_files: OpenFiles | None = None
-        self._segments: Segments
+        self._segments: LogSegments
         self._epochs: EpochFile
         self._flusher: Flusher
         self._producers = ProducerStates()
@@ -127,7 +127,7 @@ class LogState:
         return self._segments.bases[0]
 
     @property
-    def segments(self) -> Segments:
+    def segments(self) -> LogSegments:
         """For looking at; what changes them are the methods of this class."""
         return self._segments
 

@@ -3,19 +3,17 @@
 Owns `<base offset>.log`, where batches lie end to end, `.index` and `.timeindex`; finds the batch that holds an offset or a time. Each part
 is a class upon the one before:
 
-    names       of the files
-    file        opened when they are needed
-    walking     from batch to batch
-    lookup      of offsets and times
-    growing     what is appended and cut: `Segment`
+    file_names       of the files
+    segment_file     opened when they are needed
+    batch_scan       from batch to batch
+    lookup           of offsets and times
+    active_segment   what is appended and cut: `Segment`
 """
 
 from __future__ import annotations
 
-from barnabas.storage.segment.file import NO_TIMESTAMP
-from barnabas.storage.segment.growing import LARGE_BATCH_BYTES, RESERVED_BYTES, Segment
-from barnabas.storage.segment.lookup import Position
-from barnabas.storage.segment.names import (
+from barnabas.storage.segment.active_segment import LARGE_BATCH_BYTES, RESERVED_BYTES, Segment
+from barnabas.storage.segment.file_names import (
     ABORTED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -25,6 +23,8 @@ from barnabas.storage.segment.names import (
     TIME_INDEX_SUFFIX,
     file_name,
 )
+from barnabas.storage.segment.lookup import Position
+from barnabas.storage.segment.segment_file import NO_TIMESTAMP
 
 __all__ = [
     "ABORTED_SUFFIX",

@@ -4,7 +4,7 @@ Rule: a lookup of an offset finds the first batch whose last offset is at or pas
 
 How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
 every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read. Where a
-reader further back stopped is remembered too (`trust`), for that is where it goes on.
+reader further back stopped is remembered too (`integrity`), for that is where it goes on.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.storage.damaged_lookup import find_around
-from barnabas.storage.segment.walking import WalkedSegment
+from barnabas.storage.segment.batch_scan import ScannedSegment
 from barnabas.tuples import new_tuple
 
 
@@ -26,7 +26,7 @@ class Position(NamedTuple):
     base_offset: int
 
 
-class SearchedSegment(WalkedSegment):
+class SearchedSegment(ScannedSegment):
     """A segment in which offsets and times can be looked up."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class SearchedSegment(WalkedSegment):
         Raises:
             CorruptLog: the batch that held it is damaged so that it cannot be told where it lies.
         """
-        if self.trust.damages and (known := self.trust.damage_at(offset)) is not None:
+        if self.integrity.damages and (known := self.integrity.damage_at(offset)) is not None:
             return Position(known.position, known.first_offset)
         recent = self._recent_last
         slot = bisect_left(recent, offset)
@@ -49,12 +49,12 @@ class SearchedSegment(WalkedSegment):
             return Position(0, self.base_offset)
         if offset <= self.base_offset and self.size:
             return Position(0, self.base_offset)
-        end = self.trust.end_of_read(offset)
+        end = self.integrity.end_of_read(offset)
         if end is not None:
             return Position(end, offset) if end < self.size else None  # a gap ends the segment
         entry = self.index.floor(offset - self.base_offset)
         start = entry[1] if entry else 0
-        if self.trust.damages:
+        if self.integrity.damages:
             return self._find_around(offset, start)
         try:
             for position, header in self.walk(start):
@@ -85,7 +85,7 @@ class SearchedSegment(WalkedSegment):
         recent = self._recent_positions
         if recent and recent[0] <= limit:
             return max(start, recent[bisect_right(recent, limit) - 1])
-        if is_verified_later and not self.trust.covers(start, limit):
+        if is_verified_later and not self.integrity.covers(start, limit):
             return None
         entry = self._index_entry_before(limit)
         end = max(start, entry[1] if entry else 0)
@@ -95,7 +95,7 @@ class SearchedSegment(WalkedSegment):
             if is_verified_later:
                 return None
         if end > start:
-            self.trust.forget_behind(end, self.size)
+            self.integrity.forget_behind(end, self.size)
             return end
         return self._start_of_batch_across(limit, start)
 
@@ -105,8 +105,8 @@ class SearchedSegment(WalkedSegment):
             for position, header in self.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it begins there
                 if position + header.size > limit:
                     # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
-                    if self.trust.covers(position, position + HEADER_SIZE):
-                        self.trust.note_end(header.base_offset, position)
+                    if self.integrity.covers(position, position + HEADER_SIZE):
+                        self.integrity.note_end(header.base_offset, position)
                     break
         except CorruptLog as error:
             return error.position

@@ -12,9 +12,9 @@ import time
 from collections import Counter
 
 from barnabas.streams import open_missing_streams
-from barnabas.testing.simulation.course import Verdict
 from barnabas.testing.simulation.runner import WHOLE_PROFILES, keep_quiet, run_seeds, simulation
 from barnabas.testing.simulation.scenario import PROFILES
+from barnabas.testing.simulation.simulated_run import Verdict
 
 COMMAND = "python -m barnabas.testing.simulation"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from barnabas.storage import recovering, verify
+from barnabas.storage import recovery, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -62,14 +62,14 @@ def without_checksums() -> Iterator[None]:
 
         __hash__ = int.__hash__
 
-    with mock.patch.object(recovering, "crc32c", return_value=Anything()):
+    with mock.patch.object(recovery, "crc32c", return_value=Anything()):
         yield
 
 
 @contextmanager
 def truncation_off_by_one() -> Iterator[None]:
     """Recovery cuts the last good batch off with what lies behind it."""
-    scan = recovering.scan_batches
+    scan = recovery.scan_batches
 
     def one_less(*args: Any) -> Iterator[Any]:
         before: Any = None
@@ -80,7 +80,7 @@ def truncation_off_by_one() -> Iterator[None]:
         if before is not None and before[0] + before[1].size == args[2]:
             yield before  # nothing is to be cut off
 
-    with mock.patch.object(recovering, "scan_batches", one_less):
+    with mock.patch.object(recovery, "scan_batches", one_less):
         yield
 
 

@@ -17,8 +17,8 @@ from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
+from barnabas.protocol.records.batch_header import CRC_START
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CRC_START
 from barnabas.testing.simulation.history import MOST_RECORDS_OF_A_BATCH, Found, PartitionHistory, Register, Sent, Violation
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """One simulated run of a cluster: several brokers on one ZooKeeper, their clients, and a network that does not hold.
 
 How it works: as with a single broker (`simulation.py`), but nobody is kept out after a blow: clients go on all the time. A watchman
-looks after every event (`cluster_watch.py`). At the end everything is healed and started, and the cluster has to come to rest: all
+looks after every event (`cluster_invariants.py`). At the end everything is healed and started, and the cluster has to come to rest: all
 replicas in sync, and the same (`convergence.py`).
 """
 
@@ -16,8 +16,9 @@ from typing import Any
 from barnabas.client.results import NewTopic
 from barnabas.errors import ErrorCode
 from barnabas.testing.simulation import admins, cluster_admins
-from barnabas.testing.simulation.audit import AUDITOR, Auditor
-from barnabas.testing.simulation.cluster_fate import LOOKS_S, REST_LIMIT_S, ClusterFate
+from barnabas.testing.simulation.auditor import AUDITOR, Auditor
+from barnabas.testing.simulation.cluster_faults import LOOKS_S, REST_LIMIT_S, ClusterFaultInjector
+from barnabas.testing.simulation.cluster_invariants import InvariantChecker
 from barnabas.testing.simulation.cluster_scenario import (
     BROKER_SETTINGS,
     MIN_IN_SYNC,
@@ -26,21 +27,20 @@ from barnabas.testing.simulation.cluster_scenario import (
     ClusterScenario,
     draw_cluster,
 )
-from barnabas.testing.simulation.cluster_watch import Watchman
 from barnabas.testing.simulation.convergence import compare_replicas, is_at_rest, stray_folders, unrest
-from barnabas.testing.simulation.crowd import READERS_PATIENCE_MS, Crowd
 from barnabas.testing.simulation.ensemble import Ensemble
-from barnabas.testing.simulation.group_book import GroupBook
+from barnabas.testing.simulation.group_history import GroupHistory
 from barnabas.testing.simulation.history import Register, TopicPartition, Violation
 from barnabas.testing.simulation.loop import Stuck, VirtualLoop
 from barnabas.testing.simulation.members import GROUP, Member
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Topic
+from barnabas.testing.simulation.workload import READERS_PATIENCE_MS, Workload
 
 RUN_LIMIT_S = 900.0
 
 
-class ClusterSimulation(Crowd):
+class ClusterSimulation(Workload):
     """One run of a cluster.
 
     Args:
@@ -60,9 +60,9 @@ class ClusterSimulation(Crowd):
         for topic in scenario.topics:
             self.keep_books(topic, replicated=True, defaults={"min.insync.replicas": str(MIN_IN_SYNC)})
         self.places: dict[TopicPartition, Register] = {}
-        self.book = GroupBook(GROUP)
-        self._watchman = Watchman(self)
-        self.fate = ClusterFate(self, Random(self.random.getrandbits(64)))
+        self.book = GroupHistory(GROUP)
+        self._invariant_checker = InvariantChecker(self)
+        self.fault_injector = ClusterFaultInjector(self, Random(self.random.getrandbits(64)))
 
     @property
     def addresses(self) -> str:
@@ -123,14 +123,14 @@ class ClusterSimulation(Crowd):
 
     def _after(self, loop: VirtualLoop | None) -> None:
         if loop is not None:
-            self._watchman.look(loop)
+            self._invariant_checker.look(loop)
 
     def _end(self) -> None:
         for node in self.nodes:
             node.kill()
 
     async def _befall(self) -> None:
-        await self.fate.run(self.scenario.blows)
+        await self.fault_injector.run(self.scenario.incidents)
 
     async def _create_topics(self) -> None:
         _, client = self.client("admin")
@@ -200,9 +200,9 @@ class ClusterSimulation(Crowd):
 
     async def _come_to_rest(self) -> None:
         self.world.note("all is healed")
-        self.fate.heal()
+        self.fault_injector.heal()
         for node in self.nodes:
-            await self.fate.bring_back(node)
+            await self.fault_injector.bring_back(node)
         await self.until(lambda: self.is_at_rest() and not stray_folders(self.nodes))
 
     async def audit(self, *, may_lose_tail: bool) -> None:

@@ -21,8 +21,8 @@ from barnabas.cluster.store.interface import Put
 from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
 from barnabas.replication.partition import Partition
-from barnabas.server.cluster import joining
-from barnabas.server.logs import hosting
+from barnabas.server.cluster import cluster_session
+from barnabas.server.logs import replica_manager
 from barnabas.storage import log
 
 
@@ -41,7 +41,7 @@ def acknowledging_before_the_others_have_it() -> Iterator[None]:
 def followers_that_do_not_truncate() -> Iterator[None]:
     """A follower keeps what another leader's epoch has replaced.
 
-    Leaders do not say where histories part, for who is told and does not cut refuses to go on (`replication/following.py`).
+    Leaders do not say where histories part, for who is told and does not cut refuses to go on (`replication/follower_state.py`).
     """
     silent = mock.patch.object(Partition, "diverging_epoch", return_value=None)
     with silent, mock.patch.object(log.Log, "truncate_to", return_value=None):
@@ -51,15 +51,15 @@ def followers_that_do_not_truncate() -> Iterator[None]:
 @contextmanager
 def truncating_to_the_high_watermark() -> Iterator[None]:
     """A broker that starts cuts its logs at the high watermarks it knows of (what KIP-101 mended)."""
-    host_all = hosting.Hosting.host_all
+    host_all = replica_manager.ReplicaManager.host_all
 
-    def cut_all(self: hosting.Hosting) -> None:
+    def cut_all(self: replica_manager.ReplicaManager) -> None:
         host_all(self)
         for replica in self._broker.partitions:
             if not replica.is_offline and replica.log.log_end_offset > replica.high_watermark:
                 replica.log.truncate_to(replica.high_watermark)
 
-    with mock.patch.object(hosting.Hosting, "host_all", cut_all):
+    with mock.patch.object(replica_manager.ReplicaManager, "host_all", cut_all):
         yield
 
 
@@ -122,7 +122,7 @@ def the_last_replica_standing() -> Iterator[None]:
 @contextmanager
 def losing_the_end_in_silence() -> Iterator[None]:
     """A broker whose machine lost power says that its logs are whole."""
-    with mock.patch.object(joining, "what_was_kept", return_value=Kept.ALL):
+    with mock.patch.object(cluster_session, "what_was_kept", return_value=Kept.ALL):
         yield
 
 

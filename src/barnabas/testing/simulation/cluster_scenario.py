@@ -47,7 +47,7 @@ BROKER_SETTINGS = {
 ADMINS = ("reassign", "elect", "delete-records", "tune", "tune-brokers", "enlarge")
 
 
-class ClusterBlow(Struct):
+class ClusterIncident(Struct):
     """One thing that befalls the cluster.
 
     Args:
@@ -75,7 +75,7 @@ class ClusterScenario(Struct):
     producers: list[tuple[TopicPartition, Producing]] = field(default_factory=list)
     admins: dict[str, float] = field(default_factory=dict)
     churned: tuple[Topic, Producing] | None = None
-    blows: list[ClusterBlow] = field(default_factory=list)
+    incidents: list[ClusterIncident] = field(default_factory=list)
     directories: int = 1  # of each broker
     members: list[str | None] = field(default_factory=list)  # of one group: the instance id of each, None for a dynamic one
 
@@ -84,7 +84,7 @@ class ClusterScenario(Struct):
         return self.kind == "flushed"
 
 
-def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] = ()) -> ClusterScenario:
+def draw_cluster(random: Random, kind: str | None = None, incidents: Sequence[str] = ()) -> ClusterScenario:
     """The scenario of a seed.
 
     Args:
@@ -108,13 +108,13 @@ def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] =
         how = _producing(random, churned)
         how.batches = 4
         scenario.churned = churned, how
-    scenario.blows = [_blow(random, blows or _blows_of(kind)) for _ in range(random.randint(2, 6))]
+    scenario.incidents = [_incident(random, incidents or _incidents_of(kind)) for _ in range(random.randint(2, 6))]
     if kind != "blackout" and random.random() < 0.4:  # a group has lost what was not synced there
         scenario.members = [random.choice((None, None, f"static-{number}")) for number in range(random.randint(2, 4))]
-    if not blows:
+    if not incidents:
         scenario.directories = random.choice((1, 1, 2))
         if random.random() < 0.25:
-            scenario.blows.insert(random.randrange(len(scenario.blows)), _blow(random, DISKS))
+            scenario.incidents.insert(random.randrange(len(scenario.incidents)), _incident(random, DISKS))
     return scenario
 
 
@@ -163,12 +163,12 @@ def _producing(random: Random, topic: Topic) -> Producing:
     )
 
 
-def _blows_of(kind: str) -> Sequence[str]:
+def _incidents_of(kind: str) -> Sequence[str]:
     return (*BLOWS, *MACHINES, *MACHINES) if kind == "faults" else (*BLOWS, *("blackout",) * 12)
 
 
-def _blow(random: Random, kinds: Sequence[str]) -> ClusterBlow:
-    return ClusterBlow(
+def _incident(random: Random, kinds: Sequence[str]) -> ClusterIncident:
+    return ClusterIncident(
         random.choice(kinds),
         after_s=random.choice((0.3, 2.0, 6.0)) * (0.5 + random.random()),
         while_s=random.choice((0.1, 1.0, 12.0)) * (0.5 + random.random()),

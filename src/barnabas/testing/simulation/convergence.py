@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.records.batch import BatchHeader, Record, iterate_records, split_batches
-from barnabas.storage.folders import STRAY_FOLDER
 from barnabas.storage.markers import parse_marker
 from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.storage.startup_scan import STRAY_FOLDER
 from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 SECTOR_BYTES = 512
 
 
-class Fate(Enum):
+class CrashOutcome(Enum):
     """What a power cut does to the unsynced changes of one file or folder."""
 
     KEPT = "kept"
@@ -38,7 +38,14 @@ class Fate(Enum):
     MIXED = "mixed"  # any of them
 
 
-FATES = (Fate.KEPT, Fate.LOST, Fate.PREFIX, Fate.PREFIX, Fate.MIXED, Fate.MIXED)
+CRASH_OUTCOMES = (
+    CrashOutcome.KEPT,
+    CrashOutcome.LOST,
+    CrashOutcome.PREFIX,
+    CrashOutcome.PREFIX,
+    CrashOutcome.MIXED,
+    CrashOutcome.MIXED,
+)
 
 
 class Write(Struct):
@@ -110,8 +117,8 @@ class File(Struct, eq=False):
         """Bring some of what is pending to the platter."""
         if not self.pending:
             return
-        fate = random.choice(FATES)
-        kept = {Fate.KEPT: len(self.pending), Fate.LOST: 0}.get(fate, random.randint(0, len(self.pending)))
+        outcome = random.choice(CRASH_OUTCOMES)
+        kept = {CrashOutcome.KEPT: len(self.pending), CrashOutcome.LOST: 0}.get(outcome, random.randint(0, len(self.pending)))
         end: int | None = None  # behind it the platter has blocks that a truncation, not yet on it, gave up
         for number, change in enumerate(self.pending):
             grows = number < kept  # its effect on the size is on the platter
@@ -124,10 +131,10 @@ class File(Struct, eq=False):
             if grows and change.position + len(change.data) > len(self.durable):
                 resize(self.durable, change.position + len(change.data))
             for position, piece in change.sectors():
-                whole = grows and not (fate is Fate.PREFIX and number == kept - 1)
-                if whole and fate is not Fate.MIXED:
+                whole = grows and not (outcome is CrashOutcome.PREFIX and number == kept - 1)
+                if whole and outcome is not CrashOutcome.MIXED:
                     got_there = True
-                elif fate is Fate.MIXED or whole != grows:
+                elif outcome is CrashOutcome.MIXED or whole != grows:
                     got_there = random.random() < 0.5
                 else:
                     got_there = False
@@ -154,10 +161,10 @@ class Folder(Struct, eq=False):
         self.pending.clear()
 
     def lose_power(self, random: Random) -> None:
-        fate = random.choice(FATES)
-        kept = {Fate.KEPT: len(self.pending), Fate.LOST: 0}.get(fate, random.randint(0, len(self.pending)))
+        outcome = random.choice(CRASH_OUTCOMES)
+        kept = {CrashOutcome.KEPT: len(self.pending), CrashOutcome.LOST: 0}.get(outcome, random.randint(0, len(self.pending)))
         for number, names in enumerate(self.pending):
-            if number < kept if fate is not Fate.MIXED else random.random() < 0.5:
+            if number < kept if outcome is not CrashOutcome.MIXED else random.random() < 0.5:
                 apply(self.durable, names)
         self.pending.clear()
         self.names = dict(self.durable)

@@ -1,86 +1,212 @@
-"""The errors that a simulated disk has in store.
+"""What befalls a broker while its clients are at work: it is killed, loses power, loses its disk, is stopped and started.
 
-Owns what fails, where and how often; it decides nothing by itself, so that whoever arms a fault knows what to expect of it.
+Owns the order of a blow: it strikes, the broker is brought back, the auditor looks, and only then the clients are let in again.
 """
 
 from __future__ import annotations
 
-import errno as errors
-import os
-from collections.abc import Callable
-from enum import Enum
+import asyncio
+import errno
 from pathlib import Path
+from random import Random
+from typing import Any, Protocol
 
-from msgspec import Struct, field
+from barnabas.errors import BarnabasError, StorageError
+from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.testing.simulation.disk import File
+from barnabas.testing.simulation.disk_faults import Fault, Operation
+from barnabas.testing.simulation.history import Violation
+from barnabas.testing.simulation.logged_errors import LoggedErrors
+from barnabas.testing.simulation.loop import World
+from barnabas.testing.simulation.node import Node
+from barnabas.testing.simulation.scenario import Incident
 
-
-class Operation(Enum):
-    """What a process does with files and folders, and what can fail."""
-
-    READ = "read"
-    WRITE = "write"
-    TRUNCATE = "truncate"
-    SYNC = "sync"
-    SYNC_DIRECTORY = "sync-directory"
-    CREATE = "create"
-    RENAME = "rename"
-    UNLINK = "unlink"
-
-
-def everywhere(_: Path) -> bool:
-    """Matches every path."""
-    return True
+AUDITOR = "auditor"
+START_LIMIT_S = 60.0
+LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never come
+LOOKS_S = 0.2  # between two looks of the operator
+CHANGES = frozenset(Operation) - {Operation.READ}
 
 
-class Fault(Struct):
-    """`times` operations that match fail with `errno`, after `after` more of them went well.
+class FaultTarget(Protocol):
+    """The run of a single broker, as fate sees it."""
 
-    An `errno` of 0 is a write that takes only half of the bytes.
-    """
+    world: World
+    node: Node
+    logged_errors: LoggedErrors
+    counts: dict[str, int]
 
-    operations: frozenset[Operation]
-    errno: int
-    after: int = 0
-    times: int = 1
-    where: Callable[[Path], bool] = everywhere
-    struck: int = 0
+    def is_over(self) -> bool: ...
 
-    def is_due(self, operation: Operation, path: Path) -> bool:
-        if operation not in self.operations or self.struck >= self.times or not self.where(path):
-            return False
-        if self.after:
-            self.after -= 1
-            return False
-        self.struck += 1
-        return True
+    async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
+        """The broker is back, and nobody else is let in."""
+        ...
+
+    async def elsewhere(self, task: asyncio.Task[Any]) -> Any:
+        """Wait for a task of another process."""
+        ...
+
+    def rotten(self, folder: str) -> None:
+        """A bit of the log in this folder is wrong."""
+        ...
+
+    def gone(self, node: Node) -> None:
+        """The broker has stopped by itself."""
+        ...
 
 
-class Faults(Struct):
-    """The faults of one disk."""
+class FaultInjector:
+    """The blows of one run."""
 
-    armed: list[Fault] = field(default_factory=list)
-    cold: Callable[[Path], bool] | None = None  # which files are not in the page cache
+    def __init__(self, simulation: FaultTarget, random: Random) -> None:
+        self._simulation = simulation
+        self._world = simulation.world
+        self._node = simulation.node
+        self._random = random
 
-    def arm(self, *operations: Operation, errno: int = errors.EIO, after: int = 0, times: int = 1) -> Fault:
-        fault = Fault(frozenset(operations), errno, after, times)
-        self.armed.append(fault)
-        return fault
+    async def run(self, incidents: list[Incident]) -> None:
+        for incident in incidents:
+            await self._pause(incident.after_s)
+            if self._simulation.is_over():
+                return
+            self._world.note(f"fate: {incident.kind}")
+            counts = self._simulation.counts
+            counts[incident.kind] = counts.get(incident.kind, 0) + 1
+            await getattr(self, "_" + incident.kind.replace("-", "_"))(incident)
+        while not self._simulation.is_over():
+            await self._pause(LOOKS_S)
 
-    def heal(self) -> None:
-        self.armed.clear()
+    async def _pause(self, pause_s: float) -> None:
+        """Wait; a broker that cannot go on, or goes on without a log directory, is started again, as an operator would."""
+        end_s = self._world.now_s + pause_s
+        while self._world.now_s < end_s:
+            await asyncio.sleep(min(LOOKS_S, end_s - self._world.now_s))
+            if self._node.needs_operator:
+                await self._stop()
+                self._node.faults.heal()
+                self._node.disk.capacity_bytes = None
+                await self._come_back(Incident("restart", 0), crashed=True, may_lose_tail=True)
 
-    def check(self, operation: Operation, path: Path) -> None:
-        """Raises the OSError that is due."""
-        for fault in self.armed:
-            if fault.errno and fault.is_due(operation, path):
-                raise OSError(fault.errno, os.strerror(fault.errno), str(path))
+    # --- blows that the broker survives
 
-    def allowed_bytes(self, path: Path, size: int) -> int:
-        """How much of a write is taken."""
-        for fault in self.armed:
-            if not fault.errno and size > 1 and fault.is_due(Operation.WRITE, path):
-                return size // 2
-        return size
+    async def _disconnect(self, _: Incident) -> None:
+        ends = self._world.network.connections(self._node.host)
+        if ends:
+            self._world.network.cut(self._random.choice(ends))
 
-    def is_cold(self, path: Path) -> bool:
-        return self.cold is not None and self.cold(path)
+    async def _full(self, incident: Incident) -> None:
+        """The disk is full for a while."""
+        self._simulation.logged_errors.excuse("disk")
+        disk = self._node.disk
+        disk.capacity_bytes = disk.used_bytes + self._random.choice((0, 500, 5_000))
+        await asyncio.sleep(incident.down_s)
+        disk.capacity_bytes = None
+
+    async def _short_writes(self, _: Incident) -> None:
+        self._node.faults.arm(Operation.WRITE, errno=0, after=self._random.randrange(20), times=self._random.randint(1, 3))
+
+    async def _reads_fail(self, _: Incident) -> None:
+        self._simulation.logged_errors.excuse("disk")
+        self._node.faults.arm(Operation.READ, after=self._random.randrange(5), times=self._random.randint(1, 3))
+
+    async def _cleaner_dies(self, incident: Incident) -> None:
+        process = self._node.process
+        assert process is not None, "only fate ends it"
+        self._simulation.logged_errors.excuse("cleaner-dies")
+        process.cleaner.files.kill_in = incident.changes
+
+    # --- those it does not
+
+    async def _restart(self, incident: Incident) -> None:
+        await self._stop()
+        await self._come_back(incident, crashed=False, may_lose_tail=False)
+
+    async def _kill(self, incident: Incident) -> None:
+        await self._die(incident)
+        await asyncio.sleep(incident.down_s)
+        await self._come_back(incident, crashed=True, may_lose_tail=False)
+
+    async def _power_cut(self, incident: Incident) -> None:
+        await self._die(incident, power=True)
+        await asyncio.sleep(incident.down_s)
+        await self._come_back(incident, crashed=True, may_lose_tail=True)
+
+    async def _disk_fails(self, incident: Incident) -> None:
+        """A log directory, or all of them, refuses what changes it, until the broker starts again."""
+        self._simulation.logged_errors.excuse("disk")
+        where = self._random.choice([*self._node.directories, Path("/")])
+        operations = self._random.choice((frozenset({Operation.SYNC}), frozenset({Operation.WRITE}), CHANGES))
+        fault = Fault(operations, errno.EIO, after=self._random.randrange(10), times=1_000_000)
+        fault.where = lambda path: path.is_relative_to(where)
+        self._node.faults.armed.append(fault)
+        await asyncio.sleep(incident.down_s)
+        if self._node.needs_operator or self._random.random() < 0.5:
+            await self._stop()
+        else:
+            self._node.kill()
+        self._node.faults.heal()
+        await self._come_back(incident, crashed=True, may_lose_tail=True)
+
+    async def _rot(self, incident: Incident) -> None:
+        """A bit of a sealed segment is not what it was."""
+        await self._stop()
+        sealed = self._sealed()
+        if sealed:
+            path, file = self._random.choice(sealed)
+            position = self._random.randrange(len(file.data))
+            self._world.note(f"bit rots in {path} at {position}")
+            self._node.disk.flip_bit(file, position)
+            self._simulation.rotten(path.parent.name)
+        await self._come_back(incident, crashed=False, may_lose_tail=False)
+
+    def _sealed(self) -> list[tuple[Path, File]]:
+        logs: dict[Path, list[tuple[Path, File]]] = {}
+        for path, file in self._node.disk.files():
+            if path.suffix == LOG_SUFFIX and file.data and not path.parent.name.startswith("__"):
+                logs.setdefault(path.parent, []).append((path, file))
+        return [each for segments in logs.values() for each in segments[:-1]]
+
+    # --- down and up again
+
+    async def _stop(self) -> None:
+        try:
+            await self._simulation.elsewhere(self._node.stop())
+        except StorageError:
+            if not self._node.faults.armed:
+                raise
+            self._node.kill()  # a process that ends with an error
+        else:
+            self._simulation.gone(self._node)
+
+    async def _die(self, incident: Incident, *, power: bool = False) -> None:
+        if incident.changes:
+            self._simulation.logged_errors.excuse(
+                "cleaner-dies"
+            )  # where it is the one to die, the broker may notice before it is killed
+            self._node.kill_in(incident.changes)
+            waited_s = 0.0
+            while not self._node.has_died and waited_s < LONGEST_WAIT_S:
+                await asyncio.sleep(0.01)
+                waited_s += 0.01
+        self._node.kill(power=power)
+
+    async def _come_back(self, incident: Incident, *, crashed: bool, may_lose_tail: bool) -> None:
+        """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
+        power = incident.kind == "power-cut"
+        self._node.faults.heal()  # a broker whose disk fails while it starts need not start
+        self._world.network.admitted = frozenset({AUDITOR})
+        if incident.again:
+            starting = self._node.start()
+            self._node.kill_in(incident.again)
+            waited_s = 0.0
+            while not self._node.has_died and not starting.done() and waited_s < START_LIMIT_S:
+                await asyncio.sleep(0.001)
+                waited_s += 0.001
+            crashed = True
+            self._node.kill(power=power)
+        try:
+            await self._simulation.elsewhere(self._node.start())
+        except (BarnabasError, OSError) as error:
+            raise Violation(f"the broker does not start: {error}") from error
+        await self._simulation.audit(crashed=crashed, may_lose_tail=may_lose_tail)
+        self._world.network.admitted = None

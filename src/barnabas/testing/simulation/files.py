@@ -18,7 +18,7 @@ from pathlib import Path
 
 from barnabas.storage.files import TEMPORARY_SUFFIX, Buffer
 from barnabas.testing.simulation.disk import Disk, File, Folder, missing
-from barnabas.testing.simulation.faults import Faults, Operation
+from barnabas.testing.simulation.disk_faults import Faults, Operation
 
 FIRST_DESCRIPTOR = 1 << 20  # no number that the system gives, should one get to it by mistake
 

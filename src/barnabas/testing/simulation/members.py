@@ -1,6 +1,6 @@
 """Members of a group that share the partitions of a run: they join, lead, consume, commit, leave, stand still and come back as zombies.
 
-Each is one task with connections of its own and speaks the classic protocol (JoinGroup, SyncGroup, Heartbeat); `group_book.py` says
+Each is one task with connections of its own and speaks the classic protocol (JoinGroup, SyncGroup, Heartbeat); `group_history.py` says
 whether what they are told can be.
 """
 
@@ -28,11 +28,11 @@ from barnabas.protocol.messages.offset_commit import (
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from barnabas.testing.simulation.clients import EARLIEST, NOT_KNOWN_EVERYWHERE, records_of
 from barnabas.testing.simulation.history import PartitionHistory, TopicPartition, Violation
-from barnabas.testing.simulation.transactions.groups import committed_offset
+from barnabas.testing.simulation.transactions.group_offsets import committed_offset
 
 if TYPE_CHECKING:
     from barnabas.client.asynchronous import AsyncClient
-    from barnabas.testing.simulation.group_book import GroupBook
+    from barnabas.testing.simulation.group_history import GroupHistory
     from barnabas.testing.simulation.loop import World
 
 GROUP = "members"
@@ -67,7 +67,7 @@ class Member:
         self,
         world: World,
         client: AsyncClient,
-        book: GroupBook,
+        book: GroupHistory,
         histories: Mapping[TopicPartition, PartitionHistory],
         places: Sequence[TopicPartition],
         is_over: Callable[[], bool],

@@ -375,7 +375,7 @@ class VirtualOutbox(Outbox):
         return len(data)
 
     def _read(self, region: Region, piece: memoryview) -> int:
-        data = self._held.files.pread(region.fileno, len(piece), region.position)
+        data = self._pinned_files.files.pread(region.fileno, len(piece), region.position)
         piece[: len(data)] = data
         return len(data)
 
@@ -386,7 +386,7 @@ class VirtualOutbox(Outbox):
         return False  # its time stands still meanwhile
 
     def _send_file(self, region: Region) -> None:
-        data = self._held.files.pread(region.fileno, min(region.size, self._room_left()), region.position)
+        data = self._pinned_files.files.pread(region.fileno, min(region.size, self._room_left()), region.position)
         if data:
             self._transport.send(data)
         self._region_sent(region, len(data))

@@ -16,16 +16,16 @@ from msgspec import Struct
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
-from barnabas.server.surroundings import Surroundings
+from barnabas.server.environment import Environment
 from barnabas.storage import checkpoints
 from barnabas.storage.files import Files
 from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX
-from barnabas.testing.simulation.cleaning import SimulatedCleaner
 from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.disk_faults import Faults
 from barnabas.testing.simulation.ensemble import HOST, Ensemble
-from barnabas.testing.simulation.faults import Faults
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World, new_loop
+from barnabas.testing.simulation.simulated_cleaner import SimulatedCleaner
 
 PORT = 9092
 UUID_BITS = 128
@@ -116,7 +116,7 @@ class Node:
         )
         store = MemoryStore(self._tree)
         ensemble = self._ensemble
-        surroundings = Surroundings(
+        environment = Environment(
             clock=world,
             files=self._wrap_files(files),
             open_store=lambda _: store,
@@ -126,10 +126,10 @@ class Node:
             new_session_id=lambda: world.random.randint(1, 2**31 - 1),
             boot_id=lambda: f"boot-{self._boots}",
             make_cleaner=lambda *_: cleaner,
-            make_pulse=lambda _: None,
+            make_liveness_responder=lambda _: None,
         )
         world.note(f"start {loop.name}")
-        self.process = Process(loop, files, store, Broker(self.config, loop, surroundings), cleaner)
+        self.process = Process(loop, files, store, Broker(self.config, loop, environment), cleaner)
         return loop.create_task(self.process.broker.start(), name="start")
 
     def stop(self) -> asyncio.Task[None]:

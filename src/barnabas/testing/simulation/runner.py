@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 from barnabas.signals import die_with_parent
 from barnabas.testing.simulation.cluster import ClusterSimulation
-from barnabas.testing.simulation.course import Course, Verdict
+from barnabas.testing.simulation.simulated_run import SimulatedRun, Verdict
 from barnabas.testing.simulation.simulation import Simulation
 from barnabas.testing.simulation.transactions.replicated import ReplicatedTransactions
 from barnabas.testing.simulation.transactions.single import TransactionSimulation
@@ -37,7 +37,7 @@ def keep_quiet() -> None:
     logging.getLogger("barnabas").propagate = False
 
 
-def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> Course:
+def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> SimulatedRun:
     """The run that a seed stands for, not begun.
 
     Args:

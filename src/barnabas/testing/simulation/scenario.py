@@ -44,7 +44,7 @@ class Topic(Struct):
         return "compact" in self.configs["cleanup.policy"]
 
 
-class Blow(Struct):
+class Incident(Struct):
     """One thing that befalls the broker.
 
     Args:
@@ -78,7 +78,7 @@ class Scenario(Struct):
     producers: list[tuple[TopicPartition, Producing]] = field(default_factory=list)
     admins: dict[str, float] = field(default_factory=dict)
     churned: tuple[Topic, Producing] | None = None
-    blows: list[Blow] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
     has_cold_reads: bool = False
 
 
@@ -113,7 +113,7 @@ def draw(random: Random, profile: str | None = None) -> Scenario:
         producing = _producing(random, churned)
         producing.batches = 4
         scenario.churned = churned, producing
-    scenario.blows = [_blow(random, BLOWS[name]) for _ in range(random.randint(2, 6))]
+    scenario.incidents = [_incident(random, BLOWS[name]) for _ in range(random.randint(2, 6))]
     return scenario
 
 
@@ -144,9 +144,9 @@ def _producing(random: Random, topic: Topic) -> Producing:
     )
 
 
-def _blow(random: Random, kinds: tuple[str, ...]) -> Blow:
+def _incident(random: Random, kinds: tuple[str, ...]) -> Incident:
     kind = random.choice(kinds)
-    return Blow(
+    return Incident(
         kind,
         after_s=random.choice((0.05, 0.5, 2.0)) * (0.5 + random.random()),
         down_s=random.choice((0.01, 0.2, 3.0)),

@@ -1,7 +1,7 @@
 """One simulated run: a broker, its clients, what happens to them, and the verdict.
 
 How it works: everything is drawn from the seed at the beginning (`scenario.py`) or while it goes on. The broker is brought up, producers,
-consumers and administrators do their work, and a task that stands for fate (`fate.py`) kills, cuts and restarts. After each return of the
+consumers and administrators do their work, and a task that stands for fate (`faults.py`) kills, cuts and restarts. After each return of the
 broker only the auditor is let in first: it reads all there is, and the history says whether that can be. At the end everything is healed,
 restarted and audited once more.
 """
@@ -17,18 +17,18 @@ from zlib import crc32
 from barnabas.client.results import NewTopic
 from barnabas.storage.files import Files
 from barnabas.testing.simulation import admins
-from barnabas.testing.simulation.audit import AUDITOR, Auditor
-from barnabas.testing.simulation.crowd import Crowd
-from barnabas.testing.simulation.fate import Fate
+from barnabas.testing.simulation.auditor import AUDITOR, Auditor
+from barnabas.testing.simulation.faults import FaultInjector
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Scenario, draw
+from barnabas.testing.simulation.workload import Workload
 
 RUN_LIMIT_S = 600.0
 PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)(\.[0-9a-f]{32}-\w+)?")
 
 
-class Simulation(Crowd):
+class Simulation(Workload):
     """One run of a single broker.
 
     Args:
@@ -75,8 +75,8 @@ class Simulation(Crowd):
         self._finish(self.node.start())
         self._finish(self._loop("admin").create_task(self._create_topics()))
         works = [*self._producers(), *self._consumers(), *self._admins()]
-        fate = Fate(self, Random(self.random.getrandbits(64)))
-        works.append(self._loop("fate").create_task(fate.run(self.scenario.blows)))
+        fault_injector = FaultInjector(self, Random(self.random.getrandbits(64)))
+        works.append(self._loop("fate").create_task(fault_injector.run(self.scenario.incidents)))
         self._work(works, RUN_LIMIT_S)
         self.node.faults.heal()
         clean = self.random.random() < 0.5
@@ -146,7 +146,7 @@ class Simulation(Crowd):
         history = None if found is None else self.histories.get((found["topic"], int(found["index"])))
         if history is not None:
             history.rotten += 1
-            self.complaints.excuse("rot")
+            self.logged_errors.excuse("rot")
 
     def _stop(self) -> None:
         self._finish(self.node.stop())

@@ -17,10 +17,17 @@ from typing import NamedTuple
 from barnabas import limits
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.protocol.records.batch_header import (
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    split_batches,
+)
 from barnabas.protocol.records.compression import Compression, compress, decompress
-from barnabas.protocol.records.header import HEADER_SIZE, LOG_APPEND_TIME_BIT, NO_TIMESTAMP, BatchHeader, Buffer, split_batches
 from barnabas.protocol.records.message_sets.lz4_frames import with_old_checksum
-from barnabas.protocol.records.message_sets.messages import write_message
+from barnabas.protocol.records.message_sets.message_codec import write_message
 from barnabas.protocol.records.record import Record, invalid, read_record
 
 

@@ -6,7 +6,7 @@ magic 0 are written so, and read with either checksum, as Kafka does.
 
 from __future__ import annotations
 
-from barnabas.protocol.records.header import Buffer
+from barnabas.protocol.records.batch_header import Buffer
 from barnabas.protocol.records.record import invalid
 
 FRAME_MAGIC = b"\x04\x22\x4d\x18"

@@ -15,10 +15,10 @@ from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import InvalidRecordError, KafkaError
+from barnabas.protocol.records.batch_header import MAGIC, MAGIC_POSITION, MAX_LEGACY_MAGIC, NO_TIMESTAMP, Buffer, framed_size
 from barnabas.protocol.records.compression import NAMES, Compression, decompress
-from barnabas.protocol.records.header import MAGIC, MAGIC_POSITION, MAX_LEGACY_MAGIC, NO_TIMESTAMP, Buffer, framed_size
 from barnabas.protocol.records.message_sets.lz4_frames import with_right_checksum
-from barnabas.protocol.records.message_sets.messages import Message, read_messages
+from barnabas.protocol.records.message_sets.message_codec import Message, read_messages
 from barnabas.protocol.records.record import Record, build_batch, invalid
 from barnabas.protocol.records.validate import codec_level
 

@@ -12,12 +12,12 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from barnabas.coordination.shards import Shards
+from barnabas.coordination.runtime import CoordinatorRuntime
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.errors import ErrorCode
 from barnabas.replication.replica import Replica
-from barnabas.server.transactions.joining import Joining
-from barnabas.server.transactions.marking import MarkerSender
+from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
+from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.storage.files import Files
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -25,15 +25,17 @@ from barnabas.testing.simulation.files import FaultyFiles
 @contextmanager
 def without_verification() -> Iterator[None]:
     """A partition takes what an older client writes without asking the coordinator whether its transaction is open (KIP-890)."""
-    join = Joining.join_at_once
+    join = AddPartitionsToTxn.join_at_once
 
-    def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any) -> Any:
+    def believing(
+        joining: AddPartitionsToTxn, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any
+    ) -> Any:
         here = list(partitions)
         if adds:
             return join(joining, name, owner, here, adds=adds, **rest)
         return {(each.topic, each.index): ErrorCode.NONE for each in here}
 
-    with mock.patch.object(Joining, "join_at_once", believing):
+    with mock.patch.object(AddPartitionsToTxn, "join_at_once", believing):
         yield
 
 
@@ -95,10 +97,10 @@ class _ForAll:
 def answering_before_the_record_is_committed() -> Iterator[None]:
     """A coordinator that says how it has decided before the others have its record, and sends markers after that."""
 
-    async def at_once(shards: Shards[Any], commit: Any) -> None:
+    async def at_once(runtime: CoordinatorRuntime[Any], commit: Any) -> None:
         """Nobody waits for a commit."""
 
-    with mock.patch.object(Shards, "wait_for", at_once):
+    with mock.patch.object(CoordinatorRuntime, "wait_for", at_once):
         yield
 
 

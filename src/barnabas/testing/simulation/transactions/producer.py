@@ -23,7 +23,7 @@ from barnabas.client.errors import ClientError
 from barnabas.client.operations import LAST_VERSION_WITH_NAMES, known, leading, refresh
 from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
-from barnabas.protocol.message import Message
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.protocol.messages.end_txn import EndTxnRequest
@@ -37,7 +37,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing.simulation.history import TopicPartition, Violation
-from barnabas.testing.simulation.transactions.echoes import Delivery, Echoes
+from barnabas.testing.simulation.transactions.late_requests import Delivery, LateRequests
 from barnabas.testing.simulation.transactions.ledger import Owner
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class TransactionalProducer:
         self,
         world: World,
         client: AsyncClient,
-        echoes: Echoes,
+        late_requests: LateRequests,
         transactional_id: str,
         flow: Flow,
         *,
@@ -101,7 +101,7 @@ class TransactionalProducer:
     ) -> None:
         self._world = world
         self._client = client
-        self._echoes = echoes
+        self._late_requests = late_requests
         self._random = Random(world.random.getrandbits(64))
         self._flow = flow
         self._timeout_ms = timeout_ms
@@ -293,9 +293,9 @@ class TransactionalProducer:
         """Send over the connection, or as the network will have it."""
         client = self._client
         broker = client.cluster.brokers.get(node_id)
-        delivery = self._echoes.draw() if type(request) in self._flow.late and broker is not None else Delivery.NORMAL
+        delivery = self._late_requests.draw() if type(request) in self._flow.late and broker is not None else Delivery.NORMAL
         if delivery is not Delivery.NORMAL and broker is not None:
-            self._echoes.later(f"{broker.host}:{broker.port}", request, at_most)
+            self._late_requests.later(f"{broker.host}:{broker.port}", request, at_most)
             self.is_end_sure = False  # where this is the end, it may come once more
         if delivery is Delivery.LATE:
             await asyncio.sleep(client.config.request_timeout_ms / 1000 * self._random.random())

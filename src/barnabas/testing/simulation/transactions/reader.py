@@ -13,8 +13,8 @@ from barnabas.client.errors import ClientError
 from barnabas.client.results import Fetched
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.batch import BatchHeader, iterate_records, split_batches
+from barnabas.protocol.records.batch_header import CRC_START
 from barnabas.protocol.records.crc import crc32c
-from barnabas.protocol.records.header import CRC_START
 from barnabas.storage.markers import parse_marker
 from barnabas.testing.simulation.history import TopicPartition, Violation
 from barnabas.testing.simulation.transactions.ledger import Ledger, Seen, Transaction

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from barnabas.testing.simulation.audit import AUDITOR
+from barnabas.testing.simulation.auditor import AUDITOR
 from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
 from barnabas.testing.simulation.scenario import Topic
-from barnabas.testing.simulation.transactions.crew import Crew
-from barnabas.testing.simulation.transactions.judge import Judge, count
+from barnabas.testing.simulation.transactions.auditor import TransactionAuditor, count
+from barnabas.testing.simulation.transactions.client_processes import ClientProcesses
 from barnabas.testing.simulation.transactions.scenario import Clients, draw
 
-JUDGE_LIMIT_S = 300.0
+AUDITOR_LIMIT_S = 300.0
 KINDS = ("faults",) * 9 + ("flushed",)
 ADMINS = ("reassign", "elect")
 COORDINATORS = [("__transaction_state", 0), ("__consumer_offsets", 0)]
@@ -39,23 +39,23 @@ class ReplicatedTransactions(ClusterSimulation):
         super().__init__(seed, echo=echo, scenario=scenario)
         self.name = f"transactions in a cluster, {scenario.kind}"
         self.lasting += COORDINATORS
-        self.crew = Crew(self.world, self.addresses, clients, random, self._report)
+        self.client_processes = ClientProcesses(self.world, self.addresses, clients, random, self._report)
 
     def is_over(self) -> bool:
-        return self.crew.is_over()
+        return self.client_processes.is_over()
 
     def _clients(self) -> list[asyncio.Task[None]]:
-        return self.crew.start()
+        return self.client_processes.start()
 
     def _examine(self) -> None:
-        judge = Judge(self.world, self.addresses, self.crew)
-        self._finish(self._loop(AUDITOR).create_task(judge.decide()), JUDGE_LIMIT_S)
-        count(self.crew, self.counts)
+        auditor = TransactionAuditor(self.world, self.addresses, self.client_processes)
+        self._finish(self._loop(AUDITOR).create_task(auditor.decide()), AUDITOR_LIMIT_S)
+        count(self.client_processes, self.counts)
 
     async def _read_all(self, *, may_lose_tail: bool) -> None:
-        judge = Judge(self.world, self.addresses, self.crew)
-        await judge.look()
-        await judge.close()
+        auditor = TransactionAuditor(self.world, self.addresses, self.client_processes)
+        await auditor.look()
+        await auditor.close()
 
 
 def _scenario(random: Random, clients: Clients) -> ClusterScenario:
@@ -72,7 +72,7 @@ def _scenario(random: Random, clients: Clients) -> ClusterScenario:
     scenario.churned = None
     scenario.admins = {name: pause_s for name, pause_s in scenario.admins.items() if name in ADMINS}
     if not all(how.second for client in clients.clients for how in client.instances):
-        for blow in scenario.blows:
-            if blow.kind == "linger":
-                blow.kind = "disconnect"  # an end that comes late is what the older flow does not stand
+        for incident in scenario.incidents:
+            if incident.kind == "linger":
+                incident.kind = "disconnect"  # an end that comes late is what the older flow does not stand
     return scenario

@@ -69,7 +69,7 @@ class Clients(Struct):
     configs: dict[str, dict[str, str]]
     clients: list[Client] = field(default_factory=list)
     harms: list[Harm] = field(default_factory=list)
-    echoes: float = 0.0
+    late_requests: float = 0.0
 
     @property
     def places(self) -> list[TopicPartition]:
@@ -90,7 +90,7 @@ def draw(random: Random, *, patient: bool = False) -> Clients:
         instances = _instances(random, patient=patient)
         clients.clients.append(Client(f"copier-{index}", instances, (INPUT, index), random.choice((0.0, 0.3))))
     clients.harms = [_harm(random) for _ in range(random.choice((0, 1, 2, 4)))]
-    clients.echoes = random.choice((0.0, 0.05, 0.2))
+    clients.late_requests = random.choice((0.0, 0.05, 0.2))
     return clients
 
 

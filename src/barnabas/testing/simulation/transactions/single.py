@@ -8,25 +8,25 @@ from random import Random
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.results import NewTopic
 from barnabas.storage.files import Files
-from barnabas.testing.simulation.audit import AUDITOR
+from barnabas.testing.simulation.auditor import AUDITOR
 from barnabas.testing.simulation.clients import client_config
-from barnabas.testing.simulation.course import Course
-from barnabas.testing.simulation.fate import Fate
+from barnabas.testing.simulation.faults import FaultInjector
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.history import Violation
 from barnabas.testing.simulation.node import Node
-from barnabas.testing.simulation.scenario import Blow
-from barnabas.testing.simulation.transactions.crew import Crew
-from barnabas.testing.simulation.transactions.judge import Judge, count
+from barnabas.testing.simulation.scenario import Incident
+from barnabas.testing.simulation.simulated_run import SimulatedRun
+from barnabas.testing.simulation.transactions.auditor import TransactionAuditor, count
+from barnabas.testing.simulation.transactions.client_processes import ClientProcesses
 from barnabas.testing.simulation.transactions.scenario import Clients, draw
 
 RUN_LIMIT_S = 900.0
-JUDGE_LIMIT_S = 300.0
+AUDITOR_LIMIT_S = 300.0
 BLOWS = ("kill", "kill", "restart", "disconnect", "cleaner-dies")
 FLUSHED_BLOWS = ("power-cut", "power-cut", "kill", "restart", "disconnect")
 
 
-class TransactionSimulation(Course):
+class TransactionSimulation(SimulatedRun):
     """One run.
 
     Args:
@@ -49,30 +49,32 @@ class TransactionSimulation(Course):
         super().__init__(seed, echo=echo)
         random = Random(seed ^ 0x7A25AC7)
         self._is_flushed = random.random() < 0.4
-        self._blows = [_blow(random, FLUSHED_BLOWS if self._is_flushed else BLOWS) for _ in range(random.choice((0, 1, 2, 4)))]
+        self._incidents = [
+            _incident(random, FLUSHED_BLOWS if self._is_flushed else BLOWS) for _ in range(random.choice((0, 1, 2, 4)))
+        ]
         self.node = Node(self.world, 1, _properties(random, flushed=self._is_flushed), self._report, wrap_files=wrap_files)
         clients = draw(random)
         adapt(clients)
-        self.crew = Crew(self.world, self.node.address, clients, random, self._report)
+        self.client_processes = ClientProcesses(self.world, self.node.address, clients, random, self._report)
         self._audits = 0
 
     def is_over(self) -> bool:
-        return self.crew.is_over()
+        return self.client_processes.is_over()
 
     def _main(self) -> None:
         self._finish(self.node.start())
         self._finish(self._loop("admin").create_task(self._create_topics()))
-        works = self.crew.start()
-        fate = Fate(self, Random(self.random.getrandbits(64)))
-        works.append(self._loop("fate").create_task(fate.run(self._blows)))
+        works = self.client_processes.start()
+        fault_injector = FaultInjector(self, Random(self.random.getrandbits(64)))
+        works.append(self._loop("fate").create_task(fault_injector.run(self._incidents)))
         self._work(works, RUN_LIMIT_S)
         if self.random.random() < 0.5:
             self._finish(self.node.stop())
             self.gone(self.node)
             self._finish(self.node.start())
-        judge = Judge(self.world, self.node.address, self.crew)
-        self._finish(self._loop(AUDITOR).create_task(judge.decide()), JUDGE_LIMIT_S)
-        count(self.crew, self.counts)
+        auditor = TransactionAuditor(self.world, self.node.address, self.client_processes)
+        self._finish(self._loop(AUDITOR).create_task(auditor.decide()), AUDITOR_LIMIT_S)
+        count(self.client_processes, self.counts)
         self._finish(self.node.stop())
         self.gone(self.node)
 
@@ -81,7 +83,7 @@ class TransactionSimulation(Course):
 
     async def _create_topics(self) -> None:
         client = AsyncClient(client_config(self.node.address, "admin"))
-        clients = self.crew.clients
+        clients = self.client_processes.clients
         topics = [NewTopic(topic, count, 1, clients.configs[topic]) for topic, count in clients.partitions.items()]
         await client.create_topics(topics)
         await client.close()
@@ -94,9 +96,9 @@ class TransactionSimulation(Course):
         await self.elsewhere(loop.create_task(self._look()))
 
     async def _look(self) -> None:
-        judge = Judge(self.world, self.node.address, self.crew)
-        await judge.look()
-        await judge.close()
+        auditor = TransactionAuditor(self.world, self.node.address, self.client_processes)
+        await auditor.look()
+        await auditor.close()
 
     def rotten(self, folder: str) -> None:
         raise Violation(f"no bits rot in these runs, and {folder} has")
@@ -126,9 +128,9 @@ def _properties(random: Random, *, flushed: bool) -> dict[str, str]:
     return properties
 
 
-def _blow(random: Random, kinds: tuple[str, ...]) -> Blow:
+def _incident(random: Random, kinds: tuple[str, ...]) -> Incident:
     kind = random.choice(kinds)
-    return Blow(
+    return Incident(
         kind,
         after_s=random.choice((0.1, 0.5, 2.0)) * (0.5 + random.random()),
         down_s=random.choice((0.01, 0.2, 3.0)),

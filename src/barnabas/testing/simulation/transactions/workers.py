@@ -18,7 +18,7 @@ from barnabas.client.errors import ClientError
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import Record
 from barnabas.testing.simulation.history import TopicPartition
-from barnabas.testing.simulation.transactions.groups import committed_offset
+from barnabas.testing.simulation.transactions.group_offsets import committed_offset
 from barnabas.testing.simulation.transactions.ledger import Ledger, Outcome, Seen, Transaction
 from barnabas.testing.simulation.transactions.producer import Fenced, GivenUp, Refused, TransactionalProducer
 from barnabas.testing.simulation.transactions.reader import Reader
@@ -36,7 +36,7 @@ WANDERS_OFF = 0.04  # of the transactions: their client does nothing for so long
 EMPTY_POLLS = 10  # after which a copier takes its partition to be at its end, once all writers are done
 
 
-class Surroundings(Struct):
+class WorkerContext(Struct):
     """What all workers have.
 
     Args:
@@ -59,7 +59,7 @@ class Worker:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: WorkerContext,
         name: str,
         client: Client,
         how: Instance,

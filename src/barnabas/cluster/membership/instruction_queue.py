@@ -1,0 +1,70 @@
+"""Instructions on their way from the metadata to the hosting of replicas: in order, one run at a time.
+
+The metadata must not wait for disks: a controller that makes a thousand logs of its own still elects leaders. So instructions are kept
+here and carried out by a task of their own, all that came meanwhile in one run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from barnabas.cluster.membership.commands import Apply
+from barnabas.cluster.planning.instructions import Instruction
+
+logger = logging.getLogger(__name__)
+
+
+class InstructionQueue:
+    """A queue with one reader.
+
+    Args:
+        on_idle: called each time all that was handed was carried out.
+    """
+
+    def __init__(self, on_idle: Callable[[], None]) -> None:
+        self._on_idle = on_idle
+        self._waiting: list[Instruction] = []
+        self._apply: Apply | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """All that was handed was carried out."""
+        return not self._waiting and self._task is None
+
+    def start(self, apply: Apply) -> None:
+        """From now on they are carried out."""
+        self._apply = apply
+        self._begin()
+
+    def hand(self, instructions: Sequence[Instruction]) -> None:
+        self._waiting += instructions
+        self._begin()
+
+    async def done(self) -> None:
+        """When all that was handed so far was carried out."""
+        while self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def close(self) -> None:
+        """Finish the run that is under way."""
+        self._apply = None
+        await self.done()
+
+    def _begin(self) -> None:
+        if self._task is None and self._waiting and self._apply is not None:
+            self._task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting and self._apply is not None:
+                run, self._waiting = self._waiting, []
+                try:
+                    await self._apply(run)
+                except Exception:
+                    logger.exception("event=instructions-failed count=%d", len(run))
+        finally:
+            self._task = None
+            self._on_idle()

@@ -1,0 +1,316 @@
+"""What each entry of the store means: its path, how it is encoded, how it is read.
+
+    /cluster                          the cluster's id
+    /controller                       who is controller, and in which epoch (ephemeral)
+    /controller-epoch                 how often a controller was elected
+    /brokers/<id>                     a live broker's addresses and state (ephemeral)
+    /broker-epoch                     the epoch of the last registration
+    /topics/<name>                    a topic's id and its number of partitions
+    /partitions/<name>/<chunk>        states of CHUNK partitions, in order
+    /configs/<type>/<name>            settings of a resource
+    /<kind>/<key>                     what was declared: ACLs, users, tokens, quotas
+    /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
+    /producer-ids                     the first producer id that no broker has been given
+
+Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
+in an address (%2F). Partition states are kept in chunks and not one by one, because only the controller writes them and a
+new controller must read them all before it can work.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState, Resource, Topic
+from barnabas.cluster.store.interface import Entry
+from barnabas.config.listeners import Endpoint
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
+
+USUAL_FIELDS = 5  # of a state of which there is nothing special to say
+CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
+
+LEFT_OUT: Sequence[Any] = ((), (), (), False, ())  # what most partitions have in the fields that may be left out
+
+CLUSTER = "/cluster"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller-epoch"
+PRODUCER_IDS = "/producer-ids"
+BROKERS = "/brokers/"
+BROKER_EPOCH = "/broker-epoch"
+TOPICS = "/topics/"
+PARTITIONS = "/partitions/"
+CONFIGS = "/configs/"
+DELETED_TOPICS = "/deleted-topics/"
+
+
+_KINDS = {kind.value: kind for kind in Kind}
+_OWN = re.compile(
+    f"({CLUSTER}|{CONTROLLER}|{CONTROLLER_EPOCH}|{PRODUCER_IDS}|{BROKER_EPOCH}|{BROKERS}[0-9]+|{TOPICS}[^/]+|{PARTITIONS}[^/]+/[0-9]+"
+    f"|{CONFIGS}[^/]+/[^/]+|{DELETED_TOPICS}[^/]+|/({'|'.join(_KINDS)})/[^/]+)"
+)
+
+
+class ControllerEntry(NamedTuple):
+    """Who is controller."""
+
+    broker_id: int
+    epoch: int
+    incarnation: str = ""  # of the broker's process
+
+
+ANY_BROKER = -1  # among those that a deletion waits for
+
+PLAIN = re.compile(r"[A-Za-z0-9._-]")
+ESCAPE = re.compile(rb"%([0-9A-F]{2})")
+
+
+def is_own(path: str) -> bool:
+    """Whether entries of ours may be at `path`: a store may be shared with others by mistake."""
+    return _OWN.fullmatch(path) is not None
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKERS}{broker_id}"
+
+
+def topic_path(name: str) -> str:
+    return TOPICS + name
+
+
+def chunk_path(name: str, chunk: int) -> str:
+    return f"{PARTITIONS}{name}/{chunk:05d}"
+
+
+def config_path(resource: Resource) -> str:
+    kind, name = resource
+    return f"{CONFIGS}{kind.name.lower()}/{escape(name) if name else '%'}"
+
+
+def deleted_topic_path(topic_id: UUID) -> str:
+    return f"{DELETED_TOPICS}{topic_id}"
+
+
+def declaration_path(kind: Kind, key: str) -> str:
+    return f"/{kind.value}/{escape(key)}"
+
+
+def declaration_of_path(path: str) -> tuple[Kind, str] | None:
+    """What is declared by an entry at `path`; None if none can be there."""
+    _, kind, key = path.split("/", 2) if path.count("/") == 2 else ("", "", "")
+    return (_KINDS[kind], unescape(key)) if key and kind in _KINDS else None
+
+
+def encode_deletion(brokers: Sequence[int]) -> bytes:
+    return encode(brokers)
+
+
+def decode_deletion(entry: Entry) -> tuple[UUID, tuple[int, ...]]:
+    """The topic's id, and the brokers; the topic's name instead of them, which a broker without a cluster may have left, means any."""
+    brokers = decode(entry.value)
+    return UUID(entry.path.removeprefix(DELETED_TOPICS)), (ANY_BROKER,) if isinstance(brokers, str) else tuple(brokers)
+
+
+def escape(name: str) -> str:
+    """A name as one segment of a path."""
+    return "".join(c if PLAIN.match(c) else "".join(f"%{byte:02X}" for byte in c.encode()) for c in name)
+
+
+def unescape(segment: str) -> str:
+    return ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), segment.encode()).decode()
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True)  # json.dumps makes one for each call
+
+
+def encode(value: Any) -> bytes:
+    return _ENCODER.encode(value).encode()
+
+
+def decode(value: bytes) -> Any:
+    return json.loads(value)
+
+
+def encode_broker(broker: BrokerRegistration) -> bytes:
+    fields: dict[str, object] = {
+        "endpoints": [list(endpoint) for endpoint in broker.endpoints],
+        "rack": broker.rack,
+        "epoch": broker.epoch,
+        "incarnation": broker.incarnation,
+        "logDirs": broker.log_dirs,
+        "logDirPaths": broker.log_dir_paths,
+        "cordonedLogDirs": broker.cordoned,
+        "state": broker.state.value,
+        "kept": broker.kept.value,
+    }
+    if broker.log_ends:
+        fields["logEnds"] = [[str(end.topic_id), *end[1:]] for end in broker.log_ends]
+    if broker.offline:
+        fields["offline"] = {str(topic_id): partitions for topic_id, partitions in broker.offline.items()}
+    return encode(fields)
+
+
+def decode_broker(entry: Entry) -> BrokerRegistration:
+    fields = decode(entry.value)
+    return BrokerRegistration(
+        broker_id=int(entry.path.removeprefix(BROKERS)),
+        endpoints=tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"]),
+        rack=fields["rack"],
+        epoch=fields["epoch"],
+        incarnation=fields.get("incarnation", ""),
+        log_dirs=tuple(fields.get("logDirs", ())),
+        log_dir_paths=tuple(fields.get("logDirPaths", ())),
+        cordoned=tuple(fields.get("cordonedLogDirs", ())),
+        state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
+        kept=Kept(fields.get("kept", Kept.ALL.value)),
+        log_ends=tuple(LogEnd(UUID(topic_id), *numbers) for topic_id, *numbers in fields.get("logEnds", ())),
+        offline={UUID(topic_id): tuple(numbers) for topic_id, numbers in fields.get("offline", {}).items()},
+    )
+
+
+def encode_controller(controller_entry: ControllerEntry) -> bytes:
+    return encode(
+        {"id": controller_entry.broker_id, "epoch": controller_entry.epoch, "incarnation": controller_entry.incarnation}
+    )
+
+
+def decode_controller(value: bytes) -> ControllerEntry:
+    fields = decode(value)
+    return ControllerEntry(fields["id"], fields.get("epoch", 0), fields.get("incarnation", ""))
+
+
+def encode_topic(topic: Topic) -> bytes:
+    return encode({"id": str(topic.topic_id), "partitions": len(topic.partitions)})
+
+
+def decode_head(value: bytes) -> tuple[UUID, int]:
+    """A topic's id and its number of partitions."""
+    fields = decode(value)
+    return UUID(fields["id"]), fields["partitions"]
+
+
+def chunk_paths(name: str, partitions: int) -> list[str]:
+    """Where the states of so many partitions are."""
+    return [chunk_path(name, chunk) for chunk in range((partitions + CHUNK - 1) // CHUNK)]
+
+
+def chunk_of(partition: int) -> int:
+    """Which of its topic's chunks has the state of a partition."""
+    return partition // CHUNK
+
+
+def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[PartitionState, ...]:
+    """The states of a chunk.
+
+    Args:
+        before: the same partitions as they were known last. Those that did not change stay what they were, which takes a fifth of the
+            time of making them anew; and of a chunk that is read again, most did not.
+    """
+    found = decode(value)
+    if len(found) == len(before):
+        return tuple([old if _is_unchanged(old, fields) else _state(fields) for old, fields in zip(before, found, strict=True)])
+    shared: dict[PartitionState, PartitionState] = {}  # most partitions are in one of few states
+    return tuple([shared.setdefault(state, state) for state in map(_state, found)])
+
+
+def _is_unchanged(state: PartitionState, fields: Sequence[Any]) -> bool:
+    """Each change of a state gives it another partition epoch; the rest is looked at for the sake of what others may have written."""
+    leader, leader_epoch, replicas, isr, partition_epoch, *_ = fields
+    return (
+        state.partition_epoch == partition_epoch
+        and state.leader_epoch == leader_epoch
+        and state.leader == leader
+        and state.isr == tuple(isr)
+        and state.replicas == tuple(replicas)
+    )
+
+
+def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
+    """Path and value of each entry that holds partitions of `topic`; only of those that differ from `before`."""
+    old = () if before is None else before.partitions
+    for start in range(0, len(topic.partitions), CHUNK):
+        states = topic.partitions[start : start + CHUNK]
+        if states != old[start : start + CHUNK]:
+            yield chunk_path(topic.name, chunk_of(start)), _encode_states(states)
+
+
+def _encode_states(states: Sequence[PartitionState]) -> bytes:
+    """As `encode` of all their fields; partitions that share a state share its text."""
+    texts = {number: _state_text(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
+    return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
+
+
+def _state_text(fields: Sequence[Any]) -> bytes:
+    """As `encode`; by hand where that is simple: a chunk is written whole when one of its partitions changes."""
+    if len(fields) != USUAL_FIELDS:
+        return encode(fields)
+    leader, leader_epoch, replicas, isr, partition_epoch = fields
+    return f"[{leader},{leader_epoch},[{','.join(map(str, replicas))}],[{','.join(map(str, isr))}],{partition_epoch}]".encode()
+
+
+def _state_fields(state: PartitionState) -> list[Any]:
+    fields: list[Any] = [state.leader, state.leader_epoch, state.replicas, state.isr, state.partition_epoch]
+    seldom = [state.adding, state.removing, state.eligible]
+    if state.last_known:
+        return [*fields, *seldom, state.is_lost, state.last_known]
+    if state.is_lost:
+        return [*fields, *seldom, True]
+    return [*fields, *seldom] if any(seldom) else fields
+
+
+def _state(fields: Sequence[Any]) -> PartitionState:
+    leader, leader_epoch, replicas, isr, partition_epoch, *seldom = fields
+    adding, removing, eligible, is_lost, last_known = (*seldom, *LEFT_OUT[len(seldom) :])
+    return PartitionState(
+        leader,
+        leader_epoch,
+        tuple(replicas),
+        tuple(isr),
+        partition_epoch,
+        tuple(adding),
+        tuple(removing),
+        tuple(eligible),
+        is_lost,
+        tuple(last_known),
+    )
+
+
+def topic_of_path(path: str) -> str:
+    """The topic that an entry under TOPICS or PARTITIONS is of."""
+    return path.removeprefix(TOPICS) if path.startswith(TOPICS) else path.removeprefix(PARTITIONS).rpartition("/")[0]
+
+
+def decode_topic(head: Entry, chunks: Iterable[Entry]) -> Topic | None:
+    """A topic with its partitions, from its entry and those of its chunks in their order; None while chunks are missing."""
+    name = topic_of_path(head.path)
+    topic_id, count = decode_head(head.value)
+    partitions = tuple(state for chunk in chunks for state in decode_chunk(chunk.value))[:count]
+    return Topic(name, topic_id, partitions) if len(partitions) == count else None
+
+
+def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:
+    """Those that are whole, from the entries under TOPICS and PARTITIONS in the order of their paths."""
+    chunks_of_topic: dict[str, list[Entry]] = {}
+    for chunk in chunks:
+        chunks_of_topic.setdefault(topic_of_path(chunk.path), []).append(chunk)
+    found = (decode_topic(head, chunks_of_topic.get(topic_of_path(head.path), ())) for head in topics)
+    return [topic for topic in found if topic is not None]
+
+
+def is_config_path(path: str) -> bool:
+    """Whether settings stand there. Watchers are told of the parents too: /configs/broker has none, and is not all brokers."""
+    return path.startswith(CONFIGS) and "/" in path.removeprefix(CONFIGS)
+
+
+def resource_of_path(path: str) -> Resource:
+    """Whose settings an entry under CONFIGS holds."""
+    kind, _, name = path.removeprefix(CONFIGS).partition("/")
+    return ResourceType[kind.upper()], ALL_BROKERS if name == "%" else unescape(name)
+
+
+def decode_config(entry: Entry) -> tuple[Resource, Mapping[str, str]]:
+    return resource_of_path(entry.path), decode(entry.value)

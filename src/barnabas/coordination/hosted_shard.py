@@ -1,0 +1,120 @@
+"""A partition of an internal topic that is led here: its shard, what is on its way to being committed, and how it is read from the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing
+from enum import Enum
+from typing import Generic, TypeVar
+
+from msgspec import Struct, field
+
+from barnabas.coordination.interfaces import CoordinatorLog, LogEntry, Shard
+from barnabas.coordination.result import NO_PRODUCER
+from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
+
+logger = logging.getLogger(__name__)
+S = TypeVar("S", bound=Shard)
+
+# Taken in while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
+RECORDS_BETWEEN_BREATHS = 200
+MOST_HELD = 50_000  # records; some 20 MB while loading
+
+
+class Phase(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+
+
+class HostedShard(Struct, Generic[S], eq=False):
+    """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
+
+    partition: int
+    shard: S
+    phase: Phase = Phase.LOADING
+    uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
+    missed_deletions: set[str] = field(default_factory=set)  # of topics, while it was loading
+
+
+async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
+    """Replay all that the log holds of a partition, or a part of it where it is not wanted any more."""
+    unreadable = count = 0
+    async with aclosing(log_.read_all(hosted.partition)) as parts:
+        async for part in _due(hosted.shard, parts):
+            if not is_wanted():
+                return
+            for entry in part:
+                if entry is not None:
+                    unreadable += not _replay(hosted, entry, kind)
+                count += 1
+                if count % RECORDS_BETWEEN_BREATHS == 0:
+                    await asyncio.sleep(0)
+                    if not is_wanted():
+                        return
+    level = logging.INFO if len(hosted.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
+    logger.log(
+        level,
+        "event=shard-loaded kind=%s partition=%d count=%d unreadable=%d",
+        kind,
+        hosted.partition,
+        len(hosted.shard),
+        unreadable,
+    )
+
+
+async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncIterator[Iterable[LogEntry | None]]:
+    """What is to be replayed of the entries of a log, in parts; None for each that may come to nothing.
+
+    Most records of a coordinator are overwritten by a later one of the same key, and reading them takes longer than all else. So those
+    that may be are held back, until one comes that may not, or there are many: what is held then is replayed first.
+    """
+    held: dict[bytes, LogEntry] = {}
+
+    def sift(part: Iterable[LogEntry]) -> Iterator[LogEntry | None]:
+        for entry in part:
+            record = entry.record
+            if record is not None and entry.producer_id == NO_PRODUCER and shard.is_overwritten_by_next(record):
+                held[record[0]] = entry
+                yield None
+                if len(held) < MOST_HELD:
+                    continue
+                yield from release()
+            else:
+                yield from release()
+                yield entry
+
+    def release() -> Iterator[LogEntry]:
+        entries = list(held.values())
+        held.clear()
+        yield from entries
+
+    async for part in parts:
+        yield sift(part)
+    yield release()
+
+
+def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
+    """Whether it could be read."""
+    try:
+        if entry.record is None:
+            hosted.shard.replay_end(entry.producer_id, commit=entry.commit)
+        else:
+            hosted.shard.replay(entry.record, entry.producer_id)
+    except MalformedMessage as error:
+        logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, hosted.partition, str(error))
+        return False
+    return True
+
+
+async def shielded(commit: asyncio.Future[None]) -> None:
+    """Wait for a commit that others wait for too; a log that lost it is another coordinator's business."""
+    try:
+        await asyncio.shield(commit)
+    except KafkaError as error:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
+    except asyncio.CancelledError:
+        if commit.cancelled():  # and not whoever waits for it
+            raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
+        raise

@@ -1,0 +1,208 @@
+"""The records of `__transaction_state`, byte for byte as Kafka 4.3 writes them.
+
+A key is a 16-bit 0 and the transactional id; a value is a 16-bit version and a message of that version. Version 1 has room for what
+transactions of version 2 need; version 0 is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import ClassVar
+
+from barnabas.coordination.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, State, TopicPartition, Transaction
+from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, leading_number, version_of
+from barnabas.errors import MalformedMessage
+from barnabas.protocol.base_message import FieldSpec, Message
+from barnabas.protocol.codec import decode, write_varint, writer_of
+from barnabas.protocol.partitions import by_topic
+
+KEY_VERSION, VALUE_VERSION = 0, 1
+_NEVER = 32767
+_KEY = Struct(">hh")  # version, bytes of the name behind it
+_HEAD = Struct(">hqhib")  # version, producer id and epoch, time limit, state
+_TIMES = Struct(">qq")  # last update, start
+_NULL_ARRAY = b"\0"
+_TAGGED_ID, _TAGGED_SHORT = Struct(">BBq"), Struct(">BBh")  # tag, bytes of the number, number
+
+
+def _field(name: str, wire_type: str, tag: int | None = None) -> FieldSpec:
+    return (name, wire_type, False, 0 if tag is None else 1, _NEVER, _NEVER, _NEVER, tag, None)
+
+
+class TransactionLogKey(Message):
+    """Names a transactional id."""
+
+    __slots__ = ("transactional_id",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("transactional_id", "string"),)
+
+    def __init__(self, *, transactional_id: str = "") -> None:
+        self.transactional_id = transactional_id
+
+
+class TransactionPartitions(Message):
+    """Partitions of one topic."""
+
+    __slots__ = ("partition_ids", "topic")
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        _field("topic", "string"),
+        ("partition_ids", "int32", True, 0, _NEVER, _NEVER, _NEVER, None, None),
+    )
+
+    def __init__(self, *, topic: str = "", partition_ids: Sequence[int] = ()) -> None:
+        self.topic = topic
+        self.partition_ids = partition_ids
+
+
+class TransactionLogValue(Message):
+    """One transactional id; see `Transaction` for what the fields mean."""
+
+    __slots__ = (
+        "client_transaction_version",
+        "next_producer_epoch",
+        "next_producer_id",
+        "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "transaction_last_update_timestamp_ms",
+        "transaction_partitions",
+        "transaction_start_timestamp_ms",
+        "transaction_status",
+        "transaction_timeout_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        _field("producer_id", "int64"),
+        _field("previous_producer_id", "int64", tag=0),
+        _field("next_producer_id", "int64", tag=1),
+        _field("producer_epoch", "int16"),
+        _field("next_producer_epoch", "int16", tag=3),
+        _field("transaction_timeout_ms", "int32"),
+        _field("transaction_status", "int8"),
+        ("transaction_partitions", "struct", True, 0, _NEVER, 0, _NEVER, None, TransactionPartitions),
+        _field("transaction_last_update_timestamp_ms", "int64"),
+        _field("transaction_start_timestamp_ms", "int64"),
+        _field("client_transaction_version", "int16", tag=2),
+    )
+
+    def __init__(
+        self,
+        *,
+        producer_id: int = 0,
+        previous_producer_id: int = NO_PRODUCER_ID,
+        next_producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = 0,
+        next_producer_epoch: int = NO_EPOCH,
+        transaction_timeout_ms: int = 0,
+        transaction_status: int = 0,
+        transaction_partitions: Sequence[TransactionPartitions] | None = (),
+        transaction_last_update_timestamp_ms: int = 0,
+        transaction_start_timestamp_ms: int = 0,
+        client_transaction_version: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.previous_producer_id = previous_producer_id
+        self.next_producer_id = next_producer_id
+        self.producer_epoch = producer_epoch
+        self.next_producer_epoch = next_producer_epoch
+        self.transaction_timeout_ms = transaction_timeout_ms
+        self.transaction_status = transaction_status
+        self.transaction_partitions = transaction_partitions
+        self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
+        self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
+        self.client_transaction_version = client_transaction_version
+
+
+def transaction_record(transaction: Transaction) -> Record:
+    """The record that says how a transactional id stands: a `TransactionLogValue`, laid out here because each transaction writes three."""
+    value = b"".join(
+        (
+            _HEAD.pack(
+                VALUE_VERSION,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                transaction.timeout_ms,
+                transaction.state,
+            ),
+            _NULL_ARRAY if transaction.state is State.EMPTY else _array_of(transaction.partitions),
+            _TIMES.pack(transaction.last_update_ms, transaction.start_ms),
+            _tagged(transaction),
+        )
+    )
+    return _key_of(transaction.transactional_id), value
+
+
+@lru_cache(maxsize=64)  # the end of a transaction has the partitions of its beginning
+def _array_of(partitions: frozenset[TopicPartition]) -> bytes:
+    topics = by_topic(sorted(partitions))
+    out = bytearray()
+    write_varint(len(topics) + 1, out)
+    write = writer_of(TransactionPartitions, VALUE_VERSION)
+    for topic, numbers in topics.items():
+        write(TransactionPartitions(topic=topic, partition_ids=numbers), out)
+    return bytes(out)
+
+
+def _tagged(transaction: Transaction) -> bytes:
+    """The tagged fields, of which those are left out that have their default."""
+    fields = []
+    if transaction.previous_producer_id != NO_PRODUCER_ID:
+        fields.append(_TAGGED_ID.pack(0, _TAGGED_ID.size - 2, transaction.previous_producer_id))
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        fields.append(_TAGGED_ID.pack(1, _TAGGED_ID.size - 2, transaction.next_producer_id))
+    if transaction.client_version:
+        fields.append(_TAGGED_SHORT.pack(2, _TAGGED_SHORT.size - 2, transaction.client_version))
+    if transaction.next_producer_epoch != NO_EPOCH:
+        fields.append(_TAGGED_SHORT.pack(3, _TAGGED_SHORT.size - 2, transaction.next_producer_epoch))
+    return b"".join((bytes((len(fields),)), *fields))
+
+
+def tombstone(transactional_id: str) -> Record:
+    """The record that forgets a transactional id."""
+    return _key_of(transactional_id), None
+
+
+def read_record(record: Record) -> tuple[str, Transaction | None] | None:
+    """The transactional id and how it stands, None where it is forgotten; None for a record that is none of these.
+
+    Raises:
+        MalformedMessage: bytes or a version that Kafka never wrote.
+    """
+    key, value = record
+    if leading_number(key, "transaction key") != KEY_VERSION:
+        return None
+    name = decode(TransactionLogKey, KEY_VERSION, key, NUMBER_BYTES).transactional_id
+    if value is None:
+        return name, None
+    version = version_of(value, "transaction value", VALUE_VERSION)
+    return name, _transaction_of(name, decode(TransactionLogValue, version, value, NUMBER_BYTES))
+
+
+def _key_of(transactional_id: str) -> bytes:
+    name = transactional_id.encode()
+    return _KEY.pack(KEY_VERSION, len(name)) + name
+
+
+def _transaction_of(name: str, value: TransactionLogValue) -> Transaction:
+    try:
+        state = State(value.transaction_status)
+    except ValueError:
+        raise MalformedMessage("transaction value", value.transaction_status, "an unknown state") from None
+    partitions = ((each.topic, index) for each in value.transaction_partitions or () for index in each.partition_ids)
+    return Transaction(
+        name,
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        next_producer_epoch=value.next_producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=state,
+        partitions=frozenset(partitions),
+        start_ms=value.transaction_start_timestamp_ms,
+        last_update_ms=value.transaction_last_update_timestamp_ms,
+        client_version=value.client_transaction_version,
+    )

@@ -1,0 +1,172 @@
+"""Checking records of varied sizes in bulk: the middle way of `scan` between a run of one layout and walking record by record.
+
+Records of varied sizes cannot be compared at one stride where they lie. But stepping from one to the next needs only the size, and on
+the way the first bytes of each (its head) are copied out. Joined, the heads do have one stride, and are compared column by column. The
+length of a value is not decoded: it must be the one with which the record ends where its size says, so its bytes are looked up.
+
+Measured for records of 50 to 150 bytes: 0.25 us each without keys, 0.4 with, where walking takes 1.1.
+
+Rules
+  1. Covers a prefix of the records asked for, of those with no header and no null value, timestamp deltas of one width, keys of up to 63
+     bytes, and sizes that take at most two bytes; says how many that are.
+  2. As all of `scan`: says yes only to what is well-formed. What it does not cover says nothing.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import NamedTuple
+
+from barnabas.protocol.records.columns import (
+    DELTA_HIGH,
+    DELTA_LOW,
+    EVEN_BYTES,
+    NULL_LENGTH,
+    WIDTH_4,
+    Data,
+    column_of,
+    offset_delta_width,
+    offset_deltas,
+    prefix,
+    starts_with,
+    stretch_end,
+    timestamp_deltas,
+)
+
+HEAD_BYTES = 12  # attributes, timestamp delta of up to 5 bytes, offset delta of up to 3, key length, value length if no key
+MAX_TIMESTAMP_WIDTH = 5  # 2**34 ms are half a year
+LENGTH_BYTES = 2  # of a value
+SHORTEST_REST = 2  # of an empty value: its length and the number of headers
+MAX_REST = 8192  # a rest is a value, its length and the number of headers; sizes of two bytes make none longer
+# The bytes of a value's length by the length of the rest: one byte for values up to 63, two from 64 on
+LONGEST_OF_ONE, LONG_FROM = 65, 66  # rests up to here have a length of one byte, and from here on one of two
+LENGTH_LOW = bytes(2 * (rest - 2) & 0xFF for rest in range(LONG_FROM)) + DELTA_LOW[LONG_FROM - 3 : MAX_REST - 3]
+LENGTH_HIGH = bytes(3) + DELTA_HIGH[: MAX_REST - 3]  # a length of two bytes is three less than the rest
+IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for those of two
+KEY_LENGTHS = bytes((NULL_LENGTH,)) + EVEN_BYTES
+
+
+class BulkChecked(NamedTuple):
+    """What the records covered hold: how many they are, where they end, and the fields of `scan.Scan`."""
+
+    records: int
+    end: int
+    min_timestamp_delta: int
+    max_timestamp_delta: int
+    has_null_key: bool
+
+
+NOTHING = BulkChecked(0, 0, 0, 0, False)
+
+
+def bulk_check(data: Data, position: int, index: int, stop: int) -> BulkChecked:
+    """Cover records from the one at `position`, which is number `index`, up to number `stop` at most; IndexError at the data's end."""
+    stop = min(stop, stretch_end(index))
+    body = position + (1 if data[position] < 0x80 else 2)
+    timestamp_width = 1
+    while data[body + timestamp_width] >= 0x80:
+        timestamp_width += 1
+    if timestamp_width > MAX_TIMESTAMP_WIDTH or stop > WIDTH_4:
+        return NOTHING
+    key_at = 1 + timestamp_width + offset_delta_width(index)
+    if data[body + key_at] == NULL_LENGTH:
+        heads, rests, ends = _step_without_keys(data, position, stop - index, key_at + 1)
+        lengths, lengths_at, stride = b"".join(heads), key_at + 1, HEAD_BYTES
+        joined = lengths
+    else:
+        heads, values, rests, ends = _step_with_keys(data, position, stop - index, key_at)
+        lengths, lengths_at, stride = b"".join(values), 0, LENGTH_BYTES
+        joined = b"".join(heads)
+        if len(lengths) != len(rests) * LENGTH_BYTES:
+            return NOTHING
+    if not rests:
+        return NOTHING
+    run = _right_lengths(lengths, lengths_at, stride, rests)
+    run = offset_deltas(joined, 1 + timestamp_width, HEAD_BYTES, index, run)
+    keys = column_of(joined, key_at, HEAD_BYTES, run)
+    run = starts_with(keys, bytes((NULL_LENGTH,)) if stride == HEAD_BYTES else KEY_LENGTHS)
+    run, oldest, newest = timestamp_deltas(joined, 1, HEAD_BYTES, run, timestamp_width)
+    return BulkChecked(run, ends[run - 1], oldest, newest, NULL_LENGTH in keys[:run]) if run else NOTHING
+
+
+def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tuple[list[Data], list[int], list[int]]:
+    """The heads of up to `count` records, their bytes behind the first `fixed`, and their ends."""
+    heads: list[Data] = []
+    rests: list[int] = []
+    ends: list[int] = []
+    last = len(data) - HEAD_BYTES - 2  # where a head and the size before it are whole
+    for _ in range(count):
+        if position > last:
+            break
+        size = data[position]
+        body = position + 1
+        if size >= 0x80:
+            high = data[body]
+            if high >= 0x80:
+                break
+            size = size & 0x7F | high << 7
+            body = position + 2
+        if size & 1:
+            break
+        position = body + (size >> 1)
+        if data[position - 1]:  # the number of headers
+            break
+        heads.append(data[body : body + HEAD_BYTES])
+        rests.append(position - body - fixed)
+        ends.append(position)
+    return heads, rests, ends
+
+
+def _step_with_keys(data: Data, position: int, count: int, key_at: int) -> tuple[list[Data], list[Data], list[int], list[int]]:
+    """As `_step_without_keys`, with the first bytes of what follows the keys, and the bytes from there to the end."""
+    heads: list[Data] = []
+    values: list[Data] = []
+    rests: list[int] = []
+    ends: list[int] = []
+    last = len(data) - HEAD_BYTES - 2
+    for _ in range(count):
+        if position > last:
+            break
+        size = data[position]
+        body = position + 1
+        if size >= 0x80:
+            high = data[body]
+            if high >= 0x80:
+                break
+            size = size & 0x7F | high << 7
+            body = position + 2
+        if size & 1:
+            break
+        position = body + (size >> 1)
+        if data[position - 1]:
+            break
+        value = body + key_at + 1 + (data[body + key_at] >> 1)
+        heads.append(data[body : body + HEAD_BYTES])
+        values.append(data[value : value + LENGTH_BYTES])
+        rests.append(position - value)
+        ends.append(position)
+    return heads, values, rests, ends
+
+
+def _right_lengths(data: Data, at: int, stride: int, rests: list[int]) -> int:
+    """How many of the values have the length that the rests of their records leave for them."""
+    run = len(rests)
+    longest = max(rests)
+    if min(rests) < SHORTEST_REST:
+        run = next(i for i, rest in enumerate(rests) if rest < SHORTEST_REST)
+        rests = rests[:run]
+    if run < 2:  # of one, `itemgetter` gives no tuple
+        return 0
+    lengths_of = itemgetter(*rests)
+    run = prefix(column_of(data, at, stride, run), bytes(lengths_of(LENGTH_LOW)))
+    if longest <= LONGEST_OF_ONE or not run:
+        return run
+    high = column_of(data, at + 1, stride, run)
+    wanted = bytes(lengths_of(LENGTH_HIGH))[:run]
+    if high == wanted:
+        return run
+    differ = int.from_bytes(high, "big") ^ int.from_bytes(wanted, "big")
+    if not differ & int.from_bytes(bytes(lengths_of(IS_LONG))[:run], "big"):
+        return run
+    pairs = enumerate(zip(rests, high, wanted, strict=False))
+    return next((i for i, (rest, found, right) in pairs if rest > LONGEST_OF_ONE and found != right), run)

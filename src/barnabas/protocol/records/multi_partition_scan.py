@@ -1,0 +1,250 @@
+"""Walking over Produce requests that have batches for several partitions: what `_walk.c` does with them, told in Python.
+
+As `request_scan`, and by its rules; for versions of Produce from 7 on. Requests that arrived together are taken apart by partition
+(`read_requests`), the batches for each are checked as those of a run (`check_batches`), and when they are appended the answers are made,
+request by request (`answer_spread`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from struct import Struct
+from struct import error as StructError  # the module's own name says nothing here
+from typing import NamedTuple
+
+from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
+from barnabas.protocol.records.batch_header import HEADER_SIZE, Buffer
+from barnabas.protocol.records.request_scan import Batches, NotSane, read_short
+from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
+
+FIRST_VERSION_WITH_RECORD_ERRORS = 8  # of Produce, in the answer
+ID_BYTES, LONGEST_NAME = 16, 249  # of a topic
+_I16, _I32, _TOLD = Struct(">H"), Struct(">i"), Struct(">hqqq")
+_NOT_FITTING = "tables that do not fit the requests in the data"
+
+
+class _Batch(NamedTuple):
+    """Where one lies, and where its topic stands, if it is the first one of that.
+
+    Fields:
+        name: of the topic, or its id.
+        partition: where the index stands.
+        topic: from where to where that and the number of its partitions stand.
+    """
+
+    name: bytes
+    partition: int
+    start: int
+    end: int
+    topic: tuple[int, int] | None
+
+
+def read_requests(
+    data: Buffer,
+    position: int,
+    start: bytes,
+    version: int,
+    max_request: int,
+    max_batch: int,
+    most: int,
+    numbers: Mapping[bytes, int],
+    targets: int,
+) -> tuple[bytes, bytes, tuple[int, ...], tuple[bytes, ...], int]:
+    """The Produce requests from `position` on that are whole, begin alike and have batches for known partitions only.
+
+    Args:
+        data: what was received.
+        start: such a request behind its size, as far as the timeout, with any correlation id.
+        max_request, max_batch: bytes of one.
+        most: batches of all.
+        numbers: of the known partitions, by the name or the id of the topic and four bytes of the index; all below `targets`.
+
+    Returns:
+        A `REQUEST` for each; the `NUMBER` of its group for each batch, in their order; the number of the partition of each group; a `ROW`
+        for each batch of each group, in their order, with the number of its request in front and neither records nor timestamp; and where
+        the next request begins. A group has the batches for one partition.
+
+    Raises:
+        ValueError: `position` is not in the data, or `start` is no start of a request.
+    """
+    if not 0 <= position <= len(data) or len(start) < 8 or targets < 0:
+        raise ValueError("no position in the data, or no start of a request")
+    requests: list[bytes] = []
+    order: list[int] = []
+    rows: dict[int, list[bytes]] = {}
+    while len(data) - position >= 4 + len(start) and len(order) < most:
+        (size,) = _I32.unpack_from(data, position)
+        begin, stop = position + 4, position + 4 + size
+        if not len(start) <= size <= max_request or stop > len(data):
+            break
+        if data[begin : begin + 4] != start[:4] or data[begin + 8 : begin + len(start)] != start[8:]:
+            break
+        try:
+            batches = list(_batches(data, begin + len(start), stop, version))
+        except (NotSane, StructError, IndexError):
+            break
+        found = [numbers.get(each.name + bytes(data[each.partition : each.partition + 4]), -1) for each in batches]
+        if len(order) + len(found) > most or any(not 0 <= number < targets for number in found):
+            break
+        if any(each.end - each.start > max_batch for each in batches):
+            break
+        for number, each in zip(found, batches, strict=True):
+            rows.setdefault(number, []).append(ROW.pack(len(requests), each.start, each.end, 0, 0))
+        order += found
+        requests.append(REQUEST.pack(_I32.unpack_from(data, begin + 4)[0], begin, stop, len(batches)))
+        position = stop
+    groups = {number: group for group, number in enumerate(rows)}
+    ordered = b"".join(NUMBER.pack(groups[number]) for number in order)
+    return b"".join(requests), ordered, tuple(rows), tuple(b"".join(each) for each in rows.values()), position
+
+
+def _batches(data: Buffer, at: int, stop: int, version: int) -> Iterator[_Batch]:
+    """The batches of a request, behind whose timeout `at` is."""
+    flexible = version >= FIRST_FLEXIBLE_VERSION
+    topics, at = _count(data, at, stop, flexible=flexible)
+    for _ in range(topics):
+        topic = at
+        size = ID_BYTES
+        if not flexible:
+            size, at = _I16.unpack_from(data[:stop], at)[0], at + 2
+        elif version < FIRST_TOPIC_ID_VERSION:
+            size, at = read_short(data[:stop], at, longest=5)
+            size -= 1
+        if not 0 <= size <= min(LONGEST_NAME, stop - at):
+            raise NotSane
+        name, at = bytes(data[at : at + size]), at + size
+        partitions, at = _count(data, at, stop, flexible=flexible)
+        told: tuple[int, int] | None = (topic, at)
+        for _ in range(partitions):
+            index, at = at, at + 4
+            if at > stop:
+                raise NotSane
+            length, at = _length(data, at, stop, flexible=flexible)
+            if not HEADER_SIZE <= length <= stop - at:
+                raise NotSane
+            yield _Batch(name, index, at, at + length, told)
+            told, at = None, _behind_tags(data, at + length, stop, flexible=flexible)
+        at = _behind_tags(data, at, stop, flexible=flexible)
+    if _behind_tags(data, at, stop, flexible=flexible) != stop:
+        raise NotSane
+
+
+def _length(data: Buffer, at: int, stop: int, *, flexible: bool) -> tuple[int, int]:
+    """A length or a number of elements; -1 says null."""
+    if flexible:
+        length, at = read_short(data[:stop], at, longest=5)
+        return length - 1, at
+    return _I32.unpack_from(data[:stop], at)[0], at + 4
+
+
+def _count(data: Buffer, at: int, stop: int, *, flexible: bool) -> tuple[int, int]:
+    """The number of elements of an array that has one at least."""
+    count, at = _length(data, at, stop, flexible=flexible)
+    if count < 1:
+        raise NotSane
+    return count, at
+
+
+def _behind_tags(data: Buffer, at: int, stop: int, *, flexible: bool) -> int:
+    """Behind empty tagged fields, where the version has them."""
+    if not flexible:
+        return at
+    if at >= stop or data[at]:
+        raise NotSane
+    return at + 1
+
+
+def check_batches(
+    data: Buffer, rows: bytes, limits: tuple[int, int, int, int, int, int, int, bool, bool]
+) -> tuple[bytes, int, int, int, int, bool]:
+    """The batches of `rows` up to the first that is not good, as in `walk.walk_requests`, or does not follow those before it.
+
+    Args:
+        rows: as `read_requests` has them for one partition.
+        limits: as `walk.Limits` has them; those of requests do not matter.
+
+    Returns:
+        A `Run` of these, with their records and timestamps in the rows; nothing is said of where the next request begins.
+
+    Raises:
+        ValueError: no whole rows, or a batch that is not in the data.
+    """
+    if len(rows) % ROW.size:
+        raise ValueError("no whole rows")
+    batches = Batches(data, limits)
+    for request, start, end, _, _ in ROW.iter_unpack(rows):
+        if start < 0 or end > len(data) or end - start < HEADER_SIZE:
+            raise ValueError("a batch that is not in the data")
+        if not batches.take(request, start, end):
+            break
+    return batches.told(behind=0)
+
+
+def answer_spread(
+    data: Buffer, requests: bytes, order: bytes, groups: Sequence[tuple[bytes, int, int]], start_size: int, version: int
+) -> bytes:
+    """The answers to requests whose batches were appended, one behind the other.
+
+    Args:
+        data: where the requests lie.
+        requests, order: as `read_requests` has them, or the first of them.
+        groups: of each the rows with their records, the offset of the first, and where the log begins.
+        start_size: bytes of a request as far as the timeout.
+
+    Raises:
+        ValueError: tables that do not fit the requests.
+    """
+    if len(requests) % REQUEST.size or len(order) % NUMBER.size or any(len(rows) % ROW.size for rows, *_ in groups):
+        raise ValueError("no whole rows")
+    if start_size < 8:
+        raise ValueError(_NOT_FITTING)
+    told = [(_told(rows, first_offset, version, log_start)) for rows, first_offset, log_start in groups]
+    numbers = NUMBER.iter_unpack(order)
+    answers = bytearray()
+    for correlation_id, begin, stop, count in REQUEST.iter_unpack(requests):
+        if begin < 0 or stop > len(data) or stop < begin + start_size:
+            raise ValueError(_NOT_FITTING)
+        try:
+            batches = list(_batches(data, begin + start_size, stop, version))
+            if len(batches) != count:
+                raise ValueError(_NOT_FITTING)
+            answer = _answer(
+                data, begin + start_size, batches, [next(told[number]) for (number,) in _first(numbers, count)], version
+            )
+        except (NotSane, StructError, IndexError, StopIteration) as error:
+            raise ValueError(_NOT_FITTING) from error
+        frame = _I32.pack(correlation_id) + answer
+        answers += _I32.pack(len(frame)) + frame
+    return bytes(answers)
+
+
+def _first(numbers: Iterator[tuple[int]], count: int) -> list[tuple[int]]:
+    """The next so many; an error where one is below zero, which no group has."""
+    found = [next(numbers) for _ in range(count)]
+    if any(number < 0 for (number,) in found):
+        raise IndexError
+    return found
+
+
+def _told(rows: bytes, offset: int, version: int, log_start: int) -> Iterator[bytes]:
+    """What the answers say of each batch of a group, behind the index of its partition."""
+    for *_, count, _ in ROW.iter_unpack(rows):
+        told = _TOLD.pack(0, offset, -1, log_start)  # no error; the time is the producer's
+        if version >= FIRST_FLEXIBLE_VERSION:
+            told += b"\1\0\0"  # no errors of records, no message, no tagged fields
+        elif version >= FIRST_VERSION_WITH_RECORD_ERRORS:
+            told += bytes(4) + b"\xff\xff"
+        yield told
+        offset += count
+
+
+def _answer(data: Buffer, at: int, batches: Sequence[_Batch], told: Sequence[bytes], version: int) -> bytes:
+    """The answer behind its correlation id; names, ids and numbers of elements stand in it as in the request."""
+    tags = b"\0" if version >= FIRST_FLEXIBLE_VERSION else b""
+    (topic, _) = batches[0].topic or (at, at)
+    answer = tags + bytes(data[at:topic])
+    for number, (batch, each) in enumerate(zip(batches, told, strict=True)):
+        if batch.topic is not None:
+            answer += (tags if number else b"") + bytes(data[slice(*batch.topic)])
+        answer += bytes(data[batch.partition : batch.partition + 4]) + each
+    return answer + tags + bytes(4) + tags  # nothing to wait for

@@ -1,0 +1,168 @@
+"""One partition that another broker leads, or nobody: what the leader's answers do to the log, and what consumers may read of it here.
+
+It stands where a `Partition` does, and refuses what only a leader may do. The cutting of the log is `FollowerState`'s; here is what the
+rest of the broker sees of it.
+
+Rules
+  1. The high watermark is the leader's, as far as the log goes; it moves back only where the log is cut.
+  2. A reader who is past the end of this log is sent to the leader: a broker that has lost its disk is asked by clients that have not heard
+     of it, and told that their offset is out of range they would begin anew.
+  3. What the topic wants on the disk is not claimed before it is there: `is_ready` is False while a flush is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.follower_state import Cut, FollowerState, LeadersAnswer, Next, Position
+from barnabas.replication.partition import Partition
+from barnabas.replication.partition_followers import Cluster, LeaderAndIsr
+from barnabas.storage.file_region import FileRegion
+from barnabas.storage.log import Log
+
+if TYPE_CHECKING:
+    from barnabas.replication.replica import FetchWaiter, FlushScheduler
+
+
+class FollowerPartition(Partition):
+    """A follower.
+
+    Args:
+        log: its log; this object is the only writer.
+        state: who leads.
+        flushes: as in `Replica`.
+        high_watermark: as it was known last, by the checkpoint or the part this broker had before.
+    """
+
+    __slots__ = ("follower_state", "on_close", "on_ready")
+
+    is_leader = False
+
+    def __init__(self, log: Log, state: LeaderAndIsr, *, flushes: FlushScheduler | None, high_watermark: int) -> None:
+        super().__init__(
+            log, leader_id=state.leader, leader_epoch=state.leader_epoch, flushes=flushes, high_watermark=high_watermark
+        )
+        self.follower_state = FollowerState(
+            log, leader_id=state.leader, leader_epoch=state.leader_epoch, high_watermark=self.high_watermark
+        )
+        self.on_ready: Callable[[], None] | None = None  # told when a flush that was due is done
+        self.on_close: Callable[[], None] | None = None
+
+    def follow(self, state: LeaderAndIsr) -> bool:
+        """The controller's word: this broker leads, in this epoch. False for an older word, or no other one."""
+        if state.leader_epoch < self.leader_epoch or (state.leader_epoch, state.leader) == (self.leader_epoch, self.leader_id):
+            return False
+        self.leader_id, self.leader_epoch = state.leader, state.leader_epoch
+        self.follower_state = FollowerState(
+            self.log, leader_id=state.leader, leader_epoch=state.leader_epoch, high_watermark=self.high_watermark
+        )
+        self._send_fetchers_away()
+        return True
+
+    def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        super().close(reason)
+        if self.on_close is not None:
+            self.on_close()
+
+    # Fetching
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next fetch may go out: it tells the leader that all of the log is here."""
+        return not (self._flushes is not None and self._is_held_back)
+
+    @property
+    def position(self) -> Position:
+        return self.follower_state.position
+
+    def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
+        """Take in the leader's answer to a fetch at `asked`; raises as `FollowerState.receive`, perhaps with a part of it in the log."""
+        log, end = self.log, self.log.log_end_offset
+        start = log.log_start_offset
+        try:
+            step = self.follower_state.receive(asked, answer, now_ms)
+        finally:
+            self._follow_log(end, len(answer.records))
+        if log.log_start_offset > start:
+            self.tell_log_start()
+        return step
+
+    def cut(self, cut: Cut) -> Next:
+        """See `FollowerState.cut`."""
+        end = self.log.log_end_offset
+        step = self.follower_state.cut(cut)
+        self._follow_log(end, 0)
+        return step
+
+    def reset(self, leader_start: int, leader_end: int) -> Next:
+        """The position is outside of the leader's log; see `FollowerState.reset`."""
+        end = self.log.log_end_offset
+        step = self.follower_state.reset(leader_start, leader_end)
+        self._follow_log(end, 0)
+        return step
+
+    def _follow_log(self, end_before: int, size: int) -> None:
+        """The log has become longer or shorter, and the high watermark may have moved."""
+        end, mark = self.log.log_end_offset, self.follower_state.high_watermark
+        if end < end_before:
+            self._hidden_bytes = 0
+            self._plan_flushing()
+        elif end > end_before:
+            self._hidden_bytes += size
+            self._flush_or_keep()
+        if mark < self.high_watermark:
+            self.high_watermark = mark
+        elif mark > self.high_watermark:
+            shown, self._hidden_bytes = self._hidden_bytes, 0
+            self._advance(mark, shown)
+            self.settle_transactions()
+
+    # Reading
+
+    def read(
+        self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
+    ) -> FileRegion | None:
+        """As `Replica.read`; what lies past the end of this log may well be in the leader's, so that nothing is said of it here."""
+        if offset > self.log.log_end_offset:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return super().read(
+            offset, max_bytes, minimum_one=minimum_one, isolation_level=isolation_level, is_verified_later=is_verified_later
+        )
+
+    def _keep(self, offset: int, size: int) -> None:
+        if self.on_ready is not None and self.is_ready:
+            self.on_ready()
+
+    # What only the leader may do
+
+    def append_as_leader(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def append_own(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def admits_run(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def append_run(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> None:
+        """Nothing is said of it: who leads knows where histories part."""
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def lead(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> NoReturn:
+        raise AssertionError("who is elected gets a Partition")
+
+    def fetched_by(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_in_sync(self, now_ms: int) -> None:
+        """Nothing: that is the leader's to judge."""
+
+    def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
+        self._fetch_waiters[waiter] = None

@@ -1,0 +1,117 @@
+"""The partitions that this broker has, by topic name and by topic id.
+
+One whose disk failed stays in the look-ups as an `OfflinePartition`, which refuses everything; going over the partitions passes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.offline_partition import OfflinePartition
+from barnabas.replication.partition import Partition
+
+
+class HostedPartitions:
+    """Look-ups for the hot path: a topic by the bytes a request carries, then a partition by its index.
+
+    Args:
+        exists: whether the cluster has a partition, be it on other brokers.
+    """
+
+    def __init__(self, exists: Callable[[str, int], bool] = lambda *_: False) -> None:
+        self._exists = exists
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._by_name_bytes: dict[bytes, dict[int, Partition]] = {}
+        self._by_id: dict[bytes, dict[int, Partition]] = {}
+        self.offline_count = 0
+        self.closed_count = 0  # so far: who remembers partitions has some to forget when it has grown
+
+    def add(self, partition: Partition) -> None:
+        found = self._by_name.get(partition.topic)
+        if found is None:
+            found = self._by_name[partition.topic] = {}
+            self._by_name_bytes[partition.topic.encode()] = found
+        self._by_id[partition.topic_id.bytes] = found
+        replaced = found.get(partition.index)
+        self.offline_count += partition.is_offline - (replaced is not None and replaced.is_offline)
+        found[partition.index] = partition
+
+    def take_offline(self, partition: Partition) -> None:
+        """The partition's disk failed: whoever waits is told, and what comes later is refused."""
+        stand_in = OfflinePartition(
+            partition.topic,
+            partition.topic_id,
+            partition.index,
+            leader_id=partition.leader_id,
+            leader_epoch=partition.leader_epoch,
+        )
+        self.add(stand_in)
+        self.closed_count += 1
+        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def is_offline(self, topic: str, index: int) -> bool:
+        if not self.offline_count:
+            return False
+        found = self.get(topic, index)
+        return found is not None and found.is_offline
+
+    def remove(self, topic: str, index: int) -> Partition | None:
+        """Forget a partition; it is closed and returned."""
+        found = self._by_name.get(topic, {})
+        partition = found.pop(index, None)
+        if partition is None:
+            return None
+        self.offline_count -= partition.is_offline
+        if not found:
+            del self._by_name[topic]
+            del self._by_name_bytes[topic.encode()]
+            del self._by_id[partition.topic_id.bytes]
+        self.closed_count += 1
+        partition.close()
+        return partition
+
+    def topic(self, name: str) -> dict[int, Partition]:
+        return self._by_name.get(name, {})
+
+    def by_name_bytes(self, name: bytes) -> dict[int, Partition] | None:
+        return self._by_name_bytes.get(name)
+
+    def by_id_bytes(self, topic_id: bytes) -> dict[int, Partition] | None:
+        return self._by_id.get(topic_id)
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._by_name.get(topic, {}).get(index)
+
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """What is answered for a partition that is not here: NOT_LEADER_OR_FOLLOWER where others have it."""
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._exists(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def require(self, topic: str, index: int) -> Partition:
+        """Raises KafkaError where it is not here (see `absence`), or KAFKA_STORAGE_ERROR where its disk failed."""
+        partition = self._by_name.get(topic, {}).get(index)
+        if partition is None:
+            raise KafkaError(self.absence(topic, index))
+        if partition.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return partition
+
+    def require_leader(self, topic: str, index: int) -> Partition:
+        """Raises KafkaError as `require`, and NOT_LEADER_OR_FOLLOWER where another broker leads it."""
+        partition = self.require(topic, index)
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def by_id(self, topic_id: UUID, index: int) -> Partition | None:
+        return self._by_id.get(topic_id.bytes, {}).get(index)
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._by_name.values():
+            for partition in partitions.values():
+                if not partition.is_offline:
+                    yield partition
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_name.values())) - self.offline_count

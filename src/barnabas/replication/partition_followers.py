@@ -1,0 +1,204 @@
+"""The followers of one partition that this broker leads: what the partition does for them.
+
+Owns the in-sync book (`InSyncReplicas`), how far the leader itself has the log as safe as the topic asks (`kept_end`), the bytes that
+readers do not see yet, and who of the followers waits for records.
+
+Rules
+  1. `kept_end` is the leader's own part in the high watermark: what is not flushed though the topic asks for it counts as not there.
+  2. A change of the in-sync set is proposed to the controller by way of `Cluster.propose`; its answer comes back to the partition.
+  3. Followers are told of records when they are appended, of the high watermark when it moves.
+  4. `now_ms` is of a clock that never goes back. An append does not tell it: what follows from one is judged by the last time told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.replication.in_sync import InSyncReplicas, IsrChange
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from barnabas.replication.partition import Partition
+    from barnabas.replication.replica import FetchWaiter
+
+MAX_HIDDEN_PIECES = 256  # appends whose sizes are kept apart while they are not committed; those behind are added up
+
+
+class LeaderAndIsr(Protocol):
+    """The controller's word on a partition; `cluster.metadata.image.PartitionState` is one."""
+
+    @property
+    def leader(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def replicas(self) -> tuple[int, ...]: ...
+    @property
+    def isr(self) -> tuple[int, ...]: ...
+    @property
+    def partition_epoch(self) -> int: ...
+
+
+class Cluster(Protocol):
+    """What a leader needs of the rest of the broker."""
+
+    @property
+    def lag_max_ms(self) -> int:
+        """`replica.lag.time.max.ms`."""
+        ...
+
+    @property
+    def heard(self) -> Mapping[int, int]:
+        """When each broker asked this one for records the last time, by the clock that every `now_ms` here is of."""
+        ...
+
+    def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
+        """Whether a broker may be in sync: registered in this epoch, not fenced, not shutting down, and its log is on a disk that works.
+
+        One whose disk failed goes on asking for other partitions, so that it would pass for caught up.
+        """
+        ...
+
+    def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        """By the controller's word; for counting."""
+        ...
+
+    def propose(self, partition: Partition, change: IsrChange) -> None:
+        """Ask the controller; the answer comes by `Partition.settle_isr` or `Partition.isr_refused`, or as a newer `LeaderAndIsr`."""
+        ...
+
+
+class PartitionFollowers:
+    """See the module.
+
+    Args:
+        leader_id: this broker.
+        state: the controller's word.
+        key: topic id and number of the partition.
+        epoch_start: the log's end when this epoch of leadership began.
+        kept_end: how far the leader's own log is as safe as the topic asks.
+    """
+
+    __slots__ = ("_cluster", "_hidden", "_key", "change", "kept_end", "now_ms", "replicas", "waiters")
+
+    def __init__(
+        self,
+        leader_id: int,
+        state: LeaderAndIsr,
+        cluster: Cluster,
+        *,
+        key: tuple[UUID, int],
+        epoch_start: int,
+        kept_end: int,
+        now_ms: int,
+    ) -> None:
+        self._cluster = cluster
+        self._key = key
+        self.replicas = InSyncReplicas(
+            leader_id=leader_id,
+            replicas=state.replicas,
+            isr=state.isr,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            epoch_start=epoch_start,
+            now_ms=now_ms,
+            lag_max_ms=cluster.lag_max_ms,
+            heard=cluster.heard,
+        )
+        self.kept_end = kept_end
+        self.now_ms = now_ms  # as told last
+        self.change: IsrChange | None = None  # proposed, without an answer so far
+        self.waiters: dict[FetchWaiter, None] = {}  # fetches of followers
+        self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of appends that are not committed
+
+    def update(self, state: LeaderAndIsr, now_ms: int) -> bool:
+        """A newer word of the controller in the same epoch of leadership; False for an older one.
+
+        What its answer to a change has told already comes again by the metadata. Another change may have been proposed in between, of
+        which that says nothing: both sets go on to bind.
+        """
+        is_known = state.partition_epoch == self.replicas.partition_epoch and frozenset(state.isr) == self.replicas.isr
+        if not is_known and not self.settle(state.isr, state.partition_epoch):
+            return False
+        self.now_ms = now_ms
+        self.replicas.set_replicas(state.replicas, now_ms)
+        return True
+
+    # Records
+
+    def appended(self, start: int, end: int, size: int) -> None:
+        """[start, end) was appended, in `size` bytes."""
+        self.replicas.appending(start)
+        self.hide(end, size)
+        if self.waiters:
+            for waiter in list(self.waiters):
+                waiter.records_added(size)
+
+    def hide(self, end: int, size: int) -> None:
+        """The `size` bytes before `end` are not committed yet."""
+        hidden = self._hidden
+        if len(hidden) >= MAX_HIDDEN_PIECES:
+            hidden[-1] = end, hidden[-1][1] + size
+        else:
+            hidden.append((end, size))
+
+    def shown(self, offset: int) -> int:
+        """What is below `offset` is committed now: how many bytes more that are, about."""
+        hidden, size = self._hidden, 0
+        while hidden and hidden[0][0] <= offset:
+            size += hidden.popleft()[1]
+        return size
+
+    def committed(self, current: int, min_insync_replicas: int) -> int:
+        """The high watermark as it follows from what is known now."""
+        return self.replicas.high_watermark(
+            current,
+            self.kept_end,
+            min_insync_replicas=min_insync_replicas,
+            now_ms=self.now_ms,
+            may_join=self._may_join,
+        )
+
+    # The in-sync set
+
+    def _may_join(self, replica_id: int, broker_epoch: int) -> bool:
+        return self._cluster.may_join(replica_id, broker_epoch, *self._key)
+
+    def maybe_expand(self, partition: Partition, replica_id: int) -> None:
+        if replica_id not in self.replicas.isr:
+            mark, start = partition.high_watermark, partition.log.log_start_offset
+            self._propose(partition, self.replicas.propose_expansion(replica_id, mark, self._may_join, log_start=start))
+
+    def maybe_expand_all(self, partition: Partition) -> None:
+        """Whoever is caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""
+        for replica_id in self.replicas.caught_up_outside(partition.log.log_end_offset, self.now_ms):
+            self.maybe_expand(partition, replica_id)
+
+    def maybe_shrink(self, partition: Partition) -> None:
+        self._propose(partition, self.replicas.propose_shrinking(partition.log.log_end_offset, self.now_ms))
+
+    def _propose(self, partition: Partition, change: IsrChange | None) -> None:
+        if change is not None:
+            self.change = change
+            self._cluster.propose(partition, change)
+
+    def settle(self, isr: Iterable[int], partition_epoch: int) -> bool:
+        """The controller's answer; False where something newer is known."""
+        before = self.replicas.isr
+        if not self.replicas.settle(isr, partition_epoch):
+            return False
+        self.change = None
+        if self.replicas.isr != before:
+            self._cluster.in_sync_changed(before, self.replicas.isr)
+        return True
+
+    def withdraw(self, change: IsrChange) -> bool:
+        """The controller refused a change for certain; False where that is not the one under way."""
+        if self.change is not change:
+            return False
+        self.change = None
+        self.replicas.withdraw()
+        return True

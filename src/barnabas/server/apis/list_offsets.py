@@ -1,0 +1,172 @@
+"""Where partitions begin and end: ListOffsets and OffsetForLeaderEpoch."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas.replication.partition import READ_COMMITTED
+from barnabas.server.logs.damaged_reads import refuse_read
+from barnabas.storage.segment_times import TimesLook
+from barnabas.storage.time_search import SealedSearch
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+logger = logging.getLogger(__name__)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+FIRST_VERSION_WITH_TIMES = 1
+FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
+CONSUMER, DEBUGGER = -1, -2  # who calls itself so is no broker; a debugger may ask a follower
+FIRST_NOT_AVAILABLE_VERSION = 5  # KIP-207
+Looks = dict[tuple[str, int, int], TimesLook | SealedSearch]
+Position = tuple[int, int, int]  # timestamp, offset, leader epoch
+NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
+
+
+def handle_list_offsets(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    if context.api_version < FIRST_VERSION_WITH_TIMES:
+        from barnabas.server.apis.segment_offsets import list_segment_offsets  # clients since 0.10.1 do without
+
+        return list_segment_offsets(broker, request)
+    looks = _looks(broker, request)
+    return _look_first(broker, context, request, looks) if looks else _list_offsets(broker, context, request, looks)
+
+
+def _looks(broker: Broker, request: ListOffsetsRequest) -> Looks:
+    """What of the times that are asked for is to be looked for in a thread, by topic, partition and time."""
+    looks: Looks = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            if wanted.timestamp < 0 and wanted.timestamp != MAX_TIMESTAMP:
+                continue
+            partition = broker.partitions.get(topic.name, wanted.partition_index)
+            if partition is None or partition.closed or partition.is_offline:
+                continue
+            log, timestamp = partition.log, wanted.timestamp
+            look = log.unknown_times() if timestamp == MAX_TIMESTAMP else log.sealed_search(timestamp)
+            if look is not None:
+                looks[topic.name, wanted.partition_index, timestamp] = look
+    return looks
+
+
+async def _look_first(broker: Broker, context: RequestContext, request: ListOffsetsRequest, looks: Looks) -> ListOffsetsResponse:
+    await broker.loop.run_in_executor(broker.reading_threads, _run, list(looks.values()))
+    for look in looks.values():
+        look.note()
+    return _list_offsets(broker, context, request, looks)
+
+
+def _run(looks: Sequence[TimesLook | SealedSearch]) -> None:
+    for look in looks:
+        look.run()
+
+
+def _list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest, looks: Looks) -> ListOffsetsResponse:
+    topics = []
+    for topic in request.topics:
+        times = Counter(p.partition_index for p in topic.partitions)
+        answers = []
+        for wanted in {p.partition_index: p for p in topic.partitions}.values():
+            try:
+                if times[wanted.partition_index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request, looks)
+                answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
+            except KafkaError as error:
+                answer = ListOffsetsPartitionResponse(error_code=error.code)
+            except (StorageError, OSError) as error:
+                code = refuse_read(broker, f"{topic.name}-{wanted.partition_index}", -1, error)
+                answer = ListOffsetsPartitionResponse(error_code=code)
+            answer.partition_index = wanted.partition_index
+            answers.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _list_offset(
+    broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, looks: Looks
+) -> Position:
+    find = broker.partitions.require if request.replica_id == DEBUGGER else broker.partitions.require_leader
+    partition = find(topic, wanted.partition_index)
+    partition.check_leader_epoch(wanted.current_leader_epoch)
+    timestamp = wanted.timestamp
+    if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if request.replica_id == CONSUMER:
+        end = partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark
+        knows_end = partition.knows_end
+    else:
+        end, knows_end = partition.log.log_end_offset, True
+    not_available = ErrorCode.LEADER_NOT_AVAILABLE if version < FIRST_NOT_AVAILABLE_VERSION else ErrorCode.OFFSET_NOT_AVAILABLE
+    if not knows_end and timestamp in (LATEST, MAX_TIMESTAMP):
+        raise KafkaError(not_available)
+    if timestamp == LATEST:
+        # An only replica writes down no epoch without records, so a later OffsetForLeaderEpoch would not know it.
+        epoch = partition.log.latest_epoch
+        return UNKNOWN_TIMESTAMP, end, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = partition.log.log_start_offset
+        epoch = partition.log.epoch_at(start)
+        return UNKNOWN_TIMESTAMP, start, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOWHERE  # nothing is tiered
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.log.offset_of_max_timestamp()
+    else:
+        look = looks.get((topic, wanted.partition_index, timestamp))
+        found = partition.log.offset_for_timestamp(timestamp, look if isinstance(look, SealedSearch) else None)
+    if found is not None and found[1] < end:
+        return found
+    if not knows_end:
+        raise KafkaError(not_available)  # what is asked for may lie in what is committed and not known to be
+    return NOWHERE
+
+
+def handle_offset_for_leader_epoch(
+    broker: Broker, _context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    topics = [
+        OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_epoch_end(broker, topic.topic, p) for p in topic.partitions])
+        for topic in request.topics
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.partitions.require_leader(topic, wanted.partition)
+        partition.check_leader_epoch(wanted.current_leader_epoch)
+        epoch, end_offset = partition.end_offset_for_epoch(wanted.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+HANDLERS = {
+    ApiKey.LIST_OFFSETS: handle_list_offsets,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
+}

@@ -1,0 +1,166 @@
+"""The SASL listeners of a broker: what each asks of clients, and what is counted at all of them.
+
+Owns the settings of the listeners as they are now, the counts, and the penalties for addresses that fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from barnabas import limits
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.config.kerberos import kerberos_of
+from barnabas.config.oauth import oauth_of
+from barnabas.config.sasl import GSSAPI, OAUTHBEARER, SCRAM, is_sasl, mechanisms_of
+from barnabas.errors import ConfigError
+from barnabas.security.exchange import Exchange, Identity, NotYet
+from barnabas.security.oauth import OAuthExchange
+from barnabas.security.penalties import Penalties
+from barnabas.security.plain import PlainExchange
+from barnabas.security.scram import Credential, ScramExchange, unknown
+from barnabas.security.tokens import TokenCredentials, usable
+from barnabas.security.users import Patterns, find_credential
+from barnabas.server.authentication.kerberos import acceptor
+from barnabas.server.authentication.sasl_login import Login
+from barnabas.server.authentication.token_rules import Providers
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+
+logger = logging.getLogger(__name__)
+
+
+class Counts(Struct):
+    """Of all listeners since the start."""
+
+    successes: int = 0
+    failures: int = 0
+    renewals: int = 0  # log-ins of connections that were logged in (KIP-368)
+    expired_closed: int = 0  # connections that went on after the end of their session
+
+
+class SaslListener:
+    """One listener with SASL.
+
+    Args:
+        sasl_listeners: of which this is one.
+        listener: its name.
+
+    Raises:
+        ConfigError: the settings do not do.
+    """
+
+    def __init__(self, sasl_listeners: SaslListeners, listener: str, config: BrokerConfig) -> None:
+        self._sasl_listeners = sasl_listeners
+        mechanisms = mechanisms_of(config, listener)
+        self.mechanisms = mechanisms  # by name, in the order in which clients are told them
+        self._check_token = sasl_listeners.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
+        self._accept_ticket = acceptor(kerberos_of(config, listener)) if GSSAPI in mechanisms else None
+        self.counts = sasl_listeners.counts
+        self.penalties: Penalties = sasl_listeners.penalties
+        self.monotonic_ms: Callable[[], float] = sasl_listeners.monotonic_ms
+        self.max_request_bytes = config.socket_request_max_bytes
+        self.max_login_bytes = config.sasl_server_max_receive_size
+
+    def begin(self, mechanism: str) -> Exchange:
+        """A log-in begins."""
+        if mechanism in SCRAM:
+            return ScramExchange(mechanism, self._finder(mechanism), self._sasl_listeners.new_nonce())
+        if self._accept_ticket is not None and mechanism == GSSAPI:
+            return self._accept_ticket()
+        if self._check_token is not None and mechanism == OAUTHBEARER:
+            return OAuthExchange(self._check_token)
+        return PlainExchange(self.mechanisms[mechanism].users)
+
+    def _finder(self, mechanism: str) -> Callable[[str, bool], tuple[Credential, Identity]]:
+        def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
+            return (
+                self._sasl_listeners.find_token(mechanism, name) if by_token else self._sasl_listeners.find_user(mechanism, name)
+            )
+
+        return find
+
+    def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
+        """How long a session lives that begins now; None for as long as it likes."""
+        most_ms = self.mechanisms[mechanism].max_reauth_ms
+        ends = [most_ms] if most_ms > 0 else []
+        if identity.expires_ms is not None:
+            ends.append(max(0, identity.expires_ms - self._sasl_listeners.now_ms()))
+        return min(ends, default=None)
+
+    def prepare(self, missing: NotYet) -> asyncio.Future[None]:
+        """Have prepared what a log-in waits for."""
+        return self._sasl_listeners.prepare(missing)
+
+    def name(self, connection: Connection, mechanism: str, identity: Identity) -> None:
+        """Say who is behind a connection; raises PrincipalRefused."""
+        self._sasl_listeners.naming.of_login(connection, mechanism, identity)
+
+
+class SaslListeners:
+    """All listeners of a broker; raises ConfigError where their settings do not do."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._loop = broker.loop
+        self.counts = Counts()
+        self.naming = broker.naming
+        self._patterns = Patterns()
+        self._of_tokens = TokenCredentials(limits.MAX_DELEGATION_TOKENS)
+        self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
+        delay_ms = broker.config.connection_failed_authentication_delay_ms
+        self.monotonic_ms = broker.clock.monotonic_ms
+        self.penalties: Penalties = Penalties(
+            delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS, max_waiting=limits.MAX_WAITING_LOGINS
+        )
+        self._by_listener: dict[str, SaslListener] = {}
+        self.update_config(broker.config)
+
+    def now_ms(self) -> int:
+        return self._broker.clock.now_ms()
+
+    def new_nonce(self) -> str:
+        return self._broker.new_id().hex
+
+    def find_user(self, mechanism: str, user: str) -> tuple[Credential, Identity]:
+        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism, self._patterns), Identity(user)
+
+    def find_token(self, mechanism: str, token_id: str) -> tuple[Credential, Identity]:
+        key = self._broker.config.delegation_token_secret_key or ""
+        token = usable(self._broker.metadata.declarations(Kind.TOKEN), token_id, self.now_ms())
+        if token is None or not key:
+            return unknown(mechanism, token_id, key.encode()), Identity(token_id)
+        owner = token.owner.partition(":")[2]
+        return self._of_tokens.find(token_id, mechanism, key), Identity(owner, token.expires_ms, by_token=True)
+
+    def prepare(self, missing: NotYet) -> asyncio.Future[None]:
+        """Have a thread prepare what a log-in waits for."""
+        return self._loop.run_in_executor(self._broker.io_threads, missing.prepare)
+
+    def open(self, connection: Connection) -> None:
+        """Ask a new connection to log in, if its listener wants that."""
+        sasl_listener = self._by_listener.get(connection.listener)
+        if sasl_listener is not None:
+            connection.login = Login(connection, sasl_listener, self._loop)
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """Listeners ask for what the settings say now; connections that are logged in stay so.
+
+        Raises:
+            ConfigError: settings that do not do, where there were none before; later ones like that change nothing.
+        """
+        for endpoint in filter(is_sasl, config.listener_endpoints):
+            try:
+                self._by_listener[endpoint.listener] = SaslListener(self, endpoint.listener, config)
+            except ConfigError as error:
+                if endpoint.listener not in self._by_listener:
+                    raise
+                logger.error("event=listener-not-reconfigured listener=%s error=%r", endpoint.listener, str(error))

@@ -1,0 +1,82 @@
+"""Bearer tokens of a broker: which rules hold at a listener, and the keys of the providers.
+
+Keys are read once for all listeners that say the same of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from barnabas.config.oauth import OauthSettings
+from barnabas.security.exchange import Identity
+from barnabas.security.oauth import TokenRules, check_claims, read_unsecured
+
+if TYPE_CHECKING:
+    from barnabas.server.authentication.jwks import Keys
+
+Check = Callable[[str], Identity]
+
+
+class Providers:
+    """The identity providers of a broker.
+
+    Args:
+        thread: where their keys are read.
+        now_ms: the wall clock.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: Executor, now_ms: Callable[[], int]) -> None:
+        self._loop = loop
+        self._thread = thread
+        self._now_ms = now_ms
+        self._keys: dict[OauthSettings, Keys] = {}
+        self._started = False
+
+    async def start(self) -> None:
+        """Read the keys; returns after the first attempt, whatever came of it."""
+        self._started = True
+        for keys in self._keys.values():
+            keys.start()
+        for keys in list(self._keys.values()):
+            await keys.tried.wait()
+
+    async def close(self) -> None:
+        for keys in self._keys.values():
+            await keys.close()
+
+    def check_for(self, settings: OauthSettings) -> Check:
+        """What decides about tokens under these settings; raises TokenRefused when it is called."""
+        rules = rules_of(settings)
+        if settings.jwks_url is None:
+            return lambda token: check_claims(read_unsecured(token), rules, self._now_ms())
+        place = settings._replace(options=())  # the one part that may change while brokers run, and keys do not depend on it
+        keys = self._keys.get(place)
+        if keys is None:
+            from barnabas.server.authentication.jwks import Keys  # loads urllib.request, in 15 ms
+
+            keys = self._keys[place] = Keys(settings, settings.jwks_url, self._loop, self._thread)
+            if self._started:
+                keys.start()
+        return lambda token: check_claims(keys.claims_of(token), rules, self._now_ms())
+
+
+def rules_of(settings: OauthSettings) -> TokenRules:
+    options = dict(settings.options)
+    if settings.jwks_url is None:
+        return TokenRules(
+            signed=False,
+            clock_skew_ms=int(options.get("unsecuredValidatorAllowableClockSkewMs", "0")),
+            subject_claim=options.get("unsecuredValidatorPrincipalClaimName", "sub"),
+            scope_claim=options.get("unsecuredValidatorScopeClaimName", "scope"),
+            required_scope=tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
+        )
+    return TokenRules(
+        issuer=settings.issuer,
+        audiences=settings.audiences,
+        clock_skew_ms=settings.clock_skew_ms,
+        subject_claim=settings.subject_claim,
+        scope_claim=settings.scope_claim,
+    )

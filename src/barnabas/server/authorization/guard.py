@@ -1,0 +1,93 @@
+"""What a guard is: it stands before the handler of an API, and is asked in its place.
+
+A guard gets who asks, the request, and the way on to the handler. It answers itself where nothing of the request is allowed; else it hands
+on what is, and puts its refusals into the handler's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.base_message import Message
+from barnabas.security.acls import Operation
+
+if TYPE_CHECKING:
+    from barnabas.server.authorization.access_control import Access
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+
+class Asked(NamedTuple):
+    """Who asks what of whom."""
+
+    broker: Broker
+    context: RequestContext
+    access: Access
+
+    @property
+    def version(self) -> int:
+        return self.context.api_version
+
+
+Answer = Message | Awaitable[Message]
+GoOn = Callable[[Any], Answer]
+Guard = Callable[[Asked, Any, GoOn], Answer]
+Refuse = Callable[[Any, ErrorCode], Message]
+
+
+def then(answer: Answer, change: Callable[[Any], None]) -> Answer:
+    """The handler's answer, changed."""
+    if isinstance(answer, Message):
+        change(answer)
+        return answer
+    return Later(answer, change)
+
+
+class Later:
+    """An answer that comes later, and is changed then. Closed instead of awaited it closes what it waits for, as a coroutine would."""
+
+    __slots__ = ("_answer", "_change")
+
+    def __init__(self, answer: Awaitable[Message], change: Callable[[Any], None]) -> None:
+        self._answer = answer
+        self._change = change
+
+    def __await__(self) -> Generator[Any, None, Message]:
+        found = yield from self._answer.__await__()
+        self._change(found)
+        return found
+
+    def close(self) -> None:
+        if isinstance(self._answer, Coroutine | Later):
+            self._answer.close()
+
+
+def on_cluster(operations: Operation | Sequence[Operation], refuse: Refuse) -> Guard:
+    """A guard of what concerns the cluster: who may do one of the operations with it goes on."""
+    wanted = (operations,) if isinstance(operations, Operation) else tuple(operations)
+
+    def guard(asked: Asked, request: Any, go_on: GoOn) -> Answer:
+        if any(asked.access.allows_cluster(each) for each in wanted):
+            return go_on(request)
+        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    return guard
+
+
+def split(
+    items: Iterable[Any], may: Callable[[Any], bool], *, name_of: Callable[[Any], Any] = attrgetter("name")
+) -> tuple[list[Any], list[Any]]:
+    """Items whose names may be used, and those whose may not; each is asked about once."""
+    allowed: list[Any] = []
+    denied: list[Any] = []
+    for item in items:
+        (allowed if may(name_of(item)) else denied).append(item)
+    return allowed, denied
+
+
+def itself(name: str) -> str:
+    """The name of an item that is one."""
+    return name

@@ -1,0 +1,59 @@
+"""Which guard stands before which API.
+
+Rules
+  1. An API that is served has a guard, asks for itself (`ASKS_ITSELF`) or is open to everybody (`OPEN`): a test holds the table against
+     what is served, and what is in none of them is refused by closing the connection.
+  2. A request that came in an Envelope is guarded as if who sent it had come himself, the Envelope as what brokers may send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import ProtocolError
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.server.authorization import (
+    cluster,
+    configs,
+    consumer_groups,
+    describe_apis,
+    groups,
+    offset_fetch,
+    topics,
+    transactions,
+)
+from barnabas.server.authorization.guard import Answer, Asked, Guard
+
+if TYPE_CHECKING:
+    from barnabas.server.authorization.access_control import AccessControl
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+ASKS_ITSELF = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+OPEN = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.RENEW_DELEGATION_TOKEN,  # this and the next two are for the owners and renewers of tokens
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    }
+)
+
+GUARDS: dict[int, Guard] = {}
+for _family in (cluster, configs, consumer_groups, describe_apis, groups, offset_fetch, topics, transactions):
+    GUARDS.update(_family.GUARDS)
+
+
+def guarded(
+    broker: Broker, authorizer: AccessControl, context: RequestContext, request: Any, handle: Callable[[Any], Answer]
+) -> Answer:
+    """What `handle` answers to what is allowed of the request, and the refusal of the rest."""
+    guard = GUARDS.get(context.api_key)
+    if guard is not None:
+        return guard(Asked(broker, context, authorizer.of_request(context)), request, handle)
+    if context.api_key not in OPEN:
+        raise ProtocolError(f"api {context.api_key} has no guard")
+    return handle(request)

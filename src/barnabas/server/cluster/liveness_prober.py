@@ -1,0 +1,181 @@
+"""Finds out that the process of another broker is gone, or that it stands still.
+
+Owns a connection to every other active broker. When a process ends in whatever way, its machine closes its connections; when a new one
+is refused then, nobody listens there any more, and the member is told (`cluster/controller/dead_brokers.py`). A machine or a network that
+fails refuses nothing, and neither does a process that stands still: on each of the connections a sign of life is asked for all the
+time, and the member is told of who gives none for too long (`cluster/membership/failure_detector.py`).
+
+Rules
+  1. Only who was reached under a registration is found dead under it. A broker whose address refuses from the beginning (a firewall,
+     a wrong advertised listener) is never.
+  2. Refused means refused, twice: time that runs out, a host that cannot be reached, or a connection that is closed after it was made
+     say nothing.
+  3. Who was found dead is asked on, for as long as it is registered: where it is reached or answers after all, that is taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.asynchronous import AsyncConnection
+from barnabas.client.errors import ClientError
+from barnabas.client.plans import Call
+from barnabas.cluster.membership.failure_detector import FailureDetector, Registered
+from barnabas.errors import BarnabasError
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.server.cluster.peers import address_of, client_config, inter_broker_listener
+
+if TYPE_CHECKING:
+    from barnabas.client.config import Address
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.server.broker import Broker
+
+# Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_MS = 60_000  # then the connection is made anew
+ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
+TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`liveness_responder.py`)
+# A request that changes nothing and has next to no answer. Brokers may always send it, and quotas do not hold it up.
+SIGN_OF_LIFE = WriteTxnMarkersRequest(markers=[])
+logger = logging.getLogger(__name__)
+
+
+class LivenessProber:
+    """Runs until `close`."""
+
+    def __init__(self, broker: Broker, member: Member) -> None:
+        config = broker.config
+        self._member = member
+        self._broker_id = config.broker_id
+        self._listener = inter_broker_listener(config)
+        self._client = client_config(broker, "lookout", ANSWER_TIMEOUT_MS)
+        self._loop = broker.loop
+        self._watches: dict[Registered, asyncio.Task[None]] = {}
+        self._connections: dict[Registered, AsyncConnection] = {}
+        self._questions: set[asyncio.Future[object]] = set()
+        interval_ms = config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT
+        if self._client.tls is not None:
+            interval_ms *= TIMES_OVER_TLS
+        self._silence = FailureDetector(interval_ms, config.metadata_session_timeout_ms)
+        self.reached: set[Registered] = set()  # of those that are watched
+        self._dead: set[Registered] = set()  # as the member was told
+        self._tasks = [
+            broker.loop.create_task(self._follow(), name="lookout"),
+            broker.loop.create_task(self._ask_for_ever(), name="lookout"),
+        ]
+
+    async def close(self) -> None:
+        tasks: list[asyncio.Future[Any]] = [*self._tasks, *self._watches.values(), *self._questions]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        """Watch whom the image has."""
+        while True:
+            image = self._member.image
+            wanted: dict[Registered, Address] = {}
+            for each in image.brokers.values():
+                address = address_of(image, each.broker_id, self._listener)
+                if each.is_active and each.broker_id != self._broker_id and address is not None:
+                    wanted[each.broker_id, each.epoch] = address
+            for registered in self._watches.keys() - wanted.keys():
+                self._watches.pop(registered).cancel()
+                self.reached.discard(registered)
+                self._dead.discard(registered)
+            for registered in wanted.keys() - self._watches.keys():
+                self._watches[registered] = self._loop.create_task(self._watch(registered, wanted[registered]), name="lookout")
+            self._silence.changed(len(wanted) + 1, _replicas(image) // (len(wanted) + 1))
+            seen = image.brokers
+            await self._member.wait_for(_other_brokers_than(seen))
+
+    # Connections
+
+    async def _watch(self, registered: Registered, address: Address) -> None:
+        refusals, pause_s = 0, FIRST_PAUSE_S
+        while True:
+            began_s = self._loop.time()
+            try:
+                await self._stay_connected(registered, address)
+                refusals = 0
+            except (BarnabasError, OSError) as error:  # TimeoutError too
+                refusals = refusals + 1 if isinstance(error.__cause__, ConnectionRefusedError) else 0
+                if registered in self.reached and refusals > 1:
+                    self._found_dead(registered, "refuses connections")
+            if not refusals and self._loop.time() - began_s > LONGEST_PAUSE_S:
+                pause_s = FIRST_PAUSE_S
+                continue
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _stay_connected(self, registered: Registered, address: Address) -> None:
+        """Until the connection is over; raises BarnabasError or OSError where there is none."""
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            connection = await AsyncConnection.open(address, self._client)
+        try:
+            self.reached.add(registered)
+            self._connections[registered] = connection
+            self._silence.reached(registered)
+            self._found_alive(registered)
+            await connection.wait_lost()
+        finally:
+            self._connections.pop(registered, None)
+            self._silence.lost(registered)
+            connection.close()
+
+    # Signs of life
+
+    async def _ask_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._silence.interval_ms / 1000)
+            look = self._silence.look(self._loop.time() * 1000)
+            for registered in look.silent:
+                self._found_dead(registered, "is silent")
+            for registered in look.ask:
+                self._ask(registered, self._connections[registered])
+
+    def _ask(self, registered: Registered, connection: AsyncConnection) -> None:
+        call = Call(SIGN_OF_LIFE)
+        try:
+            question = connection.request_at_once(call)
+        except ClientError:
+            return  # the watch hears of it
+        if question is None:
+            question = self._loop.create_task(connection.request(call))
+        self._questions.add(question)
+        question.add_done_callback(partial(self._heard, registered, connection))
+
+    def _heard(self, registered: Registered, connection: AsyncConnection, question: asyncio.Future[object]) -> None:
+        self._questions.discard(question)
+        if question.cancelled() or question.exception() is not None or self._connections.get(registered) is not connection:
+            return
+        self._silence.answered(registered, self._loop.time() * 1000)
+        self._found_alive(registered)
+
+    # What the member is told
+
+    def _found_dead(self, registered: Registered, why: str) -> None:
+        if registered not in self._dead:
+            self._dead.add(registered)
+            logger.warning("event=broker-found-dead broker=%d epoch=%d reason=%r", *registered, why)
+            self._member.tell_dead(*registered)
+
+    def _found_alive(self, registered: Registered) -> None:
+        if registered in self._dead:
+            self._dead.discard(registered)
+            logger.warning("event=broker-found-alive broker=%d epoch=%d", *registered)
+            self._member.take_back_dead(*registered)
+
+
+def _other_brokers_than(seen: object) -> Callable[[MetadataImage], bool]:
+    return lambda image: image.brokers is not seen
+
+
+def _replicas(image: MetadataImage) -> int:
+    return sum(len(state.replicas) for topic in image.topics.values() for state in topic.partitions)

@@ -1,0 +1,188 @@
+"""Gives the other brokers signs of life, in a thread: however busy the loop is, or a disk slow, a process that runs says so.
+
+Owns the connections on which others ask for nothing else (`liveness_prober.py`), from the second time on. The first request is answered by
+the loop, as any request is; its client id tells that nothing else is to come. Those that are like it but for the correlation id are
+answered as it was.
+
+Rules
+  1. Only connections in plain text are taken over; with TLS the loop goes on answering.
+  2. A request that is another one goes back to the loop, and the connection with it; so does a connection that ends.
+  3. The thread touches nothing of the loop's but its own descriptors, duplicates of those of the connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from barnabas import limits
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
+from barnabas.security.acls import Operation
+from barnabas.server.answers import encode_answer
+
+if TYPE_CHECKING:
+    from barnabas.protocol.request_headers import RequestHeader
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+_SIZE = Struct(">i")
+CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, with their sizes in front
+PROBER_CLIENT_ID_SUFFIX = "-lookout"  # how the client id of a liveness prober ends
+READ_BYTES = 4_096  # much more than one request, and there is but one at a time
+
+
+def answer_liveness_probe(
+    broker: Broker, liveness_responder: LivenessResponder, connection: Connection, header: RequestHeader, frame: memoryview
+) -> None:
+    """Answer a WriteTxnMarkers without markers, which is what a liveness prober asks."""
+    answer = encode_answer(WriteTxnMarkersResponse(), header)
+    connection.send([answer])
+    if not (header.client_id or "").endswith(PROBER_CLIENT_ID_SUFFIX):
+        return  # somebody else's, on which anything may follow
+    if broker.authorizer is None or broker.authorizer.of_connection(connection).allows_cluster(Operation.CLUSTER_ACTION):
+        broker.loop.call_soon(
+            liveness_responder.take, connection, bytes(frame), bytes(answer)
+        )  # when all is worked on that came with it
+
+
+class LivenessResponder:
+    """Runs from the first connection until `close`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._taken: dict[Connection, tuple[_Line, Callable[[], None]]] = {}  # and what is called when it is closed
+        self._orders: deque[tuple[bool, _Line]] = deque()  # to the thread: begin, or end
+        self._selector = selectors.DefaultSelector()
+        self._bell, self._ear = socket.socketpair()
+        self._ear.setblocking(False)
+        self._selector.register(self._ear, selectors.EVENT_READ)
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def take(self, connection: Connection, request: bytes, answer: bytes) -> None:
+        """Answer what is like `request` with what is like `answer` from now on, where that can be done."""
+        if connection in self._taken or self._closed or len(self._taken) >= limits.MAX_PULSES:
+            return
+        descriptor = connection.hand_over()
+        if descriptor is None:
+            return
+        line = _Line(descriptor, request, answer, connection)
+        leave = partial(self._leave, connection)
+        self._taken[connection] = line, leave
+        connection.on_close.append(leave)
+        self._order(begins=True, line=line)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="barnabas-pulse", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """The connections are to be closed before."""
+        self._closed = True
+        if self._thread is not None:
+            self._bell.send(b"\0")
+            self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.data, _Line):
+                os.close(key.data.descriptor)
+        for begins, line in self._orders:
+            if begins:
+                os.close(line.descriptor)
+        self._selector.close()
+        self._bell.close()
+        self._ear.close()
+
+    def _leave(self, connection: Connection) -> None:
+        line, _ = self._taken.pop(connection, (None, None))
+        if line is not None:
+            self._order(begins=False, line=line)
+
+    def _give_back(self, line: _Line) -> None:
+        """The thread has ended with it."""
+        connection = line.connection
+        taken, leave = self._taken.get(connection, (None, None))
+        if taken is line and leave is not None:
+            del self._taken[connection]
+            connection.on_close.remove(leave)
+            if line.is_broken:
+                connection.close()
+            else:
+                connection.take_back(line.received)
+
+    def _order(self, *, begins: bool, line: _Line) -> None:
+        self._orders.append((begins, line))
+        self._bell.send(b"\0")
+
+    # In the thread
+
+    def _run(self) -> None:
+        while not self._closed:
+            for key, _ in self._selector.select():
+                line: _Line | None = key.data
+                if line is None:
+                    self._hear()
+                elif not line.has_ended and not line.answer_next():
+                    self._end(line)
+                    self._loop.call_soon_threadsafe(self._give_back, line)
+
+    def _hear(self) -> None:
+        self._ear.recv(READ_BYTES)
+        while self._orders:
+            begins, line = self._orders.popleft()
+            if begins:
+                self._selector.register(line.descriptor, selectors.EVENT_READ, line)
+            else:
+                self._end(line)
+
+    def _end(self, line: _Line) -> None:
+        if not line.has_ended:
+            line.has_ended = True
+            self._selector.unregister(line.descriptor)
+            os.close(line.descriptor)
+
+
+class _Line:
+    """One connection as the thread knows it."""
+
+    __slots__ = ("_answer", "_request", "connection", "descriptor", "has_ended", "is_broken", "received")
+
+    def __init__(self, descriptor: int, request: bytes, answer: bytes, connection: Connection) -> None:
+        self.descriptor = descriptor
+        self.connection = connection
+        self.has_ended = False
+        self.is_broken = False  # an answer could not be sent
+        self.received = b""  # and not answered
+        self._request = _SIZE.pack(len(request)) + request
+        self._answer = bytearray(answer)
+
+    def answer_next(self) -> bool:
+        """Answer what is there; False where that is for the loop to do, or the connection is over."""
+        try:
+            got = os.read(self.descriptor, READ_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:  # the loop meets it as well
+            return False
+        self.received += got
+        size = len(self._request)
+        while len(self.received) >= size:
+            asked = bytearray(self.received[:size])
+            self._answer[CORRELATION_ID] = asked[CORRELATION_ID_ASKED]
+            asked[CORRELATION_ID_ASKED] = self._request[CORRELATION_ID_ASKED]
+            if asked != self._request:
+                return False
+            self.received = self.received[size:]
+            try:
+                self.is_broken = os.write(self.descriptor, self._answer) < len(self._answer)
+            except OSError:  # it is gone, or does not take a few bytes
+                self.is_broken = True
+            if self.is_broken:
+                return False
+        return bool(got) and self._request.startswith(self.received[: CORRELATION_ID_ASKED.start])

@@ -1,0 +1,84 @@
+"""What a broker takes from the machine it runs on, so that a simulation can put something else in each place.
+
+Owns the real ones: the system's clock and files, an SQLite file for the metadata, threads, random ids, a process that compacts. The event
+loop, and with it the network, is handed to the broker beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from msgspec import Struct, field
+
+from barnabas.clock import Clock, SystemClock
+from barnabas.cluster.store.embedded import EmbeddedStore
+from barnabas.cluster.store.interface import MetadataStore
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError
+from barnabas.server.cleaning.process import Cleaner, CleanerProcess
+from barnabas.server.cluster.liveness_responder import LivenessResponder
+from barnabas.storage.files import Files, OsFiles
+
+MAX_INT32 = 2**31 - 1
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+Run = Callable[[Callable[[], None]], object]
+OpenClusterStore = Callable[[BrokerConfig, Run], MetadataStore]
+
+
+def read_boot_id() -> str:
+    """Names this boot of the machine; "" where the system does not say, and then none is taken for the same."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
+    """The session that `zookeeper.connect` asks for, whose watchers are called by way of `run`."""
+    from barnabas.cluster.zookeeper.access import access_of
+    from barnabas.cluster.zookeeper.address import SCHEME, parse_address
+    from barnabas.cluster.zookeeper.store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
+
+    text = config.zookeeper_connect or ""
+    try:
+        address = parse_address(SCHEME + text)
+    except ValueError as error:
+        raise ConfigError("zookeeper.connect", text, str(error)) from error
+    return ZooKeeperStore(
+        address,
+        run=run,
+        session_timeout_ms=config.metadata_session_timeout_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+        access=access_of(config),
+    )
+
+
+class Environment(Struct, frozen=True):
+    """The defaults are the real machine.
+
+    Args:
+        open_store: the metadata of a single broker, by its first log directory.
+        open_cluster_store: a session with the metadata of a cluster; blocks.
+        make_executor: `count` threads whose names begin with `name`.
+        new_id: an id that nobody else has.
+        new_session_id: a fetch session's, positive and hard to guess.
+        boot_id: names this boot of the machine, as long as what was written and not synced is surely kept.
+        make_cleaner: where cleanings are carried out; with the broker's loop and its I/O threads.
+        make_pulse: what gives other brokers signs of life while the loop is busy; None where the loop does it all.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    files: Files = field(default_factory=OsFiles)
+    open_store: Callable[[Path], MetadataStore] = EmbeddedStore
+    open_cluster_store: OpenClusterStore = open_zookeeper
+    make_executor: Callable[[int, str], Executor] = ThreadPoolExecutor
+    new_id: Callable[[], UUID] = uuid4
+    new_session_id: Callable[[], int] = lambda: random.randint(1, MAX_INT32)
+    boot_id: Callable[[], str] = read_boot_id
+    make_cleaner: Callable[[asyncio.AbstractEventLoop, Executor], Cleaner] = CleanerProcess
+    make_liveness_responder: Callable[[asyncio.AbstractEventLoop], LivenessResponder | None] = LivenessResponder

@@ -1,0 +1,164 @@
+"""What a fetch found on the disk alone, or what came from there unseen: a thread brings it to memory and verifies it.
+
+The answer waits for it, and the loop runs meanwhile: so regions are held, and what was found out of a log that was cut in between is void.
+Where many files are held, an answer has its first region, and of the rest those that take no further descriptor.
+So is what was found for a follower that has named the partition again in between: it drops it, and were it noted as told, the follower
+would not be told it by the next answer either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import cast
+
+from barnabas.errors import ErrorCode
+from barnabas.server import page_cache
+from barnabas.server.fetching.partition_lookup import Found, PartitionLookup, failed
+from barnabas.server.logs.damaged_reads import tell_damage
+from barnabas.server.page_cache import Loaded
+from barnabas.server.pinned_regions import PinnedRegion
+from barnabas.storage.file_region import FileRegion
+from barnabas.storage.verify import Verified
+
+logger = logging.getLogger(__name__)
+MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
+
+
+class DiskLoading(PartitionLookup):
+    """A look of which not all may be sent as it is."""
+
+    __slots__ = ()
+
+    def _be_late(self) -> None:
+        """The answer comes in a later turn of the loop."""
+        raise NotImplementedError
+
+    def _answer(self, found: list[Found]) -> None:
+        """All that was found is in memory and sound."""
+        raise NotImplementedError
+
+    def _load(self, found: list[Found]) -> None:
+        files = self._broker.files
+        doubtful = []
+        copied = 0
+        for slot, (wanted, data) in enumerate(found):
+            region = data.records
+            if isinstance(region, FileRegion):
+                records = page_cache.at_hand(files, region, may_copy=copied < MOST_COPIED_BYTES)
+                if records is None:
+                    doubtful.append(slot)
+                elif records is not region:
+                    copied += records.size
+                    found[slot] = wanted, data.with_records(records)
+        if not doubtful:
+            self._answer(found)
+            return
+        self._be_late()
+        regions = self._hold(found)
+        if regions is None:
+            return
+        doubtful = [slot for slot in doubtful if slot in regions]
+        if not doubtful:
+            self._answer(found)
+            return
+        pairs = [(regions[slot], cast(PinnedRegion, found[slot][1].records)) for slot in doubtful]
+        future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
+        asked = [(slot, region, region.integrity.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
+        named = [wanted.named for wanted, _ in found]
+        future.add_done_callback(lambda done: self._after_load(found, asked, named, done))
+
+    def _hold(self, found: list[Found]) -> dict[int, FileRegion] | None:
+        """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
+        held, regions, is_first = self._broker.pinned_files, dict[int, FileRegion](), True
+        try:
+            for slot, (wanted, data) in enumerate(found):
+                region = data.records
+                if isinstance(region, FileRegion):
+                    if is_first or held.has_room_for(region):
+                        regions[slot] = region
+                        found[slot] = wanted, data.with_records(held.hold(region))
+                    else:  # it has its turn in the next answer
+                        found[slot] = wanted, data.without_records()
+                is_first = is_first and region is None
+        except OSError as error:  # no descriptors: the reader comes again
+            logger.warning("event=cold-read-given-up peer=%s error=%r", self._connection.peer, str(error))
+            self._connection.close()
+            return None
+        return regions
+
+    def _after_load(
+        self,
+        found: list[Found],
+        asked: list[tuple[int, FileRegion, int]],
+        named: list[int],
+        done: asyncio.Future[list[Loaded | OSError]],
+    ) -> None:
+        """Take in what a thread has seen.
+
+        Args:
+            asked: slots in `found`, their regions, and how often their segments had been cut.
+            named: how often each of `found` had been named.
+        """
+        if done.cancelled() or done.exception() is not None:
+            logger.error("event=cold-read-failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
+            self._connection.close()
+            return
+        for (slot, region, cuts), loaded in zip(asked, done.result(), strict=True):
+            minimum_one = all(data.records is None for _, data in found[:slot])
+            if region.integrity.cuts == cuts:
+                found[slot] = self._loaded(found[slot], region, loaded, minimum_one=minimum_one)
+            else:  # the log was truncated while a thread looked at it
+                found[slot] = self._again(found[slot], region, minimum_one=minimum_one)
+        if self._replica_id >= 0:
+            found = [each for each, count in zip(found, named, strict=True) if each[0].named == count]
+        if not self._connection.closed:
+            self._load(found)
+
+    def _loaded(self, found: Found, region: FileRegion, loaded: Loaded | OSError, *, minimum_one: bool) -> Found:
+        """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
+        wanted, data = found
+        if isinstance(loaded, OSError):
+            return wanted, self._unreadable(wanted, loaded)
+        integrity, verified = region.integrity, loaded.verified
+        integrity.add(region.position, verified.end)
+        if loaded.is_from_disk:
+            integrity.forget_behind(verified.end, verified.size, region.position + region.size)
+        partition = self._find(wanted)
+        if partition is None:  # deleted meanwhile
+            return wanted, self._failed(wanted, self._absence(wanted))
+        if verified.damage is None:
+            return self._sound(found, region, verified, minimum_one=minimum_one)
+        damage = partition.log.bounded(verified.damage)
+        if integrity.note(damage):
+            self._broker.metrics.corrupt_stretches += 1
+            tell_damage(partition.topic, partition.index, damage)
+        if verified.end > region.position:
+            cast(PinnedRegion, data.records).size = verified.end - region.position
+            return found
+        if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
+            data = self._look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
+            again = cast("FileRegion | None", data.records)
+            if again is None or again.position != region.position:
+                return wanted, data
+        return wanted, failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
+
+    def _sound(self, found: Found, region: FileRegion, verified: Verified, *, minimum_one: bool) -> Found:
+        """What a partition gives of a region that was verified: its whole batches."""
+        _, data = found
+        if not verified.has_records and (
+            region.reach or self._replica_id < 0
+        ):  # nothing, or what compaction emptied, which followers take
+            return self._again(found, region, minimum_one=minimum_one)
+        if verified.end != region.position + region.size:
+            cast(PinnedRegion, data.records).size = verified.end - region.position
+        region.integrity.note_end(verified.next_offset, verified.end)
+        return found
+
+    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:
+        """What a partition gives by another look, which finds the end of the region itself."""
+        wanted, _ = found
+        partition = self._find(wanted)
+        if partition is None:
+            return wanted, self._failed(wanted, self._absence(wanted))
+        return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)

@@ -1,0 +1,266 @@
+"""The look of a fetch at its partitions: what each has to give, or why it gives nothing.
+
+Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`, but the first batch of
+the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
+after the others, as Kafka does.
+
+A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look that
+finds the partition: it may ask before the leader knows that it leads, and in a session it does not say again what has not changed. One
+that a throttle holds back is passed over; the fetch waits as if there were nothing, and looks again when the rate allows more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.fetch import Copied, FetchedData
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.replication.partition import READ_COMMITTED
+from barnabas.server.authorization.produce_fetch import why_not_fetch
+from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetching.session_cache import replica_id_of
+from barnabas.server.logs.damaged_reads import refuse_read
+from barnabas.server.outbox import Region
+from barnabas.server.replication.selector import preferred_replica
+from barnabas.storage.file_region import FileRegion
+from barnabas.tuples import new_tuple
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+FIRST_VERSION_WITH_STORAGE_ERROR = 6
+FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
+Records = Region | Copied
+Found = tuple[FetchedPartition, FetchedData[Records]]
+NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})  # else it is on another broker
+NO_PARTITIONS: frozenset[FetchedPartition] = frozenset()
+NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
+
+
+def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
+    return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
+
+
+def count_follower(
+    broker: Broker, request: FetchRequest, replica_id: int, partition: Partition, wanted: FetchedPartition
+) -> None:
+    """What a follower tells of its log by asking for more."""
+    partition.fetched_by(
+        replica_id,
+        wanted.fetch_offset,
+        start_offset=wanted.log_start_offset,
+        broker_epoch=request.replica_state.replica_epoch,
+        now_ms=broker.isr.now_ms(),
+    )
+
+
+class PartitionLookup:
+    """What a fetch request asks for, and the partitions that it was asked of."""
+
+    __slots__ = (
+        "_broker",
+        "_client_id",
+        "_connection",
+        "_context",
+        "_correlation_id",
+        "_is_held_back",
+        "_max_bytes",
+        "_partitions",
+        "_replica_id",
+        "_request",
+        "_uncounted",
+        "_version",
+        "_waited_without",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        connection: Connection,
+        request: FetchRequest,
+        context: FetchContext,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._request = request
+        self._context = context
+        self._version = version
+        self._correlation_id = correlation_id
+        self._client_id = client_id  # for the audit log, None where there is none
+        self._replica_id = replica_id_of(request)
+        self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._is_held_back = False  # a throttle kept something from a follower at the last look
+        self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
+        self._partitions: list[Partition] = []
+        self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS  # of a follower: those that were not there at the first look
+
+    def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
+        """What every partition has to give, the bytes of it all, and whether something must be told at once."""
+        found: list[Found] = []
+        absent: list[Found] = []
+        left = self._max_bytes
+        size = 0
+        must_answer = False
+        open_files = self._broker.logs.open_files
+        self._partitions.clear()
+        self._is_held_back = False
+        authorizer = self._broker.authorizer
+        access = None if authorizer is None else authorizer.of_hot_request(self._connection, ApiKey.FETCH, self._client_id)
+        if access is not None and self._context.session is not None:
+            self._context.session.check_rights(access.version)
+        for wanted in self._context.partitions:
+            if access is not None:
+                denied = why_not_fetch(self._broker, access, self._replica_id, wanted)
+                if denied is not None:
+                    absent.append((wanted, failed(wanted.index, denied, ())))
+                    continue
+            partition = self._find(wanted)
+            if partition is None:
+                reason = self._absence(wanted)
+                must_answer = must_answer or reason not in NOWHERE
+                absent.append((wanted, self._failed(wanted, reason, ())))
+                continue
+            if open_files is not None and open_files.is_crowded:
+                left = 0  # the rest has its turn in the next answer
+            wanted.follow(partition)
+            data = self._look_at(partition, wanted, left, minimum_one=size == 0, first=first)
+            if data.records is not None:
+                size += data.records.size
+                left -= data.records.size
+            left = max(left, 0)
+            must_answer = must_answer or data.error_code != 0 or data.diverging is not None or data.preferred_read_replica >= 0
+            found.append((wanted, data))
+        if first and self._asks_for_more_than(len(absent)):
+            self._waited_without = len(absent)
+        if first and absent and self._replica_id >= 0:
+            self._uncounted = frozenset(wanted for wanted, _ in absent)
+        must_answer = must_answer or len(absent) > self._waited_without
+        if size and not must_answer and size < self._request.min_bytes:
+            must_answer = any(self._goes_on_behind(wanted, data) for wanted, data in found)
+        return found + absent, size, must_answer
+
+    def _goes_on_behind(self, wanted: FetchedPartition, data: FetchedData[Records]) -> bool:
+        """Whether what was found ends with its segment, and the next fetch finds more: no answer has more than a segment's rest."""
+        partition = self._find(wanted)
+        if data.records is None or partition is None or self._is_held_back:
+            return False
+        if self._replica_id >= 0:
+            end = partition.log.log_end_offset
+        else:
+            end = data.last_stable_offset if self._request.isolation_level == READ_COMMITTED else data.high_watermark
+        return partition.log.has_segment_behind(wanted.fetch_offset, end)
+
+    def _asks_for_more_than(self, count: int) -> bool:
+        """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted
+        would ask for the rest without a pause."""
+        session = self._context.session
+        return len(self._context.partitions if session is None else session.partitions) > count
+
+    def _look_at(
+        self,
+        partition: Partition,
+        wanted: FetchedPartition,
+        left: int,
+        *,
+        minimum_one: bool,
+        first: bool = False,
+        is_verified_later: bool = True,
+    ) -> FetchedData[Records]:
+        try:
+            if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            partition.check_leader_epoch(wanted.leader_epoch)
+            diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+            committed = self._request.isolation_level == READ_COMMITTED
+            region = None
+            if diverging is None:
+                size = min(left, wanted.max_bytes)
+                if self._replica_id >= 0:
+                    if first or wanted in self._uncounted:
+                        self._uncounted -= {wanted}
+                        count_follower(self._broker, self._request, self._replica_id, partition, wanted)
+                    region = self._read_as_follower(
+                        partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
+                    )
+                else:
+                    if self._request.rack_id and partition.is_leader:
+                        elsewhere = preferred_replica(self._broker, partition, self._request.rack_id, wanted.fetch_offset)
+                        if elsewhere is not None:
+                            return self._sent_elsewhere(partition, wanted, elsewhere)
+                    region = partition.read(
+                        wanted.fetch_offset,
+                        max(size, 0),
+                        minimum_one=minimum_one,
+                        isolation_level=self._request.isolation_level,
+                        is_verified_later=is_verified_later,
+                    )
+                if size < 0 and region is not None:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
+        except KafkaError as error:
+            return self._failed(wanted, error.code)
+        except (StorageError, OSError) as error:
+            return self._unreadable(wanted, error)
+        self._partitions.append(partition)
+        aborted = partition.aborted_in(region, wanted.fetch_offset) if committed else None
+        marks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
+        return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
+
+    def _read_as_follower(
+        self, partition: Partition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
+    ) -> FileRegion | None:
+        room = self._broker.throttles.room_to_send(partition, self._replica_id)
+        if room is not None and offset < partition.log.log_end_offset:
+            if not room:
+                self._is_held_back = True
+                return None
+            size = min(size, room)
+        return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
+
+    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData[Records]:
+        return FetchedData(
+            wanted.index,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log.log_start_offset,
+            None,
+            () if self._request.isolation_level == READ_COMMITTED else None,
+            preferred_read_replica=replica_id,
+        )
+
+    def _find(self, wanted: FetchedPartition) -> Partition | None:
+        followed = wanted.partition
+        if followed is not None and not followed.closed:
+            return followed
+        topic = wanted.topic
+        partitions = self._broker.partitions
+        return partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
+
+    def _absence(self, wanted: FetchedPartition) -> ErrorCode:
+        name: str | None
+        if isinstance(wanted.topic, UUID):
+            name = self._broker.metadata.topic_name(wanted.topic)
+            if name is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            name = wanted.topic
+        return self._broker.partitions.absence(name, wanted.index)
+
+    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Records]:
+        partition = self._find(wanted)
+        place = str(wanted.topic) if partition is None else str(partition.log.directory)
+        return self._failed(wanted, refuse_read(self._broker, place, wanted.fetch_offset, error))
+
+    def _failed(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < FIRST_VERSION_WITH_STORAGE_ERROR:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # by which they ask for metadata; the other code they do not know
+        return failed(wanted.index, code, aborted)

@@ -1,0 +1,245 @@
+"""Fetch requests that differ from an earlier one of their connection only in correlation id and offsets, and find records.
+
+That is what a consumer without a session sends for hours (librdkafka: always). One `struct` call parts such a request into what is known
+and what is new, and the answer is known too but for a few numbers. For one partition this takes 8 us where reading, looking
+and answering in general takes 35 (`python -m bench.steps`).
+
+Rules
+  1. What is learnt has no session, no replica that asks, no rack, and names partitions that this broker leads, each once. Where there is
+     access control or a quota, nothing is known here.
+  2. Whatever is not exactly as before goes the general way: `take` then says False and has changed nothing. So does what asks for a
+     partition that has another part in it now.
+  3. Every error, and a fetch that has to wait, be it for records or for the disk, is for a `Fetch`, which has nothing to read any more.
+     One that waited for records asks here first when they have come (`_answer_of_waiting`).
+  4. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
+
+Whoever adds something to `Fetch` that an answer depends on must see to it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple, cast
+from uuid import UUID
+
+from barnabas import limits
+from barnabas.errors import KafkaError, StorageError
+from barnabas.protocol.codec import decode_request, encode
+from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
+from barnabas.protocol.fetch_request import NO_EPOCH
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
+from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
+from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
+from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetching.read_ahead import ReadAhead
+from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
+from barnabas.server.page_cache import COPIED_BYTES, at_hand
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.fetching.partition_lookup import Records
+    from barnabas.storage.file_region import FileRegion
+
+PATIENCE = 4  # requests in a row that were learnt and did not come again
+_OFFSET = Struct(">q")
+_MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks like, from here on
+
+
+class _Wanted(NamedTuple):
+    """One partition of the request."""
+
+    partition: Partition
+    topic: TopicKey
+    max_bytes: int
+    leader_epoch: int
+    log_start_offset: int
+
+
+class FetchTemplate:
+    """What one connection fetches."""
+
+    __slots__ = ("_ahead", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
+
+    def __init__(self) -> None:
+        self._ahead = ReadAhead()
+        self._layout = Struct("")
+        self._fixed: tuple[bytes, ...] = ()
+        self._request = FetchRequest()
+        self._version = -1
+        self._shape: FetchAnswerShape[Records] | None = None  # where there is one, a request is known
+        self._wanted: list[_Wanted] = []
+        self._patience = PATIENCE
+
+    def learn(self, broker: Broker, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
+        """Remember a request that was taken the general way, if it is of the kind."""
+        self._shape = None
+        if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not _is_plain(request, version):
+            return
+        self._patience -= 1
+        named = [
+            (topic.topic_id if version >= FIRST_TOPIC_ID_VERSION else topic.topic, each)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        wanted = [_wanted(broker, topic, each) for topic, each in named]
+        places = _places_of_offsets(frame, body, version)
+        if not places or None in wanted or len({(topic, each.partition) for topic, each in named}) < len(named):
+            return
+        self._layout, self._fixed = _layout(frame, places)
+        self._request, self._version = request, version
+        self._wanted = cast(list[_Wanted], wanted)
+        topics = [(topic, [each.partition for _, each in group]) for topic, group in groupby(named, key=itemgetter(0))]
+        self._shape = FetchAnswerShape(version, topics, is_committed=request.isolation_level == READ_COMMITTED)
+
+    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+        """Answer the request in `frame`, now or when there is something, if it is known."""
+        shape = self._shape
+        if shape is None or len(frame) != self._layout.size or broker.authorizer is not None or broker.client_quotas is not None:
+            return False
+        fields = self._layout.unpack(frame)
+        if fields[::2] != self._fixed:
+            return False
+        if any(wanted.partition.closed for wanted in self._wanted):
+            return False
+        self._patience = PATIENCE
+        is_quick, request, offsets = self._ahead.begin(connection), self._request, fields[3::2]
+        found = self._look(broker, offsets, is_quick=is_quick)
+        if found is not None and found[1] >= self._least_bytes(broker):
+            connection.send(self._answer(broker, shape, fields[1], found[0]))
+            if is_quick:
+                self._ahead.answered(broker, connection, request.isolation_level)
+            return True
+        context = FetchContext([_asked(*each) for each in zip(self._wanted, offsets, strict=True)])
+        fetch = Fetch(broker, connection, request, context, self._version, fields[1], None)
+        known = partial(self._answer_of_waiting, broker, shape, offsets, fields[1])
+        if found is not None and not found[1] and request.max_wait_ms > 0 and request.min_bytes > 0:
+            fetch.wait([wanted.partition for wanted in self._wanted], known)
+        else:
+            fetch.start(known)
+        return True
+
+    def _answer_of_waiting(
+        self, broker: Broker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
+    ) -> Parts[Records] | None:
+        """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
+        if self._shape is not shape or broker.authorizer is not None or any(wanted.partition.closed for wanted in self._wanted):
+            return None
+        found = self._look(broker, offsets, is_quick=False)
+        if found is None or found[1] < self._least_bytes(broker):
+            return None
+        return self._answer(broker, shape, correlation_id, found[0])
+
+    def _answer(
+        self, broker: Broker, shape: FetchAnswerShape[Records], correlation_id: int, given: list[Given[Records]]
+    ) -> Parts[Records]:
+        parts, size = shape.write(correlation_id, given)
+        broker.metrics.bytes_out += size
+        return parts
+
+    def _most_bytes(self, broker: Broker) -> int:
+        return min(self._request.max_bytes, broker.config.fetch_max_bytes)
+
+    def _least_bytes(self, broker: Broker) -> int:
+        """More can never come."""
+        return min(self._request.min_bytes, self._most_bytes(broker))
+
+    def _look(self, broker: Broker, offsets: Sequence[int], *, is_quick: bool) -> tuple[list[Given[Records]], int] | None:
+        """What every partition gives, and how many bytes that is; None where that is not for this way."""
+        request, open_files = self._request, broker.logs.open_files
+        if open_files is not None and open_files.is_crowded:
+            return None
+        isolation_level, ahead = request.isolation_level, self._ahead
+        left = most = self._most_bytes(broker)
+        found: list[Given[Records]] = []
+        try:
+            for (partition, _, max_bytes, leader_epoch, _), offset in zip(self._wanted, offsets, strict=True):
+                if leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+                    return None
+                most_here = min(left, max_bytes)
+                known = ahead.take(broker, partition, offset, most_here) if ahead.found else None
+                region: FileRegion | None
+                records: Records | None = None
+                if known is not None:
+                    region, records = known
+                else:
+                    region = partition.read(
+                        offset,
+                        most_here,
+                        minimum_one=left == most,
+                        isolation_level=isolation_level,
+                        is_verified_later=True,
+                    )
+                    if region is not None:
+                        records = at_hand(broker.files, region, may_copy=most - left < MOST_COPIED_BYTES)
+                if region is not None:
+                    if records is None or (isolation_level == READ_COMMITTED and partition.aborted_in(region, offset)):
+                        return None
+                    left = max(left - region.size, 0)
+                    if is_quick and region.size > COPIED_BYTES:
+                        ahead.gave(partition, region, most_here)
+                found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
+        except (KafkaError, StorageError, OSError):
+            return None  # a `Fetch` finds the same and words it
+        return found, most - left
+
+
+def _is_plain(request: FetchRequest, version: int) -> bool:
+    return (
+        version >= FIRST_SHAPED_VERSION
+        and (request.session_id, request.session_epoch) == (0, FINAL_EPOCH)
+        and request.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
+        and request.max_bytes > 0
+        and replica_id_of(request) < 0
+        and not request.rack_id
+    )
+
+
+def _wanted(broker: Broker, topic: str | UUID, asked: FetchPartition) -> _Wanted | None:
+    partitions = broker.partitions
+    found = partitions.get(topic, asked.partition) if isinstance(topic, str) else partitions.by_id(topic, asked.partition)
+    if found is None or not found.is_leader or asked.partition_max_bytes < 0 or asked.last_fetched_epoch >= 0:
+        return None
+    return _Wanted(found, topic, asked.partition_max_bytes, asked.current_leader_epoch, asked.log_start_offset)
+
+
+def _asked(wanted: _Wanted, offset: int) -> FetchedPartition:
+    """What a request asks of a partition."""
+    return FetchedPartition(
+        wanted.topic,
+        wanted.partition.index,
+        offset,
+        wanted.max_bytes,
+        wanted.leader_epoch,
+        NO_EPOCH,  # of what was fetched last: see `_wanted`
+        wanted.log_start_offset,
+    )
+
+
+def _places_of_offsets(frame: memoryview, body: int, version: int) -> list[int]:
+    """Where the offsets stand in a request; none, if there is anything in it that we would not write as it stands there."""
+    request = decode_request(FetchRequest, version, frame, body)
+    if encode(request, version) != frame[body:]:
+        return []
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
+    for number, partition in enumerate(partitions):
+        partition.fetch_offset = _MARK + number
+    marked = encode(request, version)
+    return [body + marked.index(_OFFSET.pack(_MARK + number)) for number in range(len(partitions))]
+
+
+def _layout(frame: memoryview, places: Sequence[int]) -> tuple[Struct, tuple[bytes, ...]]:
+    """How a request is parted, every other field being bytes that stay as they are; and those."""
+    layout, behind = f">{API_BYTES}si", BEHIND_CORRELATION_ID
+    for place in places:
+        layout += f"{place - behind}sq"
+        behind = place + _OFFSET.size
+    parted = Struct(f"{layout}{len(frame) - behind}s")
+    return parted, parted.unpack(frame)[::2]

@@ -1,0 +1,157 @@
+"""The incremental fetch sessions of a broker (KIP-227): a fetcher only says what changed since its last request.
+
+Owns all `FetchSession`s. No socket, no clock: `now_ms` is an argument, ids come from the `new_id` given.
+
+Rules
+  1. At most `slots` sessions; a full cache gives no session (id 0), the client then asks in full each time.
+  2. A session that is dropped is closed, so that no partition goes on telling it what happens.
+  3. Sessions of followers do not make room for those of consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.fetch_request import Named
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
+from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
+
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+
+
+class FetchSessionCache:
+    """The sessions of a broker.
+
+    Args:
+        slots: most sessions kept, `max.incremental.fetch.session.cache.slots`.
+        new_id: gives a positive 32-bit number; asked again while it is taken.
+        eviction_ms: for which a session in a full cache is safe, `min.incremental.fetch.session.eviction.ms`.
+    """
+
+    def __init__(self, slots: int, new_id: Callable[[], int], eviction_ms: int) -> None:
+        self._slots = slots
+        self._new_id = new_id
+        self._eviction_ms = eviction_ms
+        self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
+        """What `request` asks for, by itself or with what its session remembers."""
+        uses_ids = version >= 13
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self.remove(request.session_id)
+            partitions = {(p.topic, p.index): p for p in _requested(request, uses_ids)}
+            session = None
+            if request.session_epoch == INITIAL_EPOCH and version >= 7:
+                session = self._create(partitions, uses_ids, now_ms, is_of_follower=replica_id_of(request) >= 0)
+            return FetchContext(list(partitions.values()), session)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext([], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return FetchContext([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_ids:
+            return FetchContext([], error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        return self._continue(session, request, now_ms)
+
+    def remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def _continue(self, session: FetchSession, request: FetchRequest, now_ms: int) -> FetchContext:
+        for topic in request.forgotten_topics_data:
+            key: TopicKey = topic.topic_id if session.uses_topic_ids else topic.topic
+            for index in topic.partitions:
+                session.forget((key, index))
+        for wanted in _requests(request, session.uses_topic_ids):
+            known = session.partitions.get((wanted[0], wanted[1].partition))
+            if known is None:
+                session.add(_fetched(*wanted))
+            else:
+                session.update(known, _named(wanted[1]))
+        if not session.partitions:
+            self.remove(session.session_id)
+            return FetchContext([])
+        return self.go_on(session, now_ms)
+
+    def find(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    def go_on(self, session: FetchSession, now_ms: int) -> FetchContext:
+        """The next fetch of a session whose partitions are as its request has them."""
+        session.advance()
+        session.used_ms = now_ms
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        return FetchContext([], session, is_incremental=True)
+
+    def _create(
+        self, partitions: dict[PartitionKey, FetchedPartition], uses_ids: bool, now_ms: int, *, is_of_follower: bool
+    ) -> FetchSession | None:
+        if not partitions or not (self._make_room(len(partitions), now_ms) or (is_of_follower and self._take_from_consumer())):
+            return None
+        session_id = self._new_id()
+        while session_id in self._sessions:
+            session_id = self._new_id()
+        session = FetchSession(session_id, uses_ids, now_ms, now_ms, is_of_follower)
+        for partition in partitions.values():
+            session.add(partition)
+        self._sessions[session_id] = session
+        return session
+
+    def _make_room(self, size: int, now_ms: int) -> bool:
+        if len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms > self._eviction_ms:
+            self.remove(oldest.session_id)
+            return True
+        smallest = min(self._sessions.values(), key=lambda s: (s.is_of_follower, len(s.partitions)))
+        if not smallest.is_of_follower and len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
+            self.remove(smallest.session_id)
+            return True
+        return False
+
+    def _take_from_consumer(self) -> bool:
+        """Followers come first (as in Kafka): the cluster lives by them."""
+        found = next((session for session in self._sessions.values() if not session.is_of_follower), None)
+        if found is not None:
+            self.remove(found.session_id)
+        return found is not None
+
+
+def replica_id_of(request: FetchRequest) -> int:
+    """The broker that asks, for replicas of its own; negative for a consumer."""
+    return max(request.replica_id, request.replica_state.replica_id)
+
+
+def _requests(request: FetchRequest, uses_ids: bool) -> Iterator[tuple[TopicKey, FetchPartition]]:
+    for topic in request.topics:
+        key: TopicKey = topic.topic_id if uses_ids else topic.topic
+        for partition in topic.partitions:
+            yield key, partition
+
+
+def _fetched(topic: TopicKey, request: FetchPartition) -> FetchedPartition:
+    index, leader_epoch, offset, last_epoch, log_start, most = _named(request)
+    return FetchedPartition(topic, index, offset, most, leader_epoch, last_epoch, log_start)
+
+
+def _named(request: FetchPartition) -> Named:
+    return (
+        request.partition,
+        request.current_leader_epoch,
+        request.fetch_offset,
+        request.last_fetched_epoch,
+        request.log_start_offset,
+        request.partition_max_bytes,
+    )
+
+
+def _requested(request: FetchRequest, uses_ids: bool) -> Iterable[FetchedPartition]:
+    return (_fetched(topic, partition) for topic, partition in _requests(request, uses_ids))

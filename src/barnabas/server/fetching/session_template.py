@@ -1,0 +1,330 @@
+"""Fetch requests of a session, of which most of what they say is what the one before on their connection said.
+
+Followers and consumers with sessions send these for hours: only the correlation id, the session's epoch and what they name of partitions
+differ. So the bytes in front of that and behind it are compared with the last request's, and only what is named is read. Where few
+partitions have news and nothing is wrong with them, the answer is known too but for a few numbers, or that there is none yet.
+
+Rules
+  1. What is learnt is an incremental fetch that forgets nothing.
+  2. Whatever is not exactly as before, or names what the session does not know, goes the general way: `take` then says False and has
+     changed nothing.
+  3. What is not at hand, not simple or not right is found out by a `Fetch`, which has nothing to read any more.
+  4. A `Fetch` that waits for records asks here first when they have come (`_answer_of_waiting`).
+  5. Nothing is noted as told before all of the answer is known. What a follower has may be counted twice for one request, which tells the
+     same.
+
+Whoever adds something to `Fetch` that an answer depends on must see to it in `_look`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from struct import Struct
+from typing import TYPE_CHECKING, Literal
+
+from barnabas import limits
+from barnabas.errors import KafkaError, StorageError
+from barnabas.protocol.codec import uuid_of
+from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, Copied, FetchAnswerShape, Parts
+from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, session_epoch_at
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
+from barnabas.replication.partition import READ_COMMITTED
+from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
+from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.partition_lookup import count_follower
+from barnabas.server.fetching.read_ahead import ReadAhead
+from barnabas.server.fetching.session_cache import replica_id_of
+from barnabas.server.page_cache import COPIED_BYTES, at_hand
+from barnabas.storage.file_region import FileRegion
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession
+    from barnabas.server.fetching.partition_lookup import Records
+
+    Looked = list[tuple[FetchedPartition, Partition, "Given | None"]]
+    Given = tuple[FileRegion, FileRegion | Copied, int]
+    """Where records lie, as they are sent, and how many bytes they were to have at most."""
+
+_I32 = Struct(">i")
+MOST_PARTITIONS = 8  # with news at once
+MOST_SHAPES = 64  # of answers; each order of partitions has its own
+
+
+class _None(Enum):
+    """Why there is no answer."""
+
+    YET = auto()  # all is well, and nothing has come
+    THIS_WAY = auto()
+
+
+class SessionFetchTemplate:
+    """The fetches of one session on one connection."""
+
+    __slots__ = (
+        "_ahead",
+        "_api",
+        "_client_id",
+        "_is_plain",
+        "_replica_id",
+        "_request",
+        "_session_id",
+        "_shapes",
+        "_start",
+        "_tail",
+        "_version",
+    )
+
+    def __init__(self) -> None:
+        self._ahead = ReadAhead()  # of a consumer
+        self._api = b""
+        self._start = b""  # from the client id up to the session's epoch
+        self._tail = b""  # what stands behind the partitions
+        self._version = -1
+        self._session_id = 0  # where there is one, a request is known
+        self._client_id: str | None = None
+        self._request = FetchRequest()  # but for its partitions
+        self._replica_id = -1
+        self._is_plain = False  # it could be answered at once
+        self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by what they tell of
+
+    def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
+        """Remember a request that was taken the general way, if it is of the kind."""
+        self._session_id = 0
+        if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
+            return
+        data = bytes(frame)
+        epoch_at = session_epoch_at(body, version)
+        found = read_named(data, epoch_at + EPOCH_BYTES, version)
+        if found is None:
+            return
+        self._api, self._start, self._tail = data[:API_BYTES], data[BEHIND_CORRELATION_ID:epoch_at], data[found[1] :]
+        self._version, self._client_id = version, client_id
+        request.topics = ()
+        self._request = request
+        self._replica_id = replica_id_of(request)
+        self._is_plain = request.max_bytes > 0 and not request.rack_id
+        self._shapes.clear()
+        self._session_id = request.session_id
+
+    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+        """Begin the fetch in `frame`, if it is known."""
+        if not self._session_id or broker.client_quotas is not None:
+            return False
+        data = bytes(frame)
+        epoch_at = BEHIND_CORRELATION_ID + len(self._start)
+        if not (
+            data.startswith(self._api)
+            and data.startswith(self._start, BEHIND_CORRELATION_ID)
+            and len(data) > epoch_at + EPOCH_BYTES
+        ):
+            return False
+        context = self._go_on(broker, data, epoch_at)
+        if context is None:
+            return False
+        correlation_id = _I32.unpack_from(data, API_BYTES)[0]
+        is_quick = self._replica_id < 0 and self._ahead.begin(connection)
+        found = self._look(broker, connection, context, correlation_id, is_quick=is_quick) if self._is_plain else _None.THIS_WAY
+        if not isinstance(found, _None):
+            connection.send(found)
+            if is_quick:
+                self._ahead.answered(broker, connection, self._request.isolation_level)
+            return True
+        request = self._request
+        fetch = Fetch(broker, connection, request, context, self._version, correlation_id, self._client_id)
+        known = partial(self._answer_of_waiting, broker, connection, request, context, correlation_id) if self._is_plain else None
+        if found is _None.YET and request.max_wait_ms > 0 and request.min_bytes > 0:
+            session = context.session
+            assert session is not None, "it goes on"
+            fetch.wait([each.partition for each in session.pending if each.partition is not None], known)
+        else:
+            fetch.start(known)
+        return True
+
+    def _go_on(self, broker: Broker, data: bytes, epoch_at: int) -> FetchContext | None:
+        """The session with what is named in it; None, and nothing changed, where that is not for this way."""
+        sessions, uses_ids = broker.fetch_sessions, self._version >= FIRST_TOPIC_ID_VERSION
+        session = sessions.find(self._session_id)
+        if session is None or session.uses_topic_ids != uses_ids or session.epoch != _I32.unpack_from(data, epoch_at)[0]:
+            return None
+        found = read_named(data, epoch_at + EPOCH_BYTES, self._version)
+        if found is None or data[found[1] :] != self._tail:
+            return None
+        partitions = session.partitions
+        known = [
+            (partitions.get((uuid_of(topic) if uses_ids else topic.decode(errors="replace"), named[0])), named)
+            for topic, named in found[0]
+        ]
+        if not partitions or any(partition is None for partition, _ in known):
+            return None
+        for partition, named in known:
+            assert partition is not None
+            session.update(partition, named)
+        return sessions.go_on(session, broker.clock.now_ms())
+
+    def _answer_of_waiting(
+        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, correlation_id: int
+    ) -> Parts[Records] | None:
+        """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
+        if self._request is not request:
+            return None  # another session goes on by this connection
+        found = self._look(broker, connection, context, correlation_id, is_quick=False, is_first=False)
+        return None if isinstance(found, _None) else found
+
+    def _look(
+        self,
+        broker: Broker,
+        connection: Connection,
+        context: FetchContext,
+        correlation_id: int,
+        *,
+        is_quick: bool,
+        is_first: bool = True,
+    ) -> Parts[Records] | _None:
+        """An answer with the records of those that have news, where it takes nothing else.
+
+        Args:
+            is_quick: what its consumer asks for next is to be found ahead.
+            is_first: of this request, by which a follower tells what it has.
+        """
+        session, replica_id = context.session, self._replica_id
+        assert session is not None, "it goes on"
+        if (
+            len(session.pending) > MOST_PARTITIONS
+            or len(session.waiters) > (0 if is_first else 1)
+            or connection.budget is not None
+            or broker.authorizer is not None
+        ):
+            return _None.THIS_WAY
+        try:
+            found = self._look_at_all(broker, session)
+            if found is None:
+                return _None.THIS_WAY
+            looked, has_records = found
+            if is_first and replica_id >= 0:
+                broker.isr.heard_of(replica_id)
+                for wanted, partition, _ in looked:
+                    count_follower(broker, self._request, replica_id, partition, wanted)
+        except (KafkaError, StorageError, OSError):
+            return _None.THIS_WAY  # a `Fetch` finds the same and words it
+        if not has_records:
+            return _None.YET
+        return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)
+
+    def _look_at_all(self, broker: Broker, session: FetchSession) -> tuple[Looked, bool] | None:
+        """What those that may have news have to give, and whether that is enough to answer with or nothing at all; None where something is
+        not for this way."""
+        looked: Looked = []
+        request, open_files = self._request, broker.logs.open_files
+        most = room = min(request.max_bytes, broker.config.fetch_max_bytes)
+        for wanted in session.in_order():
+            if open_files is not None and open_files.is_crowded:
+                return None
+            partition = _partition_of(broker, wanted)
+            if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+                return None
+            wanted.follow(partition)
+            given = self._find(broker, partition, wanted, max(room, 0), most - room)
+            if given is _None.THIS_WAY:
+                return None
+            if given is _None.YET:
+                looked.append((wanted, partition, None))
+            else:
+                room -= given[0].size
+                looked.append((wanted, partition, given))
+        taken = most - room
+        return (looked, taken > 0) if not taken or taken >= min(request.min_bytes, most) else None
+
+    def _find(
+        self, broker: Broker, partition: Partition, wanted: FetchedPartition, room: int, taken: int
+    ) -> Given | Literal[_None.YET, _None.THIS_WAY]:
+        """Records of one partition, where there is no word of where histories part.
+
+        Args:
+            room: bytes that the answer may still have.
+            taken: bytes that it has.
+        """
+        log, offset, isolation_level = partition.log, wanted.fetch_offset, self._request.isolation_level
+        if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
+            return _None.THIS_WAY
+        size = min(room, wanted.max_bytes)
+        if size < 0:
+            return _None.THIS_WAY
+        region: FileRegion | None
+        if self._replica_id < 0:
+            found = self._ahead.take(broker, partition, offset, size) if self._ahead.found else None
+            if found is not None:
+                return *found, size
+            region = partition.read(offset, size, minimum_one=not taken, isolation_level=isolation_level, is_verified_later=True)
+            if region is not None and isolation_level == READ_COMMITTED and partition.aborted_in(region, offset):
+                return _None.THIS_WAY
+        elif broker.throttles.room_to_send(partition, self._replica_id) is None:
+            region = partition.read_as_follower(offset, size, minimum_one=not taken, is_verified_later=True)
+        else:
+            return _None.THIS_WAY
+        if region is None:
+            return _None.YET
+        records = at_hand(broker.files, region, may_copy=taken < MOST_COPIED_BYTES)
+        return _None.THIS_WAY if records is None else (region, records, size)
+
+    def _answer(
+        self,
+        broker: Broker,
+        session: FetchSession,
+        correlation_id: int,
+        looked: Looked,
+        *,
+        is_quick: bool,
+    ) -> Parts[Records]:
+        is_committed = self._request.isolation_level == READ_COMMITTED
+        told: list[FetchedPartition] = []
+        marks: list[tuple[int, int, int, Records | None]] = []
+        for wanted, partition, given in looked:
+            records = None if given is None else given[1]
+            high_watermark, log_start = partition.high_watermark, partition.log.log_start_offset
+            if wanted.tell(
+                error_code=0, high_watermark=high_watermark, log_start_offset=log_start, has_records=records is not None
+            ):
+                told.append(wanted)
+                marks.append((high_watermark, partition.last_stable_offset, log_start, records))
+            if given is None:
+                wanted.maybe_rest(is_committed=is_committed)
+                continue
+            region, _, size = given
+            session.move_to_end(wanted)
+            if self._replica_id >= 0:
+                broker.throttles.sent(partition, region.size)
+            elif is_quick and region.size > COPIED_BYTES:
+                self._ahead.gave(partition, region, size)
+        key = tuple(told)
+        shape = self._shapes.get(key) or self._learn_shape(session, key, is_committed=is_committed)
+        parts, payload = shape.write(correlation_id, marks)
+        broker.metrics.bytes_out += payload
+        return parts
+
+    def _learn_shape(
+        self, session: FetchSession, told: tuple[FetchedPartition, ...], *, is_committed: bool
+    ) -> FetchAnswerShape[Records]:
+        if len(self._shapes) >= MOST_SHAPES:
+            self._shapes.clear()
+        topics = [(topic, [each.index for each in group]) for topic, group in groupby(told, key=attrgetter("topic"))]
+        shape: FetchAnswerShape[Records] = FetchAnswerShape(
+            self._version, topics, is_committed=is_committed, session_id=session.session_id
+        )
+        self._shapes[told] = shape
+        return shape
+
+
+def _partition_of(broker: Broker, wanted: FetchedPartition) -> Partition | None:
+    """That which is followed already, or the one of that name or id; None where it is not here."""
+    partition, topic = wanted.partition, wanted.topic
+    if partition is None or partition.closed:
+        partitions = broker.partitions
+        partition = partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
+    return None if partition is None or partition.closed else partition

@@ -1,0 +1,61 @@
+"""Jobs in great number, as for a topic with thousands of partitions: on the loop a few in each turn, in threads a part at a time.
+
+The disk is what they wait for, and a file system takes what several threads ask of it together. Few jobs go to one of the broker's I/O
+threads; many get threads of their own, so that cold reads are not kept waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+T = TypeVar("T")
+
+PER_TURN = 100  # of what takes some microseconds each
+
+THREADS = 4
+PART = 25  # jobs handed to a thread at once
+FEW = 2 * PART
+
+
+async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    """`items` one by one, with a turn for everybody else of the loop now and then."""
+    for count, each in enumerate(items):
+        if count % PER_TURN == PER_TURN - 1:
+            await asyncio.sleep(0)
+        yield each
+
+
+async def run_in_parts(broker: Broker, jobs: Sequence[Callable[[], T]], name: str) -> list[T | StorageError]:
+    """What each job answered, or the StorageError that it raised; any other exception ends all.
+
+    Args:
+        name: of the threads.
+    """
+    if not jobs:
+        return []
+    if len(jobs) <= FEW:
+        return await broker.loop.run_in_executor(broker.io_threads, _run, jobs)
+    threads = broker.environment.make_executor(THREADS, name)
+    parts = [jobs[at : at + PART] for at in range(0, len(jobs), PART)]
+    try:
+        done = await asyncio.gather(*(broker.loop.run_in_executor(threads, _run, part) for part in parts))
+    finally:
+        await broker.loop.run_in_executor(None, threads.shutdown)
+    return [each for part in done for each in part]
+
+
+def _run(jobs: Sequence[Callable[[], T]]) -> list[T | StorageError]:
+    done: list[T | StorageError] = []
+    for job in jobs:
+        try:
+            done.append(job())
+        except StorageError as error:
+            done.append(error)
+    return done

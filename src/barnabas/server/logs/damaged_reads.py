@@ -1,0 +1,42 @@
+"""Damaged data met while serving: which code a peer gets, and the line in the log.
+
+CORRUPT_MESSAGE says that these records will not come right by asking again: a CRC that does not match, no batch where one must be, or a
+sector of the log that the disk cannot read. KAFKA_STORAGE_ERROR, on which clients ask again, is for reads that fail otherwise, such as of
+an index.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.errors import CorruptLog, ErrorCode, StorageError
+from barnabas.storage.integrity import Damage
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
+    """Report a failed read of the log `place`; what the peer is answered."""
+    if isinstance(error, OSError):
+        broker.faults.report_read(place, offset, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    broker.faults.report(error)
+    return ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptLog) else ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def tell_damage(topic: str, partition: int, damage: Damage) -> None:
+    """One line for a stretch that was not known to be damaged."""
+    logger.error(
+        "event=corrupt-data topic=%s partition=%d first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
+        topic,
+        partition,
+        damage.first_offset,
+        damage.next_offset - 1,
+        damage.position,
+        damage.end - damage.position,
+        damage.reason,
+    )

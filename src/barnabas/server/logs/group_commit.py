@@ -1,0 +1,169 @@
+"""Group commit: the flushes that partitions ask for, run in rounds.
+
+Owns the rounds of each log directory, the threads they run in, and the timers of `flush.ms`.
+
+Rules
+  1. A directory has one round at a time. It takes every partition that asked until then; what comes meanwhile collects for the next.
+     So one sync of a file serves all the requests that came while the one before ran, and a slow disk does not hold up another.
+  2. Partitions plan and finish on the loop; only `FlushPlan.run` is in a thread. The files of a round are shared out to the threads.
+  3. A round that meets an error of the disk reports it once, and does not try again: that directory is out of use then.
+
+A round begins in the turn of the loop after the first partition asked, so that all the requests read in one turn go with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+
+from barnabas.errors import StorageError
+from barnabas.replication.replica import Replica
+from barnabas.server.metrics import Metrics
+from barnabas.storage.flushing import FlushPlan
+
+logger = logging.getLogger(__name__)
+FLUSH_THREADS = 8  # they wait for the disk; a file system takes the syncs of several files in one write of its journal
+FILES_PER_THREAD = 4  # fewer are not worth another thread
+
+Planned = Sequence[tuple[Replica, FlushPlan]]
+
+
+class _Disk:
+    """The rounds of one log directory."""
+
+    __slots__ = ("is_running", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: dict[Replica, None] = {}
+        self.is_running = False
+
+
+class GroupCommit:
+    """The `FlushScheduler` of a broker.
+
+    Args:
+        on_error: told of what the disk refused, on the loop.
+        threads: FLUSH_THREADS of them; closed by `close`.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        metrics: Metrics,
+        on_error: Callable[[StorageError], None],
+        threads: Executor,
+    ) -> None:
+        self._loop = loop
+        self._metrics = metrics
+        self._on_error = on_error
+        self._threads = threads
+        self._disks: dict[Path, _Disk] = {}
+        self._timers: dict[Replica, asyncio.TimerHandle] = {}
+        self._idle: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    # --- FlushScheduler
+
+    def flush_soon(self, partition: Replica) -> None:
+        home = partition.log.directory.parent
+        disk = self._disks.get(home)
+        if disk is None:
+            disk = self._disks[home] = _Disk()
+        disk.waiting[partition] = None
+        if not disk.is_running:
+            disk.is_running = True
+            self._loop.call_soon(self._start, disk)
+
+    def flush_later(self, partition: Replica, delay_ms: int) -> None:
+        if partition not in self._timers and not self._closed:
+            self._timers[partition] = self._loop.call_later(delay_ms / 1000, self._due, partition)
+
+    def _due(self, partition: Replica) -> None:
+        del self._timers[partition]
+        if not partition.closed:
+            self.flush_soon(partition)
+
+    # --- rounds
+
+    def _start(self, disk: _Disk) -> None:
+        waiting, disk.waiting = disk.waiting, {}
+        planned = [] if self._closed else self._plan(waiting)
+        if not planned:
+            self._end(disk)
+            return
+        started = self._loop.time()
+        share = max(FILES_PER_THREAD, -(-len(planned) // FLUSH_THREADS))
+        parts = [planned[at : at + share] for at in range(0, len(planned), share)]
+        left = len(parts)
+
+        def done(part: asyncio.Future[None]) -> None:
+            nonlocal left
+            if part.exception() is not None:  # a fault of ours: its plans are not done, and their partitions will say so
+                logger.error("event=flush-failed", exc_info=part.exception())
+            left -= 1
+            if not left:
+                self._metrics.observe_flush(len(planned), self._loop.time() - started)
+                self._finish(planned)
+                self._end(disk)
+
+        for part in parts:
+            self._loop.run_in_executor(self._threads, _run, part).add_done_callback(done)
+
+    def _plan(self, waiting: dict[Replica, None]) -> list[tuple[Replica, FlushPlan]]:
+        planned = []
+        for partition in waiting:
+            if partition.closed:
+                continue
+            try:
+                plan = partition.plan_flush()
+            except StorageError as error:
+                self._on_error(error)
+                continue
+            if plan is not None:
+                planned.append((partition, plan))
+        return planned
+
+    def _finish(self, planned: Planned) -> None:
+        for partition, plan in planned:
+            try:
+                partition.finish_flush(plan)
+            except StorageError as error:
+                self._on_error(error)
+
+    def _end(self, disk: _Disk) -> None:
+        """The next round, in the next turn of the loop; requests that wait in the sockets go with it."""
+        if disk.waiting and not self._closed:
+            self._loop.call_soon(self._start, disk)
+            return
+        disk.is_running = False
+        if not any(each.is_running for each in self._disks.values()):
+            idle, self._idle = self._idle, []
+            for future in idle:
+                if not future.done():
+                    future.set_result(None)
+
+    # --- the broker
+
+    async def wait_idle(self) -> None:
+        """Until no round runs or is asked for."""
+        if any(disk.is_running for disk in self._disks.values()):
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._idle.append(future)
+            await future
+
+    async def close(self) -> None:
+        """Begin no more rounds; the one that runs ends. What it did not cover is flushed when the logs are closed."""
+        self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        await self.wait_idle()
+        self._threads.shutdown()
+
+
+def _run(planned: Planned) -> None:
+    for _, plan in planned:
+        plan.run()

@@ -1,0 +1,79 @@
+"""Logs of partitions that this broker is not to have any more.
+
+A partition is gone from requests before its log goes; its folder is renamed before the deletion is answered; the files go when the disk has
+time. What is still there when the broker stops, or what a disk refuses to rename, is removed by the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.server.logs.batched_jobs import PART, in_turns, run_in_parts
+from barnabas.server.logs.storage_faults import report_later
+from barnabas.storage.garbage import Garbage, remove_all
+
+if TYPE_CHECKING:
+    from barnabas.cluster.planning.instructions import DeleteLog
+    from barnabas.server.broker import Broker
+
+THREADS_NAME = "barnabas-deleting"
+
+
+class LogRemover:
+    """Removes the logs of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._removals: dict[asyncio.Task[object], Sequence[Garbage]] = {}
+
+    async def remove(self, instructions: Sequence[DeleteLog]) -> None:
+        """The folders are renamed before the deletion is answered; their files go when the disk has time."""
+        broker = self._broker
+        gone = []
+        async for i in in_turns(instructions):
+            partition = broker.partitions.remove(i.topic, i.partition)
+            broker.cleaner.forget([(i.topic, i.partition)])
+            if partition is not None and not partition.is_offline:
+                gone.append(partition)
+        await broker.cleaner.leave([(each.topic, each.index) for each in gone])
+        async for each in in_turns(gone):
+            broker.log_dir_moves.stop(each.topic, each.index)
+            await broker.log_dir_moves.settle(each.topic, each.index)
+        retired = [broker.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
+        parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
+        outcomes = await run_in_parts(broker, [partial(broker.logs.rename_folders, part) for part in parts], THREADS_NAME)
+        outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], THREADS_NAME)
+        failures = [each for each in outcomes if each is not None]
+        if failures:  # the topic is gone from the metadata; its folders are removed at the next start
+            for left in retired:
+                left.garbage.close()
+            broker.faults.report(failures[0])
+            return
+        garbage = [each.garbage for each in retired]
+        removal: asyncio.Task[object] = broker.loop.create_task(self._remove(garbage), name="removal of deleted logs")
+        self._removals[removal] = garbage
+        removal.add_done_callback(self._removals.pop)
+        report_later(broker, removal)
+
+    async def _remove(self, garbage: Sequence[Garbage]) -> None:
+        """Remove the files of deleted logs, with one thread at most: others wait for reads."""
+        for at in range(0, len(garbage), PART):
+            removing = self._broker.loop.run_in_executor(self._broker.io_threads, remove_all, garbage[at : at + PART])
+            try:
+                await asyncio.shield(removing)
+            finally:
+                if not removing.done():
+                    await asyncio.wait([removing])
+
+    async def close(self) -> None:
+        """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
+        removals = dict(self._removals)
+        for removal in removals:
+            removal.cancel()
+        await asyncio.gather(*removals, return_exceptions=True)
+        for garbage in removals.values():
+            for each in garbage:
+                each.close()

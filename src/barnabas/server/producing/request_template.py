@@ -1,0 +1,422 @@
+"""Produce requests that differ from an earlier one of their connection only in correlation id and records.
+
+That is what a producer sends for hours (librdkafka: always; others: when one partition has data). Reading such a request means to find
+that the bytes in front of the records are known; the answer is known too, apart from offsets. What it saves is in
+docs/internals/hot-path.md.
+
+Several that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches are of no transaction:
+they are appended with one write and answered with one buffer. A run of one is as good as any.
+
+Rules
+  1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
+     key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow. One of a
+     transaction has to be learnt from such a one, which needs more rights; where its partition has to wait to join it goes the general way.
+  2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
+  3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
+  4. A connection remembers a bounded number of requests (`limits`), then it learns no more: so many in any case, and beyond these as many
+     as the connections of the broker have room for together (`TemplateBudget`), which is given back when it closes or forgets. Of
+     partitions that are closed it forgets before it takes more room.
+  5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
+     it samples (`_Known.noted`).
+
+Whoever adds a check to `handle_produce` that may change its mind later must see to it here, as is done for partitions that are closed and
+for rights. What is known of a producer with a quota has its budget, and is forgotten when quotas change (`quotas/client_quotas.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from struct import Struct
+from struct import error as StructError  # the module's own name says nothing here
+from typing import TYPE_CHECKING
+
+from barnabas import limits
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.codec import read_varint
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.produce import (
+    FIRST_FLEXIBLE_VERSION,
+    PartitionAnswer,
+    ProduceHead,
+    write_produce_answer,
+)
+from barnabas.protocol.records.batch_header import NO_TIMESTAMP, is_transactional
+from barnabas.protocol.records.rows import ROW, Run
+from barnabas.protocol.records.scan import compiled, walker
+from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
+from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
+from barnabas.server.producing.multi_partition import (
+    PATIENCE,
+    MultiPartitionProduce,
+    SharedBudget,
+    beyond_share,
+    budget_of,
+    find_partition,
+    paid,
+)
+from barnabas.server.producing.transactional import is_joined_at_once
+from barnabas.server.request_order import Effect
+from barnabas.tuples import new_tuple
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.quotas.budget import Budget
+
+_START = Struct(">Ii")  # api key and version as one number, correlation id
+_I32 = Struct(">i")
+_EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
+_OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
+
+
+class _Known:
+    """A request seen before: where its records go and how its answer looks."""
+
+    __slots__ = (
+        "acks",
+        "api",
+        "budget",
+        "key",
+        "layout",
+        "middle",
+        "noted",
+        "partition",
+        "patience",
+        "size",
+        "start",
+        "tail",
+        "timeout_ms",
+        "transactional",
+        "transactional_id",
+        "version",
+    )
+
+    def __init__(
+        self,
+        partition: Partition,
+        head: ProduceHead,
+        api: int,
+        version: int,
+        start: bytes,
+        budget: Budget | None,
+        *,
+        transactional: bool,
+    ) -> None:
+        self.budget = budget  # that such requests are paid from
+        self.noted: Callable[[int], None] | None = None  # hears how many of them were appended, where the audit log samples
+        self.start = start  # of such a request, up to the length of the records
+        self.transactional = transactional  # whether it was allowed to be of a transaction
+        self.transactional_id = head.transactional_id
+        self.patience = PATIENCE if compiled is not None and not transactional else 0
+        self.partition = partition
+        self.api = api
+        self.version = version
+        self.key = head.topics[0][0]
+        self.acks = head.acks
+        self.timeout_ms = head.timeout_ms
+        mark = PartitionAnswer(partition.index, 0, _OFFSETS_MARK, -1, 0)
+        answer = bytes(write_produce_answer(version, 0, [(self.key, [mark])]))
+        at = answer.rindex(Struct(">q").pack(_OFFSETS_MARK))
+        after = at + (16 if version < 5 else 24)  # the log's start is told from version 5 on
+        self.size = len(answer) - 4
+        self.middle, self.tail = answer[BEHIND_CORRELATION_ID:at], answer[after:]
+        offsets = "qq" if version < 5 else "qqq"
+        self.layout = Struct(f">ii{len(self.middle)}s{offsets}{len(self.tail)}s").pack
+
+    def answer(self, correlation_id: int, first_offset: int, log_append_time_ms: int, log_start_offset: int) -> bytes:
+        if self.version < 5:
+            return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, self.tail)
+        return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, log_start_offset, self.tail)
+
+    def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
+        """The answers to the requests of `run`, one behind the other."""
+        shape = self.answer(0, 0, NO_TIMESTAMP, log_start_offset)
+        return walker.answer_requests(run.rows, shape, BEHIND_CORRELATION_ID + len(self.middle), first_offset)
+
+
+class TemplateBudget(SharedBudget):
+    """For requests; `multi_partition` is the one for partitions."""
+
+    __slots__ = ("multi_partition",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.multi_partition = SharedBudget()
+
+
+class ProduceTemplate:
+    """What one connection produced so far.
+
+    Args:
+        room: what it remembers beyond its own share takes of that.
+    """
+
+    __slots__ = (
+        "_closed_count",
+        "_ends",
+        "_groups",
+        "_known",
+        "_principal",
+        "_rights_version",
+        "_room",
+        "multi_partition",
+        "patient",
+    )
+
+    def __init__(self, room: TemplateBudget) -> None:
+        self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
+        self._known: dict[bytes, _Known] = {}
+        self.patient = 0  # of these: `take_run` may find them
+        self.multi_partition = MultiPartitionProduce(room.multi_partition)
+        self._room = room
+        self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
+        # Of the authorizer, and who it was, when these requests were allowed
+        self._rights_version, self._principal = 0, ""
+        self._groups: tuple[str, ...] = ()
+
+    def forget(self) -> None:
+        """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
+        self._ends.clear()
+        self._keep({})
+        self.multi_partition.forget()
+
+    def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
+        """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
+        known = self._known.get(key)
+        return known is not None and known.partition is partition and known.transactional >= transactional
+
+    def learn(self, key: bytes, end: int, known: _Known, closed_count: int) -> None:
+        """Remember a request, if there is room.
+
+        Args:
+            closed_count: partitions that the broker has closed so far.
+        """
+        before = self._known.get(key)  # one that is known goes to another partition now: its topic was made again
+        if end > limits.MAX_REPEATED_BYTES or (end not in self._ends and len(self._ends) >= limits.MAX_REPEATED_LAYOUTS):
+            return
+        if before is not None:
+            self.patient -= before.patience > 0
+        elif len(self._known) >= limits.MAX_REPEATED_REQUESTS and not self._has_room(closed_count):
+            return
+        if end not in self._ends:
+            self._ends.append(end)
+        self._known[key] = known
+        self.patient += known.patience > 0
+
+    def _has_room(self, closed_count: int) -> bool:
+        """Whether one more may be remembered beyond the share of each connection, or within it after what is closed was forgotten."""
+        if closed_count != self._closed_count:
+            self._closed_count = closed_count
+            self._keep({key: known for key, known in self._known.items() if not known.partition.closed})
+        count = len(self._known)
+        return count < limits.MAX_REPEATED_REQUESTS or (count < limits.MAX_REPEATED_REQUESTS_OF_ONE and self._room.take())
+
+    def _keep(self, kept: dict[bytes, _Known]) -> None:
+        """Know these and no others."""
+        self._room.left += beyond_share(len(self._known)) - beyond_share(len(kept))
+        self._known = kept
+        self.patient = sum(known.patience > 0 for known in kept.values())
+
+    def take_run(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
+        """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
+        if broker.authorizer is not None:
+            self._forget_if_outdated(broker.authorizer.version, connection)
+        if self.multi_partition.count > 1:
+            taken, behind = self.multi_partition.take(broker, connection, data, position)
+            if taken:
+                return taken, behind
+        for end in self._ends:
+            known = self._known.get(bytes(data[position + 4 + BEHIND_CORRELATION_ID : position + 4 + end]))
+            if known is not None:
+                taken, position = _append_run(broker, connection, data, position, known)
+                if taken:
+                    known.patience = PATIENCE
+                elif known.patience:
+                    known.patience -= 1
+                    self.patient -= not known.patience
+                return taken, position
+        return 0, position
+
+    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+        """Append and answer the request in `frame`, if it is known."""
+        if broker.authorizer is not None:
+            self._forget_if_outdated(broker.authorizer.version, connection)
+        for end in self._ends:
+            known = self._known.get(bytes(frame[BEHIND_CORRELATION_ID:end]))
+            if known is not None:
+                return not known.partition.closed and _append(broker, connection, frame, end, known)
+        return False
+
+    def _forget_if_outdated(self, rights_version: int, connection: Connection) -> None:
+        """Forget what somebody else was allowed, or what was allowed before rights changed."""
+        if (
+            rights_version != self._rights_version
+            or connection.principal is not self._principal
+            or connection.groups is not self._groups
+        ):
+            self._rights_version, self._principal, self._groups = rights_version, connection.principal, connection.groups
+            self.forget()
+
+
+def _append_run(broker: Broker, connection: Connection, data: memoryview, position: int, known: _Known) -> tuple[int, int]:
+    partition = known.partition
+    if not known.patience or partition.closed:
+        return 0, position
+    if known.budget is not None:
+        connection.started_ns = time.perf_counter_ns()
+    bounds = partition.log.bounds_of_run(broker.clock.now_ms())
+    if bounds is None:
+        return 0, position
+    flexible = known.version >= FIRST_FLEXIBLE_VERSION
+    largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
+    checks = (largest, *bounds[:5], limits.MAX_RUN_REQUESTS, *bounds[5:])
+    run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, checks))
+    if not run.records:
+        return 0, position
+    try:
+        if not partition.admits_run(run, data, acks_all=known.acks == ACKS_ALL):
+            return 0, position
+        first_offset = partition.append_run(run, data)
+    except (KafkaError, StorageError):
+        return 0, position  # nothing has changed; one by one they find the same and word it
+    broker.metrics.bytes_in += run.size
+    if known.noted is not None:
+        known.noted(run.requests)
+    answers: bytes | bytearray = known.answers(run, first_offset, partition.log.log_start_offset)
+    if known.budget is not None:
+        answers = paid(broker, connection, known.budget, run.behind - position, answers, known.version)
+    _answer(broker, connection, known, run.rows, answers, first_offset + run.records - 1)
+    return run.requests, run.behind
+
+
+def _answer(
+    broker: Broker,
+    connection: Connection,
+    known: _Known,
+    requests: int | bytes,
+    answer: bytes | bytearray,
+    last_offset: int,
+) -> None:
+    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as asked for.
+
+    Args:
+        requests: the correlation id, or the rows of the run.
+    """
+    if known.acks == ACKS_NONE:
+        return
+    partition = known.partition
+    if last_offset >= partition.high_watermark and must_wait(partition, last_offset, known.acks):
+        waiting = _Waiting(broker, connection, known, requests, answer)
+        partition.wait_acknowledged(last_offset, waiting.settle, acks_all=known.acks == ACKS_ALL)
+    else:
+        connection.send([answer])
+
+
+def _append(broker: Broker, connection: Connection, frame: memoryview, end: int, known: _Known) -> bool:
+    api, correlation_id = _START.unpack_from(frame)
+    records = _records(frame, end, known.version)
+    if api != known.api or records is None:
+        return False
+    partition = known.partition
+    if is_transactional(records) and not (
+        known.transactional and is_joined_at_once(broker, partition, records, known.transactional_id, known.version)
+    ):
+        return False
+    if known.budget is not None:
+        connection.started_ns = time.perf_counter_ns()
+    try:
+        result = partition.append_as_leader(records, broker.clock.now_ms(), acks_all=known.acks == ACKS_ALL)
+    except (KafkaError, StorageError):
+        return False  # an append that fails has changed nothing; the general way finds the same and words it
+    broker.metrics.bytes_in += len(records)
+    if known.noted is not None:
+        known.noted(1)
+    answer: bytes | bytearray = known.answer(
+        correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset
+    )
+    if known.budget is not None:
+        answer = paid(broker, connection, known.budget, len(frame), answer, known.version)
+    _answer(broker, connection, known, correlation_id, answer, result.last_offset)
+    return True
+
+
+class _Waiting:
+    """A request, or those of a run, that wait until their batches are committed, their answers ready."""
+
+    __slots__ = ("_answer", "_broker", "_connection", "_known", "_place", "_requests", "_timer")
+
+    def __init__(
+        self, broker: Broker, connection: Connection, known: _Known, requests: int | bytes, answer: bytes | bytearray
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._known = known
+        self._requests = requests
+        self._answer: bytes | bytearray | None = answer
+        self._place = connection.expect_answer(Effect.APPENDS)
+        self._timer = broker.loop.call_later(max(known.timeout_ms, 0) / 1000, self._time_out)
+
+    def _time_out(self) -> None:
+        self.settle(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+
+    def settle(self, error: KafkaError | None) -> None:
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return  # answered already
+        self._timer.cancel()
+        if error is not None:
+            known = self._known
+            topics = [(known.key, [refused(known.partition.index, error)])]
+            requests = self._requests
+            each = [requests] if isinstance(requests, int) else [row[0] for row in ROW.iter_unpack(requests)]
+            answer = b"".join(refusals(self._broker, self._connection, known.version, one, topics) for one in each)
+        self._connection.complete(self._place, [answer], among_many=True)
+
+
+def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
+    """The records whose length stands at `end`, if they and empty tagged fields fill the rest of the frame."""
+    size = len(frame)
+    try:
+        if version < FIRST_FLEXIBLE_VERSION:
+            (length,) = _I32.unpack_from(frame, end)
+            return frame[end + 4 :] if length > 0 and end + 4 + length == size else None
+        length, position = read_varint(frame, end)
+    except (IndexError, StructError, ValueError):
+        return None
+    stop = position + length - 1
+    if length < 2 or stop + len(_EMPTY_TAGS) != size or frame[stop:] != _EMPTY_TAGS:
+        return None
+    return frame[position:stop]
+
+
+def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
+    """Remember a request whose records were appended, and the partitions that it had some for."""
+    if connection.closed:
+        return
+    if compiled is not None:
+        connection.produce_template.multi_partition.learn(broker, connection, frame, version, head)
+    if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
+        return
+    key, (wanted,) = head.topics[0]
+    flexible = version >= FIRST_FLEXIBLE_VERSION
+    partition = find_partition(broker, version, key, wanted.partition)
+    if partition is None or wanted.records is None:
+        return
+    size = len(wanted.records)
+    length_bytes = ((size + 1).bit_length() + 6) // 7 if flexible else _I32.size
+    end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
+    key_bytes, transactional = bytes(frame[BEHIND_CORRELATION_ID:end]), is_transactional(wanted.records)
+    if connection.produce_template.knows(key_bytes, partition, transactional=transactional):
+        return
+    taken = _records(frame, end, version)
+    if taken is not None and len(taken) == size:
+        start, budget = bytes(frame[:end]), budget_of(connection)
+        known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget, transactional=transactional)
+        authorizer = broker.authorizer
+        if authorizer is not None:
+            access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
+            known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
+        connection.produce_template.learn(key_bytes, end, known, broker.partitions.closed_count)

@@ -1,0 +1,63 @@
+"""What the handlers of requests do for quotas: pay, say in the answer how long to wait, and let the connection wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Generator
+from types import coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.protocol.base_message import Message
+from barnabas.server.quotas.connection_mute import mute
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.quotas.budget import Budget
+
+R = TypeVar("R")
+
+
+def charge_produce(broker: Broker, connection: Connection, budget: Budget, size: int) -> int:
+    """A produce request of `size` bytes was worked on; the time to wait that its answer tells."""
+    wait_ms = budget.produced(size, time.perf_counter_ns() - connection.started_ns, broker.quotas.now_ms())
+    mute(connection, broker.loop, wait_ms)
+    return wait_ms
+
+
+def charge_response(broker: Broker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
+    """A request was worked on for so long; its answer is told how long to wait, for this or for what its handler has found."""
+    wait_ms = budget.spent(spent_ns, broker.quotas.now_ms())
+    if hasattr(response, "throttle_time_ms"):
+        if budget.mutations is not None and response.throttle_time_ms:
+            budget.mutations.tell(response.throttle_time_ms, broker.quotas.now_ms())
+        response.throttle_time_ms = wait_ms = max(wait_ms, response.throttle_time_ms)
+    mute(connection, broker.loop, wait_ms)
+
+
+class Stopwatch:
+    """The time that the loop spent on something that waits in between."""
+
+    __slots__ = ("spent_ns",)
+
+    def __init__(self, spent_ns: int) -> None:
+        self.spent_ns = spent_ns
+
+    @coroutine
+    def time(self, awaitable: Awaitable[R]) -> Generator[Any, Any, R]:
+        """What `awaitable` gives."""
+        steps = awaitable.__await__()
+        step, given = steps.send, None
+        while True:
+            began_ns = time.perf_counter_ns()
+            try:
+                wanted = step(given)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            finally:
+                self.spent_ns += time.perf_counter_ns() - began_ns
+            try:
+                step, given = steps.send, (yield wanted)
+            except BaseException as error:  # noqa: BLE001 - a task that is cancelled, above all: it is for what is timed
+                step, given = steps.throw, error

@@ -1,0 +1,86 @@
+"""Connections that are not read for a while because their client is over a quota (KIP-219).
+
+A client that connects anew finds what it owes: the first request of a connection that its quota is paid for waits until the debt of before
+is paid (`delay_over_quota`). From then on the connection waits after its answers, as all do.
+
+The client is told how long, and waits by itself if it is a good one; that it is not read holds for the others too. A wait may be longer
+than `connections.max.idle.ms`: then the connection is closed as any other that is silent, as by Kafka, and what its client owes stays owed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.server.quotas.mutations import is_served_anyway
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.quotas.budget import Budget
+
+PAUSE = "quota"
+PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that they are paid from
+
+
+class Mute:
+    """Of one connection: until when it is not read."""
+
+    __slots__ = ("_connection", "_loop", "_timer", "_until")
+
+    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        connection.on_close.append(self.end)
+
+    @property
+    def left_ms(self) -> int:
+        """For how long it is not read yet."""
+        return max(round((self._until - self._loop.time()) * 1000), 0)
+
+    def extend(self, wait_ms: float) -> None:
+        """Do not read it for so long from now on, if it is not for longer already."""
+        until = self._loop.time() + wait_ms / 1000
+        if until > self._until:
+            self._until = until
+            if self._timer is None:
+                self._connection.pause(PAUSE)
+            else:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(until, self.end)
+
+    def end(self) -> None:
+        """Read it again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._until = 0.0
+            self._connection.resume(PAUSE)
+
+
+def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) -> None:
+    """Do not read a connection for so long."""
+    if connection.closed or wait_ms <= 0:
+        return
+    if connection.mute is None:
+        connection.mute = Mute(connection, loop)
+    connection.mute.extend(wait_ms)
+
+
+def delay_over_quota(broker: Broker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
+    """Whether the request at hand is the first of its kind on its connection and has to wait for what its client owes already."""
+    kind = PRODUCES if api_key == ApiKey.PRODUCE else CHANGES if is_served_anyway(api_key, version) else ANY
+    if kind in connection.is_asked:
+        return False
+    connection.is_asked.add(kind)
+    meters = {PRODUCES: budget.producer, CHANGES: budget.mutations, ANY: None}
+    now_ms = broker.quotas.now_ms()
+    wait_ms = max((meter.wait_ms(now_ms) for meter in (budget.request, meters[kind]) if meter is not None), default=0)
+    if wait_ms <= 0:
+        return False
+    mute(connection, broker.loop, wait_ms)
+    connection.put_off(PAUSE)
+    return True

@@ -1,0 +1,74 @@
+"""The fetchers of a broker: one for each leader that it follows, or `num.replica.fetchers` that share its partitions.
+
+A partition is with at most one fetcher. One that nobody leads is with none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from barnabas.protocol.values import NO_LEADER
+from barnabas.server.cluster.peers import peers_of
+from barnabas.server.replication.fetcher import Fetcher
+
+if TYPE_CHECKING:
+    from barnabas.replication.follower_partition import FollowerPartition
+    from barnabas.server.broker import Broker
+
+Slot = tuple[int, int]  # leader, number
+
+
+class FetcherManager:
+    """See the module."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._fetchers: dict[Slot, Fetcher] = {}
+        self._home: dict[FollowerPartition, Slot] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self.requests = peers_of(lambda: broker.metadata, broker, "fetcher-requests")
+
+    def __len__(self) -> int:
+        return len(self._fetchers)
+
+    def follow(self, partition: FollowerPartition) -> None:
+        """Fetch from whoever leads the partition now, from its position on."""
+        slot = self._slot(partition)
+        if self._home.get(partition) != slot:
+            self.leave(partition)
+        if slot is None or self._closed:
+            return
+        fetcher = self._fetchers.get(slot)
+        if fetcher is None:
+            fetcher = self._fetchers[slot] = Fetcher(self._broker, *slot)
+        self._home[partition] = slot
+        partition.on_close = lambda: self.leave(partition)
+        fetcher.add(partition)
+
+    def _slot(self, partition: FollowerPartition) -> Slot | None:
+        if partition.leader_id == NO_LEADER:
+            return None
+        return partition.leader_id, (crc32(partition.topic.encode()) + partition.index) % self._broker.config.num_replica_fetchers
+
+    def leave(self, partition: FollowerPartition) -> None:
+        """Do not fetch it any more; a partition that is closed leaves by itself."""
+        slot = self._home.pop(partition, None)
+        if slot is None:
+            return
+        fetcher = self._fetchers[slot]
+        fetcher.remove(partition)
+        if not len(fetcher):
+            del self._fetchers[slot]
+            closing = self._broker.loop.create_task(fetcher.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()), *self._closing)
+        self._fetchers.clear()
+        self._home.clear()
+        await self.requests.close()

@@ -1,0 +1,42 @@
+"""Which way pieces of files take to a socket: read into memory and written, or by `sendfile`.
+
+Which takes the loop less time depends on the machine. A kernel that keeps files in memory in pieces of many pages hands them over for a
+quarter of what copying takes; one that hands over page by page takes longer than copying through the processor's cache. So both are
+measured while they are used, and the one that is given up is tried again now and then.
+
+The time that matters is the loop's. But what was read is in the processor's cache when the other side copies it, so `sendfile` has to
+be better by a margin.
+"""
+
+from __future__ import annotations
+
+import threading
+
+MEASURED_BYTES = 128 * 1024  # pieces from here on: what a system call takes by itself counts for nothing
+TRIED_EVERY = 64  # measured pieces: then the way that is given up
+MARGIN = 0.8  # of the time that reading takes, at most, for `sendfile` to be better
+FORGETTING = 16  # a time that is longer than thought moves the thought by a part of this: what holds up a process does not count
+LONGEST = 2.0  # times what was thought
+
+
+class SendStrategy(threading.local):
+    """What is known of the two ways on one loop."""
+
+    def __init__(self) -> None:
+        self.by_sendfile = False
+        self._ns_per_byte: list[float | None] = [None, None]  # by reading, by `sendfile`
+        self._measured = 0
+
+    def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
+        """So many bytes went to a socket in `ns` nanoseconds: a whole piece, or what the socket took of one."""
+        known, now = self._ns_per_byte[by_sendfile], ns / size
+        if known is not None and now > known:
+            now = known + (min(now, LONGEST * known) - known) / FORGETTING
+        self._ns_per_byte[by_sendfile] = now
+        self._measured += 1
+        reading, sending = self._ns_per_byte
+        if reading is None or sending is None:
+            self.by_sendfile = sending is None
+            return
+        is_better = sending < MARGIN * reading
+        self.by_sendfile = is_better if self._measured % TRIED_EVERY else not is_better

@@ -1,0 +1,173 @@
+"""How a partition joins a transaction: before the first batch of a transaction is appended, its coordinator is asked (KIP-890).
+
+A client of transactions version 2 has named the partition by writing to it, so the coordinator adds it; one of version 1 has had it
+added before, and the coordinator is asked whether that is so, unless `transaction.partition.verification.enable` is off. Without this a
+batch that arrives after its transaction has ended would open another one that nobody ends.
+
+Rules
+  1. While the coordinator is asked, the connection is not read from: the requests that follow belong behind this one.
+  2. A marker that is written meanwhile may be the end of the transaction that the coordinator has just confirmed: it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.coordination.transactions.transaction import Owner, TopicPartition
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.protocol.partitions import by_topic
+from barnabas.server.cluster.peers import ClientError, Peers, peers_of
+from barnabas.server.logs.storage_faults import report_later
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+PAUSE = "transaction"
+MOST_ATTEMPTS = 5
+ADDING_VERSION = 2  # of transactions, of clients that leave the adding to the broker
+# What a client is told of a coordinator that cannot answer now: to try again.
+UNDECIDED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+class AddPartitionsToTxn:
+    """Asks the coordinators for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._peers: Peers | None = None
+        self._held: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Requests that are held stay unanswered; their connections are closed."""
+        for task in self._held:
+            task.cancel()
+        await asyncio.gather(*self._held, return_exceptions=True)
+        if self._peers is not None:
+            await self._peers.close()
+
+    def hold(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out what ends the wait of a request that is held."""
+        task = self._broker.loop.create_task(work)
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
+        report_later(self._broker, task)
+
+    async def join(
+        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Why each partition may not be written to in the transaction of `owner`, or NONE.
+
+        Args:
+            adds: the partitions are to be added, where they are not; else they must have been.
+            knows_abortable: the client knows TRANSACTION_ABORTABLE; else it is told INVALID_TXN_STATE.
+        """
+        here = list(partitions)
+        codes: Mapping[TopicPartition, ErrorCode] = {}
+        for _ in range(MOST_ATTEMPTS):
+            ends = [partition.log.markers_of(owner.producer_id) for partition in here]
+            codes = await self._ask(transactional_id, owner, [(p.topic, p.index) for p in here], adds=adds)
+            if ends == [partition.log.markers_of(owner.producer_id) for partition in here]:
+                break
+        else:
+            codes = {(p.topic, p.index): ErrorCode.CONCURRENT_TRANSACTIONS for p in here}
+        return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
+
+    def join_at_once(
+        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+    ) -> dict[TopicPartition, ErrorCode] | None:
+        """As `join`, where the coordinator is here and has nothing to wait for; else None, and `join` is to be awaited."""
+        transactions = self._broker.transactions
+        if self._broker.coordinators.leader_of_transaction(transactional_id) != self._broker.config.broker_id:
+            return None
+        here = [(p.topic, p.index) for p in partitions]
+        codes: Mapping[TopicPartition, ErrorCode] | None
+        try:
+            if not adds:
+                codes = transactions.verify_at_once(transactional_id, owner, here)
+            else:
+                is_committed = transactions.add_at_once(transactional_id, owner, here, ADDING_VERSION)
+                codes = dict.fromkeys(here, ErrorCode.NONE) if is_committed else None
+        except KafkaError as error:
+            if adds and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                return None
+            codes = dict.fromkeys(here, error.code)
+        except BarnabasError:  # as in `_ask`
+            codes = dict.fromkeys(here, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if codes is None:
+            return None
+        return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
+
+    def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: Partition, *, adds: bool) -> bool:
+        """Whether the coordinator is here and has nothing to wait for, and says that one partition may be written to; else `join` tells."""
+        if not adds:
+            return self._broker.transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))
+        told = self.join_at_once(transactional_id, owner, (partition,), adds=adds, knows_abortable=True)
+        return told is not None and not any(told.values())
+
+    async def _ask(
+        self, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        leader = self._broker.coordinators.leader_of_transaction(transactional_id)
+        try:
+            if leader == self._broker.config.broker_id:
+                if not adds:
+                    return await self._broker.transactions.verify(transactional_id, owner, partitions)
+                await self._broker.transactions.add(transactional_id, owner, partitions, ADDING_VERSION)
+                return dict.fromkeys(partitions, ErrorCode.NONE)
+            if leader is None:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return await self._ask_elsewhere(leader, transactional_id, owner, partitions, adds=adds)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+        except ClientError:
+            return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        except BarnabasError:  # a broken invariant of the coordinator, which has logged it
+            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    async def _ask_elsewhere(
+        self, leader: int, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        if self._peers is None:
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "transactions")
+        asked = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=owner.producer_id,
+            producer_epoch=owner.epoch,
+            verify_only=not adds,
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in by_topic(partitions).items()],
+        )
+        response = await self._peers.send(leader, AddPartitionsToTxnRequest(transactions=[asked]))
+        if response.error_code:
+            return dict.fromkeys(partitions, ErrorCode(response.error_code))
+        return {
+            (topic.name, each.partition_index): ErrorCode(each.partition_error_code)
+            for told in response.results_by_transaction
+            for topic in told.topic_results
+            for each in topic.results_by_partition
+        }
+
+
+def _told(code: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # what producers are told by the log, and what Kafka makes of it
+    if code not in UNDECIDED or (adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
+        return code
+    return ErrorCode.NOT_ENOUGH_REPLICAS

@@ -1,0 +1,80 @@
+"""Markers on their way to other brokers: many transactions in one request.
+
+Markers that are handed over in one turn of the loop, and those that come while `MAX_REQUESTS` requests to a broker are under way, go
+together in the next one. There may be several requests, because a marker is answered when it is committed, and one partition whose
+followers are slow should not hold up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+
+from barnabas.client.errors import ClientError, ConnectionFailed
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+MAX_REQUESTS = 4  # to one broker at once
+MAX_MARKERS = 1_000  # in one request
+
+Send = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
+Waiting = tuple[WritableTxnMarker, asyncio.Future[WritableTxnMarkerResult]]
+
+
+class MarkerChannel:
+    """Carries markers to brokers by `send`."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._waiting: defaultdict[int, deque[Waiting]] = defaultdict(deque)
+        self._under_way: defaultdict[int, set[asyncio.Task[None]]] = defaultdict(set)
+
+    async def deliver(self, broker_id: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+        """What the broker says of the marker; raises ClientError if it says nothing."""
+        answer: asyncio.Future[WritableTxnMarkerResult] = asyncio.get_running_loop().create_future()
+        self._waiting[broker_id].append((marker, answer))
+        tasks = self._under_way[broker_id]
+        if len(tasks) < MAX_REQUESTS:
+            task = asyncio.create_task(self._carry(broker_id))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        return await answer
+
+    async def close(self) -> None:
+        """Who waits is told nothing; he is to be cancelled too."""
+        tasks = [task for tasks in self._under_way.values() for task in tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _carry(self, broker_id: int) -> None:
+        waiting = self._waiting[broker_id]
+        while waiting:
+            taken = [waiting.popleft() for _ in range(min(len(waiting), MAX_MARKERS))]
+            wanted = [each for each in taken if not each[1].done()]
+            if wanted:
+                await self._carry_all(broker_id, wanted)
+
+    async def _carry_all(self, broker_id: int, wanted: list[Waiting]) -> None:
+        markers = [marker for marker, _ in wanted]
+        error: ClientError | None = None
+        results: list[WritableTxnMarkerResult] = []
+        try:
+            results = list((await self._send(broker_id, WriteTxnMarkersRequest(markers=markers))).markers)
+        except ClientError as failure:
+            error = failure
+        else:
+            if [each.producer_id for each in results] != [each.producer_id for each in markers]:
+                error = ConnectionFailed(f"broker {broker_id}", "it answers other markers than it was sent")
+        for index, (_, answer) in enumerate(wanted):
+            if answer.done():
+                continue
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(results[index])

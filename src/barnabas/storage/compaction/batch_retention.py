@@ -1,0 +1,137 @@
+"""What becomes of a batch, before its records are looked at: because of its transaction, or for its producer's sake.
+
+Owns the state of transactions while the batches of a log go by in order.
+
+Rules
+  1. Records of an aborted transaction go at once. Its entry in the index of aborted transactions stays for as long as a batch
+     of it does, so that readers who may meet the batch know.
+  2. A marker stays while there are batches of its transaction. Once there are none, its batch gets a delete horizon
+     (now + `delete.retention.ms`, KIP-534), and goes when that has passed: a reader that was in the middle of the
+     transaction has that long to learn how it ended.
+  3. The last batch of each producer that the broker knows stays as a header without records, and with it the producer's last
+     sequence: a broker that starts anew must still tell a retry from a new batch.
+  4. The last batch of a group of segments stays as a header too. So the cleaned segment reaches as far as those it
+     replaces, and a start after a crash in the middle of the swap can tell which old segments are its (see swap.py).
+
+Source: KIP-98, KIP-360, KIP-534. Kafka's cleaner has rule 4 for the last batch of a cleaning only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+from barnabas.protocol.records.batch_header import BatchHeader
+from barnabas.protocol.records.record import Record
+from barnabas.storage.markers import parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite
+
+
+class BatchRetention(IntEnum):
+    """For one batch."""
+
+    FILTER = 0  # its records are looked at one by one; the batch goes if none is left
+    FILTER_KEEP_HEADER = 1  # the same, but the header stays
+    KEEP = 2  # as it is
+    KEEP_WITH_HORIZON = 3  # as it is, but from now on it has a delete horizon
+    HEADER_ONLY = 4  # no record stays
+    DROP = 5
+
+
+class TransactionFilter:
+    """Follows the transactions of a log, batch by batch.
+
+    Args:
+        aborted: the aborted transactions that reach into what is read, in any order.
+    """
+
+    def __init__(self, aborted: Iterable[CompletedTransaction]) -> None:
+        self._waiting = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+        self._aborted: dict[int, CompletedTransaction] = {}  # by producer, those whose offsets go by now
+        self._aborted_seen: set[int] = set()  # producers of these of which a batch was there
+        self._committed_seen: set[int] = set()  # producers of other transactions of which a batch was there
+        self.kept_entries: list[CompletedTransaction] = []  # aborted ones that still have batches, in the order of their markers
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a data batch belongs to an aborted transaction."""
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        entry = self._aborted.get(header.producer_id)
+        if entry is not None and header.base_offset <= entry.last_offset:
+            self._aborted_seen.add(header.producer_id)
+            return True
+        self._committed_seen.add(header.producer_id)
+        return False
+
+    def is_useless(self, header: BatchHeader, marker: Record | None) -> bool:
+        """Whether a control batch ends a transaction of which nothing is left; an emptied one always does."""
+        self._begin_up_to(header.last_offset)
+        if marker is None:
+            return True
+        decision = parse_marker(marker)
+        if decision is None:
+            return False
+        is_abort, _ = decision
+        if not is_abort:
+            seen = header.producer_id in self._committed_seen
+            self._committed_seen.discard(header.producer_id)
+            return not seen
+        entry = self._aborted.pop(header.producer_id, None)
+        seen = header.producer_id in self._aborted_seen
+        self._aborted_seen.discard(header.producer_id)
+        if entry is not None and seen:
+            self.kept_entries.append(entry)
+        return not (entry is not None and seen)
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._waiting and self._waiting[-1].first_offset <= offset:
+            entry = self._waiting.pop()
+            self._aborted[entry.producer_id] = entry
+            self._aborted_seen.discard(entry.producer_id)
+
+
+class BatchFilter:
+    """Says of each batch of a log what becomes of it.
+
+    Args:
+        producers: those that the broker knows.
+        expired_ms: delete horizons up to it have passed.
+    """
+
+    def __init__(self, aborted: Iterable[CompletedTransaction], producers: Mapping[int, LastWrite], expired_ms: int) -> None:
+        self.transactions = TransactionFilter(aborted)
+        self._producers = producers
+        self._expired_ms = expired_ms
+
+    def retention(self, header: BatchHeader, marker: Record | None, *, is_last: bool) -> BatchRetention:
+        """What becomes of the batch.
+
+        Args:
+            marker: the record of a control batch, None if it has none.
+            is_last: the batch is the last one of its group of segments.
+        """
+        keep_header = is_last or self._is_last_of_producer(header)
+        if not header.is_control:
+            if self.transactions.is_aborted(header):
+                return BatchRetention.HEADER_ONLY if keep_header else BatchRetention.DROP
+            return BatchRetention.FILTER_KEEP_HEADER if keep_header else BatchRetention.FILTER
+        useless = self.transactions.is_useless(header, marker)
+        if marker is None:
+            return BatchRetention.HEADER_ONLY if keep_header else BatchRetention.DROP
+        if not useless:
+            return BatchRetention.KEEP
+        horizon = header.delete_horizon_ms
+        if horizon is None:
+            return BatchRetention.KEEP_WITH_HORIZON
+        if horizon > self._expired_ms:
+            return BatchRetention.KEEP
+        return BatchRetention.HEADER_ONLY if keep_header else BatchRetention.DROP
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        known = self._producers.get(header.producer_id)
+        if header.producer_id < 0 or known is None:
+            return False
+        if known.last_offset >= 0:
+            return header.last_offset == known.last_offset
+        return header.is_control and header.producer_epoch == known.epoch

@@ -1,0 +1,166 @@
+"""Where the batches lie that a reader gets: the way from an offset to bytes of a file.
+
+Only headers are looked at; the bytes go from the file to the socket, and whether they may is for `integrity` to say.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.batch_header import HEADER_SIZE
+from barnabas.storage.integrity import SegmentIntegrity
+from barnabas.storage.log_segments import LogSegments
+from barnabas.storage.segment import Position, Segment
+from barnabas.tuples import new_tuple
+
+MOST_SKIPPED = 500  # emptied batches that one read steps over: half a millisecond
+
+
+class FileRegion(NamedTuple):
+    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
+
+    `integrity` says whether they may be served as they are; what it does not cover is to be verified first.
+
+    `reach`: 0, or the region may end within a batch, and whoever verifies it finds out where the last whole one ends. Of a first batch
+    that goes past the region as much is to be given as it has, if it ends at or before byte `reach`; more may not be read in any case.
+    """
+
+    fileno: int
+    position: int
+    size: int
+    base_offset: int
+    integrity: SegmentIntegrity
+    reach: int = 0
+
+
+class Behind(NamedTuple):
+    """What a reader in order gets who asks for `offset`, found before it asks: a region of `segment`."""
+
+    offset: int
+    region: FileRegion
+    segment: Segment
+    cuts: int  # of the segment, when it was found
+
+
+def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
+    """What `read_region` gives behind a region that it gave, as far as that is sure to be what it gives later, and is in memory.
+
+    None at the end of a segment, and near the limit: there may be more when the reader asks.
+
+    Raises:
+        CorruptLog, OSError: as `Log.read`.
+    """
+    segment = segments.holding(region.base_offset)
+    end = region.position + region.size
+    if segment is None or segment.integrity is not region.integrity or end >= segment.size:
+        return None
+    offset = segment.integrity.asked_behind(end)
+    if offset is None:
+        offset = segment.base_offset_at(end)
+    if offset is None or segments.holding(offset) is not segment:
+        return None
+    behind = read_region(segments, offset, max_bytes, limit_offset, minimum_one=False, is_verified_later=True)
+    if behind is None or behind.integrity is not region.integrity or behind.reach:
+        return None
+    if behind.size <= max_bytes // 2 and segment is segments.active:
+        return None
+    return new_tuple(Behind, (offset, behind, segment, segment.integrity.cuts))
+
+
+def is_still(segments: LogSegments, behind: Behind) -> bool:
+    """Whether a region that was found in an earlier turn of the loop is what it was, and its descriptor open."""
+    segment, region = behind.segment, behind.region
+    return (
+        segments.holding(behind.offset) is segment
+        and segment.fileno == region.fileno
+        and segment.integrity is region.integrity
+        and region.integrity.cuts == behind.cuts
+    )
+
+
+def read_region(
+    segments: LogSegments,
+    offset: int,
+    max_bytes: int,
+    limit_offset: int,
+    *,
+    minimum_one: bool,
+    as_stored: bool = False,
+    is_verified_later: bool = False,
+) -> FileRegion | None:
+    """As `Log.read`, of an offset that is in the log."""
+    segment = segments.active
+    slot = -1
+    if offset < segment.base_offset:
+        slot = segments.index_of(offset)
+        segment = segments[slot]
+    found = segment.find(offset)
+    while found is None:  # the segment ends in a gap
+        if slot == -1 or slot + 1 == len(segments):
+            return None
+        slot += 1
+        segment = segments[slot]
+        found = segment.find(offset)
+    start = found.position
+    end = segment.size
+    if limit_offset < segment.next_offset:
+        limit = segment.find(limit_offset)
+        end = end if limit is None else limit.position
+    if end - start > max_bytes:
+        whole_end = segment.whole_batches_end(start, start + max_bytes, is_verified_later=is_verified_later)
+        if whole_end is None:
+            return _rough_region(segment, found, max_bytes, end if minimum_one else 0)
+        end = start + segment.batch_size(start) if whole_end <= start and minimum_one else whole_end
+    if end <= start:
+        return None
+    region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.integrity, 0))
+    if slot == -1 or region.size % HEADER_SIZE or as_stored:
+        return region
+    # Perhaps it is nothing but headers, left by compaction.
+    behind = _skip_emptied(segments, slot, start, limit_offset, waits=not is_verified_later)
+    if behind is None:
+        return region
+    return read_region(
+        segments,
+        behind,
+        max_bytes,
+        limit_offset,
+        minimum_one=minimum_one,
+        as_stored=True,
+        is_verified_later=is_verified_later,
+    )
+
+
+def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: int) -> FileRegion | None:
+    """What `max_bytes` cover. A first batch that goes past them is given if it ends at or before byte `first_end`."""
+    start = found.position
+    end = min(start + max(max_bytes, HEADER_SIZE), first_end) if first_end else start + max_bytes
+    if end - start < HEADER_SIZE:
+        return None
+    reach = 0 if end == first_end else max(first_end, end)
+    return FileRegion(segment.fileno, start, end - start, found.base_offset, segment.integrity, reach)
+
+
+def _skip_emptied(segments: LogSegments, slot: int, position: int, limit_offset: int, *, waits: bool) -> int | None:
+    """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
+
+    A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
+    Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. What is damaged is not stepped over.
+
+    Args:
+        waits: for the disk; otherwise a header that is not in memory is taken for one with records. Who verifies it sees what it is.
+    """
+    behind, skipped = -1, 0
+    try:
+        for segment in segments.behind(slot):
+            for _, header in segment.walk(position, waits=waits):
+                if header.size > HEADER_SIZE or skipped == MOST_SKIPPED:
+                    return header.base_offset if skipped and header.base_offset < limit_offset else None
+                behind, skipped = header.next_offset, skipped + 1
+            position = 0
+    except CorruptLog:
+        return None
+    except BlockingIOError:
+        return behind if skipped and behind < limit_offset else None
+    return None

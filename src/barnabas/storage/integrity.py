@@ -1,0 +1,135 @@
+"""Which bytes of a segment may be sent without looking at them, and which are known to be damaged.
+
+Owns, for one segment, what was written by this process, what it has verified since, and the damaged stretches it has met.
+
+Rules
+  1. What this process wrote is right as long as it is in memory; what comes from the disk is verified by its CRC before it is served.
+  2. What was verified stays trusted until it is seen to have left memory: then, and for what the kernel reads ahead behind it, the
+     disk is asked again, and so is the CRC.
+  3. Touched on the loop only; a thread that verifies hands its result over.
+
+How it works: readers go through a log in order, so what they verified is one stretch that grows. Stretches that touch become one;
+of many the oldest are forgotten, which costs a second look and nothing else. The hot path (the end of the active segment) is one
+comparison with `tail`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.storage.files import Files
+
+MAX_STRETCHES = 64  # remembered for a segment: more means that somebody jumps about in it
+READ_AHEAD_BYTES = 2 * 1024 * 1024  # at most what is brought to memory behind a cold read; no less than kernels do of themselves
+READ_ENDS = 16  # remembered for a segment: as many readers find what follows without a search
+MAX_DAMAGES = 1000  # remembered for a segment; more are found again when they are read
+
+
+NOTHING_FOLLOWS = 2**63 - 1  # as the offset behind damage that reaches to the end of the file
+
+
+class Damage(NamedTuple):
+    """Bytes [position, end) of a segment that are not what was written: offsets [first_offset, next_offset)."""
+
+    position: int
+    end: int
+    first_offset: int
+    next_offset: int
+    reason: str
+
+
+class SegmentIntegrity:
+    """What is known of the bytes of one segment.
+
+    `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
+    lie outside of the CRC. `cuts` counts how often the segment was cut: what a thread found out before says nothing after it.
+    """
+
+    __slots__ = ("_ends", "_stretches", "cuts", "damages", "end_offset", "files", "tail")
+
+    def __init__(self, files: Files, tail: int, end_offset: Callable[[], int] = lambda: NOTHING_FOLLOWS) -> None:
+        self.files = files
+        self.tail = tail
+        self.end_offset = end_offset
+        self.cuts = 0
+        self.damages: dict[int, Damage] | None = None  # by position
+        self._stretches: list[tuple[int, int]] = []
+        self._ends: dict[int, int] | None = None  # position of the batch at which a read ended, by the offset that was read next
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether the bytes [start, end) need no look."""
+        if start >= self.tail:
+            return True
+        for first, last in self._stretches:  # noqa: SIM110 - a generator takes longer, and every fetch asks
+            if first <= start and (end <= last or last >= self.tail):
+                return True
+        return False
+
+    def add(self, start: int, end: int) -> None:
+        """The bytes [start, end) were verified."""
+        apart = []
+        for first, last in self._stretches:
+            if last < start or first > end:
+                apart.append((first, last))
+            else:
+                start, end = min(start, first), max(end, last)
+        self._stretches = [*apart, (start, end)][-MAX_STRETCHES:]
+
+    def forget_behind(self, position: int, size: int, read_end: int = 0) -> None:
+        """A read came from the disk and was verified up to `position`: what lies behind, up to `read_end` at least, may come from there
+        too. The segment has `size` bytes."""
+        end = min(max(position + READ_AHEAD_BYTES, read_end), size)
+        if end <= position:
+            return
+        if self.tail < end:
+            if self.tail < position:
+                self.add(self.tail, position)
+            self.tail = end
+        kept = []
+        for first, last in self._stretches:
+            kept += [(a, b) for a, b in ((first, min(last, position)), (max(first, end), last)) if a < b]
+        self._stretches = kept[-MAX_STRETCHES:]
+
+    def note_end(self, offset: int, position: int) -> None:
+        """A read ended at byte `position`, where a batch begins, and its reader will ask for `offset`: no batch before reaches it."""
+        if self._ends is None:
+            self._ends = {}
+        elif len(self._ends) >= READ_ENDS:
+            del self._ends[next(iter(self._ends))]
+        self._ends[offset] = position
+
+    def end_of_read(self, offset: int) -> int | None:
+        """Where the read ended whose reader now asks for `offset`, if that is remembered."""
+        return None if self._ends is None else self._ends.get(offset)
+
+    def asked_behind(self, position: int) -> int | None:
+        """The offset that the reader asks for whose read ended at byte `position`, if that is remembered."""
+        for offset, end in reversed((self._ends or {}).items()):
+            if end == position:
+                return offset
+        return None
+
+    def note(self, damage: Damage) -> bool:
+        """Remember a damaged stretch; whether it was not known."""
+        if self.damages is None:
+            self.damages = {}
+        known = damage.position in self.damages
+        if known or len(self.damages) < MAX_DAMAGES:
+            self.damages[damage.position] = damage
+        return not known
+
+    def damage_at(self, offset: int) -> Damage | None:
+        """The damaged stretch that held the record at `offset`."""
+        for damage in (self.damages or {}).values():
+            if damage.first_offset <= offset < damage.next_offset:
+                return damage
+        return None
+
+    def cut(self, position: int) -> None:
+        """The segment was cut at `position`, and grows from there."""
+        self.cuts += 1
+        self.tail = min(self.tail, position)
+        self._ends = None
+        if self.damages:
+            self.damages = {at: damage for at, damage in self.damages.items() if at < position}

@@ -1,0 +1,277 @@
+"""A log from its opening to its end: made durable, given other settings, moved to another folder, closed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import (
+    CorruptLog,
+    LogDirFailed,
+)
+from barnabas.storage import checkpoints
+from barnabas.storage.epoch_file import EpochFile
+from barnabas.storage.files import Files, sync_file
+from barnabas.storage.flushing import Flusher, FlushPlan
+from barnabas.storage.garbage import Garbage
+from barnabas.storage.loader import LoadedLog, load_log
+from barnabas.storage.log.state import PRODUCER_ID_EXPIRATION_MS
+from barnabas.storage.log.truncation import TruncatableLog
+from barnabas.storage.log_segments import LogSegments
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.os_errors import storage_error
+from barnabas.storage.producer_state import ProducerEntry
+from barnabas.storage.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+class Log(TruncatableLog):
+    """One partition's log; made by `Log.open`."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        config: TopicConfig,
+        files: Files,
+        now_ms: int,
+        clean_shutdown: bool,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        cleaned_offset: int = 0,
+        topic_id: UUID | None = None,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        open_files: OpenFiles | None = None,
+        sync_name: bool = True,
+    ) -> Log:
+        """Open the log in `directory` (named `<topic>-<partition>`), or begin one there.
+
+        Args:
+            clean_shutdown: the log was closed, so its files are taken as they are.
+            recovery_point: what a crash cannot have touched.
+            cleaned_offset: compaction may have left gaps below it.
+            topic_id: written down for a new log; for an existing one its own stands.
+            open_files: bounds how many segments have their file open, of all logs that it was given to.
+            sync_name: make the name of a new log's first segment durable; else the caller does, by `sync_name`, before it is used.
+
+        Raises:
+            CorruptLog: the folder holds something that no crash leaves behind.
+            LogDirFailed: the disk does not work.
+            StorageExhausted: it is full.
+        """
+        topic, _, partition = directory.name.rpartition("-")
+        opened = cls(directory, topic, int(partition), topic_id, config, files)
+        opened.producer_id_expiration_ms = producer_id_expiration_ms
+        opened._open_files = open_files
+        try:
+            files.make_directory(directory)
+            opened._load_topic_id(clean_shutdown=clean_shutdown)
+            loaded = load_log(
+                directory,
+                files=files,
+                config=config,
+                now_ms=now_ms,
+                clean_shutdown=clean_shutdown,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                cleaned_offset=cleaned_offset,
+                sync_name=sync_name,
+            )
+        except OSError as error:
+            raise storage_error(directory.parent, error) from error
+        opened._take_over(loaded, clean_shutdown=clean_shutdown, recovery_point=recovery_point)
+        opened._producers.expire(now_ms, producer_id_expiration_ms)
+        opened.cleaned_end = min(cleaned_offset, opened.log_end_offset)
+        if clean_shutdown or not opened.log_end_offset:
+            opened._as_on_disk = opened._extent
+        return opened
+
+    def _take_over(self, loaded: LoadedLog, *, clean_shutdown: bool, recovery_point: int) -> None:
+        self._epochs = EpochFile(self._files, self.directory, loaded.epochs, is_written=loaded.has_epochs_written)
+        self._producers = loaded.producers
+        self.log_start_offset = self.kept_start_offset = loaded.log_start_offset
+        self._segments = LogSegments(loaded.segments, self._open_files)
+        end = self.log_end_offset = self._segments.active.next_offset
+        self._flusher = Flusher(
+            self._files,
+            self.directory,
+            durable_end=end if clean_shutdown else min(recovery_point, end),
+            is_folder_durable=clean_shutdown,
+        )
+        for segment in loaded.segments:
+            segment.synced = clean_shutdown  # what a killed process made may not have a durable name yet
+
+    def sync_name(self) -> None:
+        """Make the names in the folder durable, and whose log it is; blocks. Of many logs made one after the other, the first such call
+        does most for all.
+
+        A log that a loss of power took the id from could be of any topic that ever had the name. So none takes a record before its id
+        is on the disk (nor does Kafka's).
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        try:
+            if self.topic_id is not None:
+                sync_file(self._files, self.directory / checkpoints.PARTITION_METADATA)
+            self._files.sync_directory(self.directory)
+        except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+
+    def plan_flush(self, up_to_offset: int | None = None, *, everything: bool = True) -> FlushPlan | None:
+        """A plan that makes the records below `up_to_offset` (all, if None) durable; None if they are.
+
+        Run it in a thread and hand it to `finish_flush` on the loop, whatever came of it.
+
+        Args:
+            everything: indexes, epochs and snapshots too, which moves the recovery point; else `durable_end` alone moves.
+
+        Raises:
+            LogDirFailed: the disk failed before.
+        """
+        end = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
+        plan = self._flusher.plan(self._segments, self._epochs, end, everything=everything)
+        if plan is not None and everything:
+            plan.snapshot = self._unwritten_producers_at(end)
+        return plan
+
+    def _unwritten_producers_at(self, offset: int) -> Sequence[ProducerEntry] | None:
+        """As they were when the log ended there, where that is known and there is no snapshot of it."""
+        if offset == self._snapshot_offset:
+            return None
+        if offset == self.log_end_offset:
+            return list(self._producers)
+        at, producers = self._rolled_producers
+        return producers if offset == at else None
+
+    def finish_flush(self, plan: FlushPlan) -> None:
+        """Take over what a plan did.
+
+        Raises:
+            LogDirFailed: the disk does not work; nothing that was not durable before can become it.
+            StorageExhausted: no room for the indexes; nothing moved.
+        """
+        self._flusher.finish(plan, self._segments)
+        if plan.snapshot is not None and plan.truncations == self.truncations:
+            self._snapshot_offset = plan.end
+            if self._rolled_producers[0] <= plan.end:
+                self._rolled_producers = -1, ()
+
+    def flush(self, up_to_offset: int | None = None) -> None:
+        """Plan, run and finish at once: for where blocking does no harm.
+
+        Raises:
+            LogDirFailed, StorageExhausted: as `finish_flush`.
+        """
+        plan = self.plan_flush(up_to_offset)
+        if plan is not None:
+            plan.run()
+            self.finish_flush(plan)
+
+    def fail(self, error: LogDirFailed) -> None:
+        """The log directory is out of use: nothing more is written or called durable; `close` lets go as a crash would."""
+        self._flusher.fail(error)
+
+    def update_config(self, config: TopicConfig) -> None:
+        self.config = config
+        self._roll_size = self._roll_time = self._roll_offset = -1
+
+    @property
+    def needs_work_to_close(self) -> bool:
+        """Whether `close` has something to write or sync."""
+        return not self._closed and self._flusher.failed is None and (self._as_on_disk != self._extent or self._torn)
+
+    def close(self) -> None:
+        """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
+        if self._closed:
+            return
+        if not self.needs_work_to_close:
+            self.abandon()
+            return
+        try:
+            self._cut_torn()
+            active = self._segments.active
+            active.add_time_entry()
+            with self._flusher.lock:  # a flush may still run in a thread
+                for index in (active.index, active.time_index):
+                    index.write(exact=True)
+                self.snapshot()
+                self._epochs.write()
+            self.flush()
+            if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
+                active.sync_records()
+            active.sync_indexes()
+            self.sync_cut()
+        except OSError as error:
+            raise storage_error(self.directory.parent, error) from error
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, as a crash would; the next `open` recovers."""
+        self._closed = self._flusher.closed = True
+        self._close_files()
+
+    def detach_all(self) -> Garbage:
+        """Stop using the folder, which is about to be renamed; its descriptors stay open for reads under way."""
+        self._closed = self._flusher.closed = True
+        garbage, self._garbage = self._garbage, []
+        return Garbage(self._files, [], [segment.close for segment in self._segments.leave_all()], garbage)
+
+    def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
+        """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
+
+        Flushes under way come to nothing, for they concern the old files. Not while segments are swapped.
+        """
+        assert not self._swapping, "a copy is not up to date while segments are swapped"
+        old = self._flusher
+        flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
+        flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed
+        flusher.snapshots = old.snapshots
+        garbage, self._garbage = self._garbage, []
+        gone = self._segments.leave_all()
+        self._segments = LogSegments(segments, self._open_files)
+        self._epochs = EpochFile(self._files, directory, self._epochs.epochs, is_written=True)
+        self._flusher, self.directory = flusher, directory
+        self._torn = False
+        return Garbage(self._files, [], [segment.close for segment in gone], garbage)
+
+    def _close_files(self) -> None:
+        for garbage in self.take_garbage():
+            garbage.remove()
+        for segment in self._segments:
+            segment.close()
+
+    def _load_topic_id(self, *, clean_shutdown: bool) -> None:
+        path = self.directory / checkpoints.PARTITION_METADATA
+        try:
+            known = checkpoints.read_partition_metadata(self._files, path)
+        except CorruptLog as error:
+            if clean_shutdown:  # something else than a loss of power did it, so the log may be of an earlier topic of that name
+                raise
+            logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
+            known = None
+            self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
+        if known is not None:
+            self.topic_id = known
+        elif self.topic_id is not None:
+            checkpoints.write_partition_metadata(self._files, path, self.topic_id)
+
+    def adopt_topic_id(self, topic_id: UUID) -> None:
+        """The log belongs to the topic of this id; for a log whose folder does not say whose it is.
+
+        Raises:
+            StorageError: it cannot be written down.
+        """
+        assert self.topic_id is None, "a log does not change its topic"
+        try:
+            checkpoints.write_partition_metadata(self._files, self.directory / checkpoints.PARTITION_METADATA, topic_id)
+        except OSError as error:
+            raise storage_error(self.directory.parent, error) from error
+        self.topic_id = topic_id
+        self.sync_name()

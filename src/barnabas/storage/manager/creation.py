@@ -1,0 +1,195 @@
+"""Making the log of a new partition, in steps of which those that block may run in a thread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog, LogDirFailed, StorageError
+from barnabas.storage import checkpoints
+from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.garbage import remove_folder
+from barnabas.storage.log import Log
+from barnabas.storage.manager.offset_checkpoints import OffsetCheckpoints
+from barnabas.storage.os_errors import storage_error
+
+logger = logging.getLogger(__name__)
+
+
+class FoundLog(NamedTuple):
+    """A log that waits to be opened, or made; `open` blocks, and touches nothing but the log's own folder."""
+
+    key: TopicPartition
+    directory: LogDirectory
+    open: Callable[[], Log]
+
+
+class LogCreation(OffsetCheckpoints):
+    """New logs."""
+
+    def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
+        """The log of a new partition; the one that exists, if it is of the same topic id. Blocks.
+
+        One of another topic, or that a loss of power took the id from, is nobody's: its folder keeps what it has under another name,
+        as Kafka names strays.
+
+        Raises:
+            StorageError: the disk does not work, or is full.
+        """
+        prepared = self.prepare(topic, partition, topic_id, config)
+        if isinstance(prepared, Log):
+            return prepared
+        opened = None
+        try:
+            opened = prepared.open()
+            opened.sync_name()
+        except StorageError:
+            self.not_made(prepared)
+            if opened is not None:
+                self.unmake(opened)
+            raise
+        self.made(prepared, opened)
+        return opened
+
+    def prepare(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> FoundLog | Log:
+        """The first step of `create`: where the log is to lie. To be opened and `Log.sync_name` called, in a thread where that is wanted,
+        and given to `made` or `not_made`. A log that exists comes at once.
+
+        Raises:
+            LogDirFailed: no directory works, or a log keeps the name, or may do so, in one that has failed: a log has one folder.
+        """
+        key = topic, partition
+        existing, stray = self._logs.get(key), None
+        failure = self._failure_of(key)
+        if failure is not None:
+            raise failure
+        if existing is not None and existing.topic_id != topic_id:
+            stray, existing = self._take_out(key), None
+        if existing is None:
+            home = self._home_of(key)
+            self._counts[home.path] += 1
+            return FoundLog(key, home, partial(self._make, key, home, topic_id, config, stray))
+        return existing
+
+    def set_aside(self, topic: str, partition: int) -> None:
+        """Take a log out of use that is of no topic that is known; its folder keeps what it has under another name. Blocks.
+
+        Raises:
+            StorageError: the folder cannot be renamed.
+        """
+        key = topic, partition
+        stray, home = self._take_out(key)
+        stray.abandon()
+        self._set_aside(key, stray.directory, home)
+
+    def _take_out(self, key: TopicPartition) -> tuple[Log, LogDirectory]:
+        home = self._homes.pop(key)
+        self._counts[home.path] -= 1
+        return self._logs.pop(key), home
+
+    def _failure_of(self, key: TopicPartition) -> LogDirFailed | None:
+        if key in self._hidden:
+            return self.failed_directories[0].failure
+        home = self._homes.get(key)
+        return None if home is None else home.failure
+
+    def _make(
+        self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig, stray: tuple[Log, LogDirectory] | None
+    ) -> Log:
+        if stray is not None:
+            log, directory = stray
+            log.abandon()
+            self._set_aside(key, log.directory, directory)
+        if (home.path, key) in self._unforgotten:
+            try:
+                with self._checkpoint_lock:
+                    home.forget({key})
+            except OSError as error:
+                raise storage_error(home.path, error) from error
+            self._unforgotten.discard((home.path, key))
+        folder = home.path / f"{key[0]}-{key[1]}"
+        was_there = self._files.exists(folder)
+        if was_there and self._is_of_another_topic(folder, topic_id):  # deleted when the disk did not let it be renamed
+            self._set_aside(key, folder, home)
+            was_there = False
+        try:
+            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+        except StorageError:
+            if not was_there:
+                self._remove_unmade(folder)
+            raise
+
+    def _is_of_another_topic(self, folder: Path, topic_id: UUID) -> bool:
+        """Whether a folder says so; its log may be long, or too damaged to be opened."""
+        try:
+            found = checkpoints.read_partition_metadata(self._files, folder / checkpoints.PARTITION_METADATA)
+        except CorruptLog:  # it says nothing, and the log is taken for one that was being made
+            return False
+        except OSError as error:
+            raise storage_error(folder.parent, error) from error
+        return found is not None and found != topic_id
+
+    def _open(
+        self,
+        key: TopicPartition,
+        directory: LogDirectory,
+        *,
+        config: TopicConfig,
+        clean_shutdown: bool,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        cleaned_offset: int = 0,
+        topic_id: UUID | None = None,
+        sync_name: bool = True,
+    ) -> Log:
+        return Log.open(
+            directory.path / f"{key[0]}-{key[1]}",
+            config=config,
+            files=self._files,
+            now_ms=self._clock.now_ms(),
+            clean_shutdown=clean_shutdown,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
+            topic_id=topic_id,
+            producer_id_expiration_ms=self._producer_id_expiration_ms,
+            open_files=self.open_files,
+            sync_name=sync_name,
+        )
+
+    def made(self, prepared: FoundLog, opened: Log) -> None:
+        """`opened` is one of this broker's logs from now on."""
+        self._logs[prepared.key], self._homes[prepared.key] = opened, prepared.directory
+
+    def not_made(self, prepared: FoundLog) -> None:
+        """There is no such log after all."""
+        self._counts[prepared.directory.path] -= 1
+
+    def unmake(self, opened: Log) -> None:
+        """Remove what was opened and then not `made`; blocks."""
+        opened.abandon()
+        if not opened.log_end_offset:
+            self._remove_unmade(opened.directory)
+
+    def _remove_unmade(self, folder: Path) -> None:
+        """Another try may be in another directory, and a log has one folder."""
+        with suppress(OSError):
+            remove_folder(self._files, folder)
+
+    def _set_aside(self, key: TopicPartition, folder: Path, home: LogDirectory) -> None:
+        target = home.path / self._name_with(folder.name, "stray")
+        logger.warning("event=log-set-aside directory=%s as=%s reason='it belongs to no topic'", folder, target.name)
+        try:
+            self._files.rename(folder, target)
+            self._files.sync_directory(home.path)
+        except OSError as error:
+            raise storage_error(home.path, error) from error
+        with self._checkpoint_lock:
+            self._forget(home, [key])

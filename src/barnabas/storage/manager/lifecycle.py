@@ -1,0 +1,147 @@
+"""Opening all logs of a broker at its start, and closing them at its end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import LogDirFailed, StorageError
+from barnabas.storage import checkpoints
+from barnabas.storage.log import Log
+from barnabas.storage.manager.creation import FoundLog
+from barnabas.storage.manager.removal import LogRemoval
+
+logger = logging.getLogger(__name__)
+
+
+class LogManager(LogRemoval):
+    """The logs of this broker; call `open_all`, or `find` and `adopt`, first and `close` last."""
+
+    def open_all(self, config_of: Callable[[str], TopicConfig]) -> list[Log]:
+        """Open every log found in the directories, one after the other.
+
+        Raises:
+            CorruptLog: files that no crash leaves behind.
+            LogDirFailed: the first directory's disk does not work, or two directories hold the same partition.
+        """
+        for found in self.find(config_of):
+            if found.directory.failure is None:
+                try:
+                    self.adopt(found, found.open())
+                except (LogDirFailed, OSError) as error:
+                    self.not_opened(found, error)
+        return self.logs()
+
+    def find(self, config_of: Callable[[str], TopicConfig]) -> list[FoundLog]:
+        """The logs in the directories; each is to be opened, in a thread where that is wanted, and given to `adopt` or `not_opened`.
+
+        Raises:
+            CorruptLog, LogDirFailed: as `open_all`.
+        """
+        self._finder.look(self._usable())
+        found = []
+        for directory in self._usable():
+            here = [key for key, home in self._finder.log_dirs.items() if home is directory]
+            try:
+                recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
+                start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+                cleaned_offsets = directory.read(checkpoints.CLEANED_OFFSETS)
+                self._forget(directory, directory.partitions_named() - set(here))
+            except (LogDirFailed, OSError) as error:
+                self._failed_at_start(directory, error)
+                continue
+            for key in here:
+                opening = partial(
+                    self._open,
+                    key,
+                    directory,
+                    config=config_of(key[0]),
+                    clean_shutdown=directory.was_clean,
+                    recovery_point=recovery_points.get(key, 0),
+                    log_start_offset=start_offsets.get(key, 0),
+                    cleaned_offset=cleaned_offsets.get(key, 0),
+                )
+                found.append(FoundLog(key, directory, opening))
+            if directory.is_new and not here:
+                logger.info("event=log-directory-new path=%s", directory.path)  # there was no shutdown, clean or not
+            else:
+                logger.info(
+                    "event=log-directory-found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean
+                )
+        return found
+
+    def adopt(self, found: FoundLog, opened: Log) -> None:
+        """`opened` is one of this broker's logs from now on, unless its directory failed while others were opened."""
+        if found.directory.failure is not None:
+            opened.abandon()
+        else:
+            self._adopt(found.key, found.directory, opened)
+
+    def not_opened(self, found: FoundLog, error: LogDirFailed | OSError) -> None:
+        """Go on without the directory of a log that cannot be opened; without the log alone where a file has its name.
+
+        Raises:
+            LogDirFailed: it is the first directory, or the fault is not the disk's.
+        """
+        if isinstance(error.__cause__, FileExistsError):
+            logger.warning(
+                "event=file-with-name-of-partition-left-alone path=%s", found.directory.path / "{}-{}".format(*found.key)
+            )
+        elif found.directory.failure is None:
+            self._failed_at_start(found.directory, error)
+
+    def close_log(self, entry: Log) -> None:
+        """Close one log ahead of `close`, which takes up what went wrong; blocks, and may run in several threads at once."""
+        try:
+            entry.close()
+        except StorageError as error:
+            logger.error("event=log-not-closed directory=%s error=%r", entry.directory, str(error))
+            self._unclosed.setdefault(self._homes[entry.topic, entry.partition], error)
+
+    def close(self) -> None:
+        """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
+        marker.
+
+        Raises:
+            StorageError: the first failure, after all else is closed. What failed before was told when it did.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self.give_up_room()
+        for entry in self._logs.values():
+            self.close_log(entry)
+        failed = self._unclosed
+        recovery_points, starts = self._recovery_points(), self._start_offsets()
+        # Where one that failed still says that it has all, the others must not say it too.
+        is_sure = all(directory.failure is None or directory.forget_boot() for directory in self.directories)
+        for directory in self.directories:
+            if directory.failure is not None:
+                continue
+            try:
+                self._write(directory, checkpoints.RECOVERY_POINTS, recovery_points)
+                self._write(directory, checkpoints.LOG_START_OFFSETS, starts)
+                if directory not in failed and is_sure:
+                    directory.mark_clean()
+            except StorageError as error:
+                logger.error("event=log-directory-not-marked-clean path=%s error=%r", directory.path, str(error))
+                failed.setdefault(directory, error)
+        for directory in failed:
+            directory.forget_boot()
+        self._unlock()
+        for failure in failed.values():
+            raise failure
+
+    def abandon(self) -> None:
+        """Let go of everything as a crash would; for tests and simulations."""
+        self._closed = True
+        for entry in self._logs.values():
+            entry.abandon()
+        self._unlock()
+
+    def remember_boot(self) -> None:
+        """See `LogDirectory`; not while a directory has failed. Blocks."""
+        for directory in self.directories if not self.failed_directories else ():
+            directory.remember_boot()

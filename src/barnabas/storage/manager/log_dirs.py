@@ -1,0 +1,204 @@
+"""Which log directories there are, which partition has its folder where, and which directories have failed.
+
+Rules
+  1. A new log goes to the directory with the fewest logs, of those that are not cordoned. Where all are, and the log is made all the same
+     (somebody assigned it to this broker by hand), it lies somewhere: cordoning keeps partitions away and makes none unavailable.
+  2. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
+     marked clean. The others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from pathlib import Path
+from threading import Lock
+from uuid import UUID, uuid4
+
+from barnabas import limits
+from barnabas.clock import Clock
+from barnabas.errors import LogDirFailed, StorageError
+from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.startup_scan import StartupScan
+
+logger = logging.getLogger(__name__)
+MAX_NAME_LENGTH = 255
+
+
+class LogDirs:
+    """The logs of this broker by partition, and the directories that they lie in."""
+
+    def __init__(
+        self,
+        log_dirs: Iterable[Path],
+        *,
+        files: Files | None = None,
+        clock: Clock,
+        broker_id: int,
+        cluster_id: str,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        new_id: Callable[[], UUID] = uuid4,
+        open_files: OpenFiles | None = None,
+        boot_id: str | None = None,
+        first_has_metadata: bool = True,
+    ) -> None:
+        self._files = OsFiles() if files is None else files
+        self._clock = clock
+        self._new_id = new_id
+        self.open_files = open_files
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._logs: dict[TopicPartition, Log] = {}
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._counts: Counter[Path] = Counter()  # of logs, by directory
+        self._leaving: dict[
+            TopicPartition, LogDirectory
+        ] = {}  # where logs were that have moved, while the old folder has its name
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+        self._finder = StartupScan(self._files, self._failed_at_start)
+        self._cordoned: frozenset[str] = frozenset()
+        self._closed = False
+        self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
+        self._checkpoint_lock = Lock()
+        self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
+        self._first_has_metadata = first_has_metadata
+        self._hidden: set[TopicPartition] = set()  # their folders may lie in a directory that failed before it was looked through
+        self.directories: list[LogDirectory] = []
+        try:
+            for path in log_dirs:
+                directory = LogDirectory(
+                    path,
+                    files=self._files,
+                    broker_id=broker_id,
+                    cluster_id=cluster_id,
+                    new_id=new_id(),
+                    required=first_has_metadata and not self.directories,
+                    boot_id=boot_id,
+                )
+                self.directories.append(directory)
+                if directory.failure is not None:
+                    _report_failed(directory, directory.failure)
+            self._usable()
+            if self.failed_directories:
+                self.forget_boots()
+        except StorageError:
+            self._unlock()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get((topic, partition))
+
+    def logs(self) -> list[Log]:
+        return list(self._logs.values())
+
+    def directory_of(self, topic: str, partition: int) -> LogDirectory:
+        """Where a log lies; KeyError if there is none."""
+        return self._homes[topic, partition]
+
+    def directory_at(self, path: str) -> LogDirectory | None:
+        """The log directory with that absolute path; None if there is none."""
+        return next((each for each in self.directories if os.path.abspath(each.path) == path), None)
+
+    @property
+    def failed_directories(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.failure is not None]
+
+    def fail(self, error: LogDirFailed) -> list[Log]:
+        """Take the directory that `error` names out of use; the logs that were in use there, none if it had failed before."""
+        directory = next((each for each in self.directories if str(each.path) == error.path), None)
+        if directory is None or directory.failure is not None:
+            return []
+        directory.failure = error
+        lost = [entry for key, entry in self._logs.items() if self._homes[key] is directory]
+        for entry in lost:
+            entry.fail(error)
+        return lost
+
+    def _adopt(self, key: TopicPartition, directory: LogDirectory, opened: Log) -> Log:
+        self._logs[key], self._homes[key] = opened, directory
+        self._counts[directory.path] += 1
+        return opened
+
+    def _failed_at_start(self, directory: LogDirectory, error: LogDirFailed | OSError) -> None:
+        """Go on without a directory whose disk does not work; raises where that cannot be: it has the metadata, or is the last."""
+        if isinstance(error, LogDirFailed):
+            failure, cause = error, error.__cause__
+        else:
+            failure, cause = LogDirFailed(str(directory.path), str(error)), error
+        is_needed = self._usable() == [directory] or (self._first_has_metadata and directory is self.directories[0])
+        if is_needed or not isinstance(cause, OSError):
+            raise failure
+        _report_failed(directory, failure)
+        for entry in self.fail(failure):
+            key = entry.topic, entry.partition
+            entry.abandon()
+            del self._logs[key], self._homes[key]
+            self._counts[directory.path] -= 1
+        self.forget_boots()
+
+    def forget_boots(self) -> None:
+        """A directory failed: the next start can no more say that it has all, for the disk may have lost what it did not sync.
+
+        None of the others says so either, since the one that failed may refuse to be told. Blocks.
+        """
+        for directory in self.directories:
+            directory.forget_boot()
+
+    def hide(self, topic: str, partition: int) -> None:
+        """The log is in no directory that works, and may be in one that failed: another of that name would be one too many later."""
+        self._hidden.add((topic, partition))
+
+    def _usable(self) -> list[LogDirectory]:
+        usable = [directory for directory in self.directories if directory.failure is None]
+        if not usable:
+            raise self.directories[0].failure or LogDirFailed(str(self.directories[0].path), "no log directory is left")
+        return usable
+
+    def _home_of(self, key: TopicPartition) -> LogDirectory:
+        usable = self._usable()
+        free = [directory for directory in usable if not self.is_cordoned(directory)] or usable
+        preferred = self._preferred.pop(key, None)
+        return preferred if preferred in free else min(free, key=lambda directory: self._counts[directory.path])
+
+    def give_up_room(self) -> None:
+        """Free what is set aside in each directory for a stop; blocks."""
+        for directory in self.directories:
+            directory.give_up_room()
+
+    def cordon(self, paths: Set[str]) -> None:
+        """The directories with these absolute paths, and no others, get no new logs."""
+        self._cordoned = frozenset(paths)
+
+    def is_cordoned(self, directory: LogDirectory) -> bool:
+        return os.path.abspath(directory.path) in self._cordoned
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Where the log is to be made, if it is made while this process lives."""
+        while len(self._preferred) >= limits.MAX_PREFERRED_LOG_DIRS:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic, partition] = directory
+
+    def _name_with(self, name: str, purpose: str) -> str:
+        """The name of a folder that is no log's: Kafka's pattern, cut to what a file system takes."""
+        suffix = f".{self._new_id().hex}-{purpose}"
+        return name[: MAX_NAME_LENGTH - len(suffix)] + suffix
+
+    def _unlock(self) -> None:
+        for directory in self.directories:
+            if directory.failure is not None:
+                directory.forget_boot()
+            directory.unlock()
+
+
+def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:
+    logger.error(
+        "event=log-directory-not-usable path=%s note='out of use until the next start' reason=%r", directory.path, failure.reason
+    )

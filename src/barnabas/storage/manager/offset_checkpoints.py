@@ -1,0 +1,136 @@
+"""The checkpoints of all log directories: recovery points, log starts, high watermarks, how far compacted logs are clean.
+
+Rules
+  1. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
+  2. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, or at the latest
+     before its name is used again, so that a topic made anew does not begin where the old one was. Hence the lock, which is held
+     from gathering offsets to writing them.
+  3. What is appended after a cut is not to be counted on before the disk says no more than is true (`Log.is_overstated`): after a
+     crash a start past the cut would take it away, a recovery point past the cut would pass it for synced, and what was cut would be back
+     instead of it, or beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from barnabas.errors import LogDirFailed, StartsUnwritten, StorageError, StorageExhausted
+from barnabas.storage import checkpoints
+from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.log import Log
+from barnabas.storage.manager.log_dirs import LogDirs
+from barnabas.storage.os_errors import storage_error
+
+logger = logging.getLogger(__name__)
+
+
+class OffsetCheckpoints(LogDirs):
+    """What is written down of logs beside them."""
+
+    def checkpoint_recovery_points(self) -> None:
+        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
+
+    def _recovery_points(self) -> dict[TopicPartition, int]:
+        return {key: entry.recovery_point for key, entry in list(self._logs.items())}
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `Log.start_written`.
+
+        Raises:
+            StartsUnwritten: in some directories; in the others they are.
+        """
+        overstated = [entry for entry in list(self._logs.values()) if entry.is_overstated]
+        failures: list[LogDirFailed | StorageExhausted] = []
+        for entry in overstated:
+            try:
+                entry.sync_cut()
+            except LogDirFailed as error:
+                failures.append(error)
+        if overstated:
+            failures += self._try_checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
+        failures += self._try_checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+        if failures:
+            raise StartsUnwritten(failures)
+
+    def _start_offsets(self) -> dict[TopicPartition, int]:
+        """Every log that does not begin at 0 gets an entry.
+
+        Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
+        renaming was lost, and with them records that were deleted for good.
+        """
+        return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
+
+    def prepare_removal(self, shortened: Iterable[Log]) -> None:
+        """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
+        begin, and the names of the segments that stay. Blocks; in a thread.
+
+        Raises:
+            StorageError: a disk does not work, or is full.
+        """
+        for log_ in shortened:
+            try:
+                self._files.sync_directory(log_.directory)
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            except OSError as error:
+                raise storage_error(log_.directory.parent, error) from error
+        self.checkpoint_log_start_offsets()
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        return {
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
+        }
+
+    def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda: high_watermarks)
+
+    def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
+        """For compacted logs, the offset below which they are clean."""
+        return {
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
+        }
+
+    def write_cleaned_offsets(self, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        self._checkpoint(checkpoints.CLEANED_OFFSETS, gather)
+
+    def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        """Write a checkpoint in each directory.
+
+        Raises:
+            StorageError: the first that could not be written; the others are.
+        """
+        failures = self._try_checkpoint(name, gather)
+        if failures:
+            raise failures[0]
+
+    def _try_checkpoint(
+        self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]
+    ) -> list[LogDirFailed | StorageExhausted]:
+        """As `_checkpoint`; one error for each directory where it could not be written."""
+        failures: list[LogDirFailed | StorageExhausted] = []
+        with self._checkpoint_lock:
+            offsets = gather()
+            for directory in self._usable():
+                try:
+                    self._write(directory, name, offsets)
+                except (LogDirFailed, StorageExhausted) as error:
+                    failures.append(error)
+        return failures
+
+    def _write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        directory.write(name, {key: offset for key, offset in offsets.items() if self._is_told(directory, key)})
+
+    def _is_told(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether the directory's checkpoints name a log: while it has two folders, those of both, for one is written before the other."""
+        return self._homes.get(key) is directory or self._leaving.get(key) is directory
+
+    def _forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
+        """Take what is gone out of the directory's checkpoints; where the disk does not allow it, before the name is used again."""
+        keys = set(gone)
+        try:
+            directory.forget(keys)
+        except (StorageError, OSError) as error:
+            logger.warning("event=checkpoints-name-deleted-partitions path=%s error=%r", directory.path, str(error))
+            self._unforgotten.update((directory.path, key) for key in keys)

@@ -1,0 +1,213 @@
+"""What a crash may have done to the segments of a log, put right: what is not whole goes, with all that follows it.
+
+Rules
+  1. Nothing below the recovery point is dropped: damage there is stepped over and stays, for it is no torn tail, and what follows
+     it is whole.
+  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
+     have its offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.batch_header import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+)
+from barnabas.protocol.records.crc import crc32c
+from barnabas.storage.integrity import NOTHING_FOLLOWS
+from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.log_segments import remove_segment_files
+from barnabas.storage.segment import (
+    Segment,
+)
+from barnabas.storage.verify import measure
+
+logger = logging.getLogger(__name__)
+
+SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+
+
+def recover_segments(
+    segments: list[Segment],
+    epochs: LeaderEpochs,
+    config: TopicConfig,
+    *,
+    without_index: list[Segment],
+    recovery_point: int | None,
+    synced_offset: int,
+    cleaned_offset: int,
+    with_markers: set[Segment],
+) -> list[Segment]:
+    """The segments that hold good batches end to end, of which the last is ready to grow.
+
+    Args:
+        without_index: those of which an index file is missing.
+        recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
+        synced_offset: records below it were on the disk, so damage there is no torn tail.
+        cleaned_offset: there may be gaps below it.
+        with_markers: gets those in which control batches were read.
+    """
+    last = segments[-1]
+    for number, segment in enumerate(segments):
+        trusted = segment.base_offset if segment in without_index else recovery_point
+        if trusted is None and (segment is not last or _activate(segment, synced_offset)):
+            continue
+        if segment is not last and trusted is not None and segment.next_offset <= trusted:
+            continue
+        following = segment.next_offset
+        synced = following if recovery_point is None and segment is not last else synced_offset
+        start = segment.base_offset if trusted is None else trusted
+        dropped, has_markers = recover_segment(segment, epochs, config, start, synced)
+        if has_markers:
+            with_markers.add(segment)
+        if dropped or (segment is not last and _parts(segment, following, cleaned_offset, recovery_point)):
+            later = segments[number + 1 :]
+            _report(segment, dropped, later)
+            for lost in later:
+                remove_segment_files(segment.files, lost)
+            segment.files.sync_directory(segment.directory)
+            return segments[: number + 1]
+        if segment is not last:
+            segment.seal()
+            segment.close()
+            segment.next_offset = following
+    return segments
+
+
+def _parts(segment: Segment, following: int, cleaned_offset: int, recovery_point: int | None) -> bool:
+    """Whether what follows the segment does not go on from it. Either the power took the segment's tail without a trace, so that what
+    follows (which was written later) would leave a hole. Or it brought back what a cut had taken, and the segment has grown past it since.
+
+    Only compaction leaves gaps between segments, and what it has cleaned is on the disk.
+    """
+    is_hole = segment.next_offset < following and following > cleaned_offset
+    is_back = segment.next_offset > following
+    return (is_hole or is_back) and recovery_point is not None and following > recovery_point
+
+
+def _activate(segment: Segment, end_offset: int) -> bool:
+    """Take the last segment as it is; False where its end is not what a clean shutdown leaves, at `end_offset` unless that is 0."""
+    try:
+        segment.activate()
+    except CorruptLog as error:
+        logger.warning("event=log-not-as-closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
+        return False
+    if 0 < segment.next_offset < end_offset:
+        logger.warning(
+            "event=log-not-as-closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset
+        )
+        return False
+    return True
+
+
+def recover_segment(
+    segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int, synced_offset: int = 0
+) -> tuple[int, bool]:
+    """Check the batches from `trusted_offset` on, cut the file behind the last good one, make the indexes anew.
+
+    Damage below `synced_offset` is not what a crash leaves: it is stepped over, and what follows stays.
+
+    Returns:
+        How many bytes were dropped, and whether there are control batches among those that were read.
+    """
+    size, has_markers = segment.size, False
+    segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
+    segment.doubt_all()
+    segment.recount_from(_trusted_position(segment, trusted_offset))
+    while segment.size < size:
+        for position, header in scan_batches(segment, segment.size, size):
+            segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
+            epochs.found(header.partition_leader_epoch, header.base_offset)
+            has_markers = has_markers or header.is_control
+            assert segment.size == position + header.size
+        if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
+            break
+        _step_over(segment, size, synced_offset)
+    segment.give_back()  # also space that was set aside behind the end
+    if segment.size < size:
+        segment.files.sync(segment.fileno)
+    segment.index.write(exact=True)
+    segment.time_index.write(exact=True)
+    return size - segment.size, has_markers
+
+
+def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
+    """Go on behind the damage at the segment's end so far; where nothing follows it, records up to `synced_offset` are in it."""
+    damage = measure(segment.files, segment.fileno, segment.size, segment.next_offset, "found damaged at the start", size)
+    if damage.next_offset == NOTHING_FOLLOWS:
+        damage = damage._replace(next_offset=synced_offset)
+    segment.integrity.note(damage)
+    logger.error(
+        "event=corrupt-data-kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
+        segment.path,
+        damage.position,
+        damage.end - damage.position,
+        damage.first_offset,
+        damage.next_offset - 1,
+    )
+    segment.size, segment.next_offset = damage.end, damage.next_offset
+
+
+def _trusted_position(segment: Segment, trusted_offset: int) -> int:
+    """Where to begin checking: at the last index entry below `trusted_offset`, if the batch there is the one it names."""
+    relative = trusted_offset - segment.base_offset
+    segment.index, segment.time_index = segment.make_indexes()
+    if relative > 0 and segment.has_index_files:
+        segment.index.load_active()
+        segment.time_index.load_active()
+        segment.index.truncate_below(key=relative)
+        last = segment.index.last()
+        if last is not None:
+            segment.time_index.truncate_below(value=last[0] + 1)
+            first = next(scan_batches(segment, last[1], segment.size), None)
+            if first is not None and first[1].last_offset == segment.base_offset + last[0]:
+                return last[1]
+    segment.index.start_empty()
+    segment.time_index.start_empty()
+    return 0
+
+
+def scan_batches(segment: Segment, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every whole batch between two bytes of a segment, up to the first that is not whole and right."""
+    data, data_start = memoryview(b""), start
+    position, next_offset = start, segment.base_offset
+    while position + HEADER_SIZE <= end:
+        at = position - data_start
+        if at + HEADER_SIZE > len(data):
+            data, data_start, at = memoryview(segment.files.pread(segment.fileno, SCAN_BYTES, position)), position, 0
+            if len(data) < HEADER_SIZE:
+                return
+        header = BatchHeader._make(HEADER.unpack_from(data, at))
+        size = header.batch_length + LENGTH_OVERHEAD
+        if header.magic != MAGIC or size < HEADER_SIZE or position + size > end:
+            return
+        if header.base_offset < next_offset or header.last_offset_delta < 0:
+            return
+        if at + size > len(data):
+            data = memoryview(segment.files.pread(segment.fileno, max(SCAN_BYTES, size), position))
+            data_start, at = position, 0
+        if len(data) < size or crc32c(data[at + CRC_START : at + size]) != header.crc:
+            return
+        yield position, header
+        position, next_offset = position + size, header.next_offset
+
+
+def _report(segment: Segment, dropped: int, later: list[Segment]) -> None:
+    logger.warning(
+        "event=log-tail-dropped file=%s end_offset=%d position=%d dropped_bytes=%d dropped_segments=%d dropped_segment_bytes=%d",
+        segment.path,
+        segment.next_offset,
+        segment.size,
+        dropped,
+        len(later),
+        sum(lost.size for lost in later),
+    )

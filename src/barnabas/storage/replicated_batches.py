@@ -1,0 +1,90 @@
+"""What a leader sent: its batches looked at before they are written, and which of them go to the disk with one write.
+
+Pure functions of bytes and numbers, for `Log.append_as_follower`.
+
+Rules
+  1. Every batch's CRC is checked: what is passed on to followers of ours and to readers is what the leader stored.
+  2. Good batches in front of a bad one are kept; the fault is raised behind them.
+  3. A stretch is of one leader epoch and one segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.protocol.records.batch_header import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    BatchHeader,
+    check_magic,
+)
+from barnabas.protocol.records.crc import crc32c
+from barnabas.tuples import new_tuple
+
+LEAST_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD
+
+
+def good_batches(view: memoryview, next_offset: int) -> tuple[list[BatchHeader], KafkaError | None]:
+    """The headers of the batches that follow each other from the start of `view`, a cut last one left out, and what is wrong behind them.
+
+    Args:
+        next_offset: the log's end; the first batch begins there or, in a compacted log, past it.
+    """
+    headers: list[BatchHeader] = []
+    position, end = 0, len(view)
+    while end - position >= HEADER_SIZE:
+        if view[position + MAGIC_POSITION] != MAGIC:
+            try:
+                check_magic(view, position)
+            except KafkaError as error:
+                return headers, error
+        header: BatchHeader = new_tuple(BatchHeader, HEADER.unpack_from(view, position))
+        length = header.batch_length
+        if length < LEAST_LENGTH:
+            return headers, _corrupt(f"Record batch length {length} is less than its header.")
+        after = position + length + LENGTH_OVERHEAD
+        if after > end:
+            break
+        if crc32c(view[position + CRC_START : after]) != header.crc:
+            return headers, _corrupt(f"The leader's batch at offset {header.base_offset} fails its CRC.")
+        if header.base_offset < next_offset or header.last_offset_delta < 0:
+            text = f"The leader's batch at offset {header.base_offset} does not follow {next_offset}."
+            return headers, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        headers.append(header)
+        next_offset = header.base_offset + header.last_offset_delta + 1
+        position = after
+    return headers, None
+
+
+def stretch_from(headers: Sequence[BatchHeader], first: int, *, room: int, time: int, offset: int) -> tuple[int, int]:
+    """How far the batches from `first` on can be written together: the one they end before, and their bytes. At least one is among them.
+
+    Args:
+        room: bytes that the segment may take.
+        time: the newest timestamp that belongs into it.
+        offset: the last offset that does.
+    """
+    epoch = headers[first].partition_leader_epoch
+    size, at, count = headers[first].size, first + 1, len(headers)
+    while at < count:
+        header = headers[at]
+        after = size + header.batch_length + LENGTH_OVERHEAD
+        if (
+            header.partition_leader_epoch != epoch
+            or after > room
+            or header.max_timestamp > time
+            or header.base_offset + header.last_offset_delta > offset
+        ):
+            break
+        size, at = after, at + 1
+    return at, size
+
+
+def _corrupt(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)

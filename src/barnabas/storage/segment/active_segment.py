@@ -1,0 +1,206 @@
+"""The segment at the end of a log: what is added to it and cut from it, and its sealing.
+
+Rules
+  1. Only the last segment of a log (the active one) grows; the others are sealed and change only by being removed.
+  2. `size` is where the next batch goes. Bytes behind it (of a write that failed) do not exist.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.scan import walker
+from barnabas.storage.files import Files
+from barnabas.storage.index_repair import contradiction
+from barnabas.storage.integrity import SegmentIntegrity
+from barnabas.storage.segment.file_names import SUFFIXES, file_name
+from barnabas.storage.segment.lookup import SearchedSegment
+from barnabas.storage.segment.segment_file import NO_TIMESTAMP
+
+RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
+LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
+RESERVED_BYTES = 4 * 1024 * 1024  # at once; takes 15 us
+NEVER_AGAIN = 2**63 - 1
+
+
+class Segment(SearchedSegment):
+    """One segment; made by `Segment.create` or `Segment.existing`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int, reserved: int = 0) -> Segment:
+        """A new, empty segment, ready to grow, with space for `reserved` bytes set aside. Files left under its name are emptied; where
+        one cannot be made, none stays."""
+        segment = cls(files, directory, base_offset, now_ms)
+        segment._fileno = files.open(segment.path, create=True)
+        try:
+            files.truncate(segment._fileno, 0)
+            segment.max_timestamp, segment.offset_of_max_timestamp, segment.written_ms = NO_TIMESTAMP, base_offset, now_ms
+            segment.integrity = SegmentIntegrity(files, 0, segment.end_offset)
+            segment.index, segment.time_index = segment.make_indexes()
+            for index in (segment.index, segment.time_index):
+                index.start_empty()
+                index.write(exact=True)
+        except OSError:
+            segment.discard()
+            raise
+        if reserved:
+            segment.reserve(reserved, 0)
+        return segment
+
+    def discard(self) -> None:
+        """Remove the files of a segment, but for the snapshot: in a later start its name would cut the one before it short."""
+        self.close()
+        for suffix in SUFFIXES:
+            self.files.unlink(self.directory / file_name(self.base_offset, suffix))
+
+    @classmethod
+    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
+        """A sealed segment on disk, nothing of it known but its size."""
+        segment = cls(files, directory, base_offset, now_ms, name_suffix)
+        segment.size = files.file_size(segment.path)
+        segment.synced = True
+        return segment
+
+    def appended(self, last_offset: int, size: int, max_timestamp: int, interval: int) -> None:
+        """A batch of `size` bytes was written at `self.size`. `interval`: `index.interval.bytes`."""
+        position = self.size
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
+        if self.bytes_since_index_entry > interval:
+            self.index.append(last_offset - self.base_offset, position)
+            self.add_time_entry()
+            self.bytes_since_index_entry = 0
+        if len(self._recent_last) >= 2 * RECENT_BATCHES:
+            del self._recent_last[:RECENT_BATCHES], self._recent_positions[:RECENT_BATCHES]
+        self._recent_last.append(last_offset)
+        self._recent_positions.append(position)
+        self.bytes_since_index_entry += size
+        self.size = position + size
+        self.next_offset = last_offset + 1
+
+    def appended_many(self, described: bytes | bytearray, interval: int) -> None:
+        """As `appended` for each of some batches that lie one behind the other: `described` has a `rows.DESCRIBED` for each."""
+        lasts, positions, keys, values, times, time_values, *state = walker.note_batches(
+            described,
+            self.size,
+            self.bytes_since_index_entry,
+            interval,
+            self.base_offset,
+            self.next_offset - 1,
+            self.max_timestamp,
+            self.offset_of_max_timestamp,
+            self._noted_timestamp(),
+        )
+        if keys:
+            self.index.extend(keys, values)
+        if times:
+            self.time_index.extend(times, time_values)
+        self._recent_last.frombytes(lasts)
+        self._recent_positions.frombytes(positions)
+        if len(self._recent_last) >= 2 * RECENT_BATCHES:
+            del self._recent_last[:-RECENT_BATCHES], self._recent_positions[:-RECENT_BATCHES]
+        self.size, self.bytes_since_index_entry, last, self.max_timestamp, self.offset_of_max_timestamp = state
+        self.next_offset = last + 1
+
+    def reserve(self, size: int, more: int = RESERVED_BYTES) -> None:
+        """Have space set aside for the next `size` bytes and `more`, as far as the file system can.
+
+        Writing to it takes a third less CPU than having blocks found page by page (measured on ext4 with batches of 900 kB). It is given
+        back when the file is cut to its size, by a roll, a close or a recovery.
+        """
+        try:
+            self.files.reserve(self.fileno, self.size, size + more)
+        except OSError:  # unknown to this file system, or no room: then writing does without
+            self.reserved = NEVER_AGAIN
+        else:
+            self.reserved = self.size + size + more
+
+    def give_back(self) -> None:
+        """Cut the file to its size, with what was reserved or half written behind."""
+        self.files.truncate(self.fileno, self.size)
+        self.reserved = 0
+
+    def add_time_entry(self) -> None:
+        """Note the largest timestamp so far, if it grew since the last entry."""
+        if self.max_timestamp > self._noted_timestamp():
+            self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+
+    def _noted_timestamp(self) -> int:
+        """That of the last time entry."""
+        last = self.time_index.last()
+        return NO_TIMESTAMP if last is None else last[0]
+
+    def activate(self) -> None:
+        """Make the last segment of a log ready to grow again; what follows its last index entry is read.
+
+        Raises:
+            CorruptLog: the indexes contradict the segment, or no batches follow the last index entry.
+        """
+        self.index, self.time_index = self.make_indexes()
+        self.doubt_all()
+        for index in (self.index, self.time_index):
+            index.load_active()
+        wrong = contradiction(self.index, self.time_index, self.size)
+        if wrong is not None:
+            raise CorruptLog(str(self.path), 0, wrong)
+        self.recount(self.index.last())
+
+    def recount(self, entry: tuple[int, int] | None) -> None:
+        """Learn from the batches behind the index entry `entry` what only memory knows."""
+        start = entry[1] if entry else 0
+        batches = list(self.walk(start))
+        for position, header in batches:
+            self.read_batch(position, header)  # a header that lies about its offsets would mislead every lookup
+        interval = self.size
+        self.recount_from(start)
+        for _, header in batches:
+            self.appended(header.last_offset, header.size, header.max_timestamp, interval)
+
+    def recount_from(self, position: int) -> None:
+        """Go back to where the indexes end, at `position`; the batches behind it are to be `appended` again."""
+        self._open_recent()
+        self._open_max_timestamp()
+        self.size, self.next_offset, self.bytes_since_index_entry = position, self.base_offset, 0
+
+    def truncate(self, position: int) -> None:
+        """Cut the active segment at `position`, where a batch begins or the segment ends."""
+        self.size = position
+        self.integrity.cut(position)
+        self.give_back()
+        self.index.truncate_below(value=position)
+        last = self.index.last()
+        self.time_index.truncate_below(value=last[0] + 1 if last else 0)
+        for index in (self.index, self.time_index):
+            index.write(exact=True)
+        self.recount(last)
+        if not position:
+            self.first_timestamp = None
+
+    def seal(self) -> None:
+        """The segment no longer grows. Where the disk has no room for the indexes it stays as it is."""
+        self.add_time_entry()
+        self.write_indexes(exact=True)
+        self.index.seal()
+        self.time_index.seal()
+        del self._recent_last, self._recent_positions
+
+    def moved_to(self, directory: Path, *, index_entries: int = 0, time_index_entries: int = 0) -> Segment:
+        """The same segment in another folder, to which its bytes were copied; a sealed one, or the active one.
+
+        Args:
+            index_entries, time_index_entries: how many entries of the active one's indexes the copied files hold.
+        """
+        moved = Segment(self.files, directory, self.base_offset, self.created_ms)
+        moved.size, moved.next_offset, moved.synced = self.size, self.next_offset, True
+        moved.first_timestamp = self.first_timestamp
+        if not self.index.sealed:
+            moved.bytes_since_index_entry = self.bytes_since_index_entry
+            moved.max_timestamp, moved.offset_of_max_timestamp = self.max_timestamp, self.offset_of_max_timestamp
+            moved._recent_last, moved._recent_positions = self._recent_last, self._recent_positions
+            moved.index = self.index.moved_to(directory / self.index_name, index_entries)
+            moved.time_index = self.time_index.moved_to(directory / self.time_index_name, time_index_entries)
+        return moved

@@ -1,0 +1,161 @@
+"""The files of a segment: their names, and when they are opened and closed.
+
+Rule: of a sealed segment no file is opened before somebody needs it, so a log of a thousand segments opens in no time.
+"""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+
+from barnabas.storage.files import Files, sync_file
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.integrity import SegmentIntegrity
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
+
+NO_TIMESTAMP = -1
+
+
+class SegmentFile:
+    """The files of one segment, and what is known of them."""
+
+    __slots__ = (
+        "_fileno",
+        "_recent_last",
+        "_recent_positions",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "directory",
+        "files",
+        "first_timestamp",
+        "has_aborted",
+        "index",
+        "integrity",
+        "max_timestamp",
+        "name_suffix",
+        "next_offset",
+        "offset_of_max_timestamp",
+        "open_files",
+        "pins",
+        "reserved",
+        "size",
+        "synced",
+        "time_index",
+        "used",
+        "written_ms",
+    )
+
+    has_aborted: bool  # whether there is a file of aborted transactions
+    index: SparseIndex
+    time_index: SparseIndex
+    max_timestamp: int
+    offset_of_max_timestamp: int  # last offset of the batch that has it
+    _recent_last: array[int]  # last offsets of the last batches
+    _recent_positions: array[int]
+    integrity: SegmentIntegrity
+    written_ms: int  # when the last batch came; `append_run` does not count, for its records have timestamps
+
+    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
+        self.files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.name_suffix = name_suffix  # behind the names of its files, while it takes the place of others (compaction)
+        self.size = 0
+        self.reserved = 0  # up to this byte the file system has set space aside
+        self.next_offset = base_offset
+        self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
+        self.bytes_since_index_entry = 0
+        self.synced = False  # whether its name is known to be durable
+        self.pins = 0  # flushes under way, which use the descriptor: it must not be closed to save descriptors
+        self.used = False  # since `open_files` last looked at it
+        self.open_files: OpenFiles | None = None  # who bounds the number of open ones, while it is part of a log
+        self._fileno: int | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.directory / self.name_of(LOG_SUFFIX)
+
+    @property
+    def index_name(self) -> str:
+        return self.name_of(INDEX_SUFFIX)
+
+    @property
+    def time_index_name(self) -> str:
+        return self.name_of(TIME_INDEX_SUFFIX)
+
+    def name_of(self, suffix: str) -> str:
+        """The name of its file of that kind."""
+        return file_name(self.base_offset, suffix) + self.name_suffix
+
+    def make_indexes(self) -> tuple[SparseIndex, SparseIndex]:
+        """The two indexes, of which nothing is read yet."""
+        return (
+            SparseIndex(self.files, self.directory / self.index_name, OFFSET_ENTRY),
+            SparseIndex(self.files, self.directory / self.time_index_name, TIME_ENTRY),
+        )
+
+    @property
+    def has_index_files(self) -> bool:
+        return all(self.files.exists(self.directory / name) for name in (self.index_name, self.time_index_name))
+
+    @property
+    def fileno(self) -> int:
+        if self._fileno is None:
+            self._fileno = self.files.open(self.path)
+            if self.open_files is not None:
+                self._share(self.open_files, self._fileno)
+        self.used = True
+        return self._fileno
+
+    def _share(self, open_files: OpenFiles, fileno: int) -> None:
+        """The file is open, and read for whoever asks the log: the loop must not bring to memory what lies behind."""
+        self.files.expect_random(fileno)
+        open_files.opened(self)
+
+    def join(self, open_files: OpenFiles | None) -> None:
+        """The segment is part of a log of which `open_files` counts the open files."""
+        self.open_files = open_files
+        if open_files is not None and self._fileno is not None:
+            self._share(open_files, self._fileno)
+
+    def leave(self) -> None:
+        """The segment is part of no log any more; whoever took it out closes it."""
+        if self.open_files is not None:
+            self.open_files.forget(self)
+            self.open_files = None
+
+    @property
+    def newest_ms(self) -> int:
+        """What its age counts from: the largest timestamp of its records or, where none has one, the last write."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.written_ms
+
+    def end_offset(self) -> int:
+        """The offset behind its last record, and behind a gap that follows it."""
+        return self.next_offset
+
+    def write_indexes(self, *, exact: bool = False) -> None:
+        """Put what the indexes gained into their files, where they are still in memory."""
+        self.index.write(exact=exact)
+        self.time_index.write(exact=exact)
+
+    def sync_records(self) -> None:
+        """Block until the records written so far are on the disk; runs in a thread while the loop appends."""
+        sync_file(self.files, self.path, self._fileno)
+        if not self.synced:
+            self.files.sync_directory(self.directory)
+            self.synced = True
+
+    def sync_indexes(self) -> None:
+        """Block until the indexes are on the disk as they were last written."""
+        self.index.sync()
+        self.time_index.sync()
+
+    def close(self) -> None:
+        if self._fileno is not None:
+            self.files.close(self._fileno)
+            self._fileno = None
+            if self.open_files is not None:
+                self.open_files.forget(self)

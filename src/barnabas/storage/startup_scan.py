@@ -1,0 +1,140 @@
+"""Which logs lie in a broker's directories when it starts, and what deletions, moves and makings have left there half done.
+
+Owns the names of folders. What is found is put right at once, as far as that loses nothing:
+
+    <topic>-<partition>                     a log
+    <topic>-<partition>.<id>-delete         a deletion that a stop interrupted: removed
+    <topic>-<partition>.<id>-future         a copy on its way to this directory: emptied, and `interrupted`, so that it begins again
+    <topic>-<partition>.<id>-stray          a log of another topic that had the name, which nobody deleted: left alone
+    one log in two directories              a move that was all but finished, or a log that was made in vain: the other folder is removed
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from barnabas.errors import LogDirFailed
+from barnabas.storage import checkpoints
+from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.files import Files
+from barnabas.storage.garbage import remove_deleted, remove_folder
+from barnabas.storage.log_move import MARKER
+from barnabas.storage.segment import LOG_SUFFIX, file_name
+
+logger = logging.getLogger(__name__)
+
+LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
+FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
+STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
+OWN_NAME = re.compile(
+    r"\.lock|\.kafka_cleanshutdown|\.last-boot|\.room-to-stop|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
+)
+KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
+
+Failed = Callable[[LogDirectory, LogDirFailed | OSError], None]
+
+
+class StartupScan:
+    """Looks once, at the start.
+
+    Args:
+        failed: told of a directory whose disk does not work.
+    """
+
+    def __init__(self, files: Files, failed: Failed) -> None:
+        self._files = files
+        self._failed = failed
+        self.log_dirs: dict[TopicPartition, LogDirectory] = {}
+        self.interrupted: dict[TopicPartition, LogDirectory] = {}  # where logs were on their way to
+        self.begun: dict[TopicPartition, Path] = {}  # the folders of those
+
+    def look(self, directories: Iterable[LogDirectory]) -> None:
+        """Find the logs of the directories that work; what deletions and moves left half done is done."""
+        for directory in directories:
+            try:
+                for name in self._files.list_directory(directory.path):
+                    key = self._partition_of(directory, name)
+                    if key is None:
+                        continue
+                    other = self.log_dirs.get(key)
+                    self.log_dirs[key] = directory if other is None else self._choose(name, other, directory)
+            except (LogDirFailed, OSError) as error:
+                self._failed(directory, error)
+
+    def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
+        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`).
+
+        The folder stays, and in it what tells the log: if the broker ends before the copy has begun again, it is not forgotten.
+        """
+        marker = path / MARKER
+        original = self._files.read_file(marker).decode() if self._files.exists(marker) else path.name.rpartition(".")[0]
+        match = LOG_FOLDER.fullmatch(original)
+        if match is not None:
+            key = match["topic"], int(match["partition"])
+            self.interrupted[key], self.begun[key] = directory, path
+        logger.info("event=log-copy-begins-again path=%s", path)
+        for name in self._files.list_directory(path):
+            if self._files.is_directory(path / name):
+                remove_folder(self._files, path / name)
+            elif name != MARKER:
+                self._files.unlink(path / name)
+
+    def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
+        """Which of two directories has the log that is to be used; the folder in the other one is removed.
+
+        Raises:
+            LogDirFailed: neither a move of the log nor a making that a disk ended explains that there are two.
+        """
+        moved = [each for each in (one, other) if self._files.exists(each.path / name / MARKER)]
+        if not moved:
+            for unused, used in ((other, one), (one, other)):
+                if self._never_held_records(unused.path / name):
+                    logger.info("event=log-made-in-vain-removed path=%s", unused.path / name)
+                    remove_folder(self._files, unused.path / name)
+                    return used
+        if len(moved) != 1:
+            raise LogDirFailed(str(other.path), f"{name} lies in {one.path} too")
+        target = moved[0]
+        source = one if target is other else other
+        # The log may have been put on its new folder a moment ago: what the checkpoints know of it is still with the old one.
+        topic, _, partition = name.rpartition("-")
+        hand_over((topic, int(partition)), source, target)
+        logger.info("event=log-move-finished log=%s removed=%s", name, source.path / name)
+        remove_folder(self._files, source.path / name)
+        return target
+
+    def _never_held_records(self, folder: Path) -> bool:
+        """Whether a folder is as the making of a log leaves it, whole or half done: what was emptied later begins past offset 0."""
+        first = file_name(0, LOG_SUFFIX)
+        logs = [each for each in self._files.list_directory(folder) if LOG_SUFFIX in each]
+        return not logs or (logs == [first] and self._files.file_size(folder / first) == 0)
+
+    def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
+        """Which partition a name in a log directory is of; leftovers of deletions are removed."""
+        path = directory.path / name
+        match = LOG_FOLDER.fullmatch(name)
+        if DELETED_FOLDER.fullmatch(name) and self._files.is_directory(path):
+            logger.info("event=deleted-log-removed path=%s", path)
+            remove_deleted(self._files, path)
+            return None
+        if FUTURE_FOLDER.fullmatch(name) and self._files.is_directory(path):
+            self._drop_copy(directory, path)
+            return None
+        if match is None or name == KRAFT_FOLDER:
+            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name) and not STRAY_FOLDER.fullmatch(name):
+                logger.warning("event=foreign-entry-left-alone path=%s", path)
+            return None
+        return match["topic"], int(match["partition"])
+
+
+def hand_over(key: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
+    """Tell the checkpoints of `target` what those of `source` know of a log that moved, where they do not know it themselves."""
+    for name in checkpoints.OFFSET_CHECKPOINTS:
+        known, told = target.read(name), source.read(name).get(key)
+        if told is not None and key not in known:
+            target.write(name, {**known, key: told})

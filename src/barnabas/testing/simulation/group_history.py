@@ -1,0 +1,76 @@
+"""What the members of one group were told, and whether it can be true: part of the checker, which knows nothing of the code under test.
+
+Rules
+  1. In a generation a partition belongs to one member.
+  2. A commit of a member whose generation was over when it was sent is refused.
+  3. A committed offset is one that was asked for, and none older than the last that was acknowledged.
+  4. Below it every record that is there was given to some member.
+
+A generation counts as begun when a member was told its part in it: the coordinator tells that when it is written down.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
+
+NOTHING = "-1"  # the offset of a partition that nobody committed
+
+
+class Commit(NamedTuple):
+    """A commit on its way."""
+
+    place: TopicPartition
+    number: int  # in the partition's register
+    generation: int
+    newest: int  # the newest generation that had begun when it was sent
+
+
+class GroupHistory(Struct):
+    """What is known of one group, from outside."""
+
+    name: str
+    newest: int = -1  # generation
+    owners: dict[int, dict[TopicPartition, str]] = field(default_factory=dict)  # by generation
+    offsets: dict[TopicPartition, Register] = field(default_factory=dict)
+    given: dict[TopicPartition, set[int]] = field(default_factory=dict)  # offsets that some member has got
+    refused: int = 0  # commits of generations that were over
+
+    def assigned(self, generation: int, member: str, places: list[TopicPartition]) -> None:
+        owners = self.owners.setdefault(generation, {})
+        for place in places:
+            owner = owners.setdefault(place, member)
+            if owner != member:
+                raise Violation(f"{self.name}: {place} belongs to {owner} and to {member} in generation {generation}")
+        self.newest = max(self.newest, generation)
+
+    def committing(self, place: TopicPartition, offset: int, generation: int) -> Commit:
+        return Commit(place, self._register(place).asking(str(offset)), generation, self.newest)
+
+    def committed(self, commit: Commit) -> None:
+        if commit.generation < commit.newest:
+            over = f"generation {commit.generation} was taken when generation {commit.newest} had begun"
+            raise Violation(f"{self.name}: a commit of {over}")
+        self._register(commit.place).told(commit.number)
+
+    def fetched(self, place: TopicPartition, offset: int) -> None:
+        """The offset that is committed, as a member or an auditor was told."""
+        self._register(place).read(str(offset))
+
+    def gave(self, place: TopicPartition, start: int, end: int) -> None:
+        """A member has got what lies in [start, end), which may be nothing."""
+        self.given.setdefault(place, set()).update(range(start, end))
+
+    def check(self, place: TopicPartition, committed: int, history: PartitionHistory) -> None:
+        """Rule 4, when nothing is under way any more and the auditor has read the partition."""
+        self.fetched(place, committed)
+        given = self.given.get(place, set())
+        missed = sorted(offset for offset in history.kept if offset < committed and offset not in given)
+        if missed:
+            raise Violation(f"poll skip: {self.name}: {place} is committed up to {committed}, and nobody has got {missed[0]}")
+
+    def _register(self, place: TopicPartition) -> Register:
+        return self.offsets.setdefault(place, Register(f"the offset of {self.name} in {place[0]}-{place[1]}", [NOTHING]))

@@ -1,0 +1,63 @@
+"""What a broker logs as an error: a fault of its own, unless something was done to it that it has to complain of.
+
+Owns the list of what it may complain of, by what was done to it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from barnabas.testing.simulation.files import ProcessKilled
+
+EXCUSES = {
+    "disk": (
+        "event=log-directory-failed",
+        "event=log-directory-refuses-writes",
+        "event=storage-failed",
+        "event=broker-stops",
+        "event=read-failed",
+        "event=log-move-failed",
+        "event=moved-log-old-folder-stays",
+        "event=cleaning-failed",
+        "event=log-not-compacted-any-more",
+        "event=log-not-closed",
+        "event=log-directory-not-marked-clean",
+        "event=log-unreadable",
+        "event=corrupt-data",
+    ),
+    "cleaner-dies": ("event=cleaning-failed", "event=log-not-compacted-any-more"),
+    "rot": (
+        "event=corrupt-data",
+        "event=log-unreadable",
+        "event=read-failed",
+        "event=log-not-compacted-any-more",
+        "event=cleaning-failed",
+    ),
+}
+
+
+FOREIGN_CONTEXT = "was created in a different Context"
+
+
+class LoggedErrors(logging.Handler):
+    """Collects what has no excuse."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.unexcused: list[str] = []
+        self._excused: set[str] = set()
+
+    def excuse(self, reason: str) -> None:
+        """From now on the broker may complain of `reason`, one of EXCUSES."""
+        self._excused.update(EXCUSES[reason])
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ProcessKilled):
+            return  # the process is dead, and says nothing
+        if isinstance(error, ValueError) and FOREIGN_CONTEXT in str(error):
+            return  # a process that dies: the simulation closes its coroutines from outside, which no real death does
+        text = record.getMessage()
+        # A traceback in the log is always a mistake: what was foreseen is a line.
+        if record.exc_info or not any(text.startswith(known) for known in self._excused):
+            self.unexcused.append(text + (f" ({record.exc_info[1]!r})" if record.exc_info else ""))
