@@ -55,16 +55,18 @@ sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
 	@$(PYTHON) bench/spark/sink.py
 
-kafkatests: ## Apache Kafka's own integration tests of its clients and Streams against barnabas: up to an hour (CLASSES="..." for some)
+kafkatests: ## Apache Kafka's own integration tests of its clients, Streams and Connect against barnabas: up to an hour (CLASSES="..." for some)
 	@tools/setup.sh interop
 	@$(PYTHON) -m tests.kafkatests $(CLASSES)
-	@test -n "$(CLASSES)" || $(PYTHON) -m tests.kafkatests --streams
+	@test -n "$(CLASSES)" || $(PYTHON) -m tests.kafkatests --of streams
+	@test -n "$(CLASSES)" || $(PYTHON) -m tests.kafkatests --of connect
 
 interop: ## the clients and tools of other languages
 	@tools/setup.sh interop
 	@$(PYTHON) -m pytest tests/interop -m "interop or not interop"
 	@$(PYTHON) -m tests.kafkatests
-	@$(PYTHON) -m tests.kafkatests --streams
+	@$(PYTHON) -m tests.kafkatests --of streams
+	@$(PYTHON) -m tests.kafkatests --of connect
 
 differential: ## ask Apache Kafka and record its answers, then compare ours
 	@tools/setup.sh interop

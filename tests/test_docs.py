@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
+from barnabas import __version__
 from barnabas.cli.main import cli
 from barnabas.server.scraping import NAMES
 from barnabas.storage.files import Files
@@ -24,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 MEASURED = re.compile(r"\bMeasured\b")
 COMMAND = re.compile(r"`(?:python|make|pytest) |\]\([./]*(?:performance|scale)\.md")  # that measures, or the page of what it gave
+PICTURE = re.compile(r'(?:src|srcset)="([^"]+)"')
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
 PAGES_WITH_FIGURES = [
     page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.parent.name not in {"reference", "decisions"}
@@ -36,7 +39,7 @@ IMPORTED_BY_USERS = [
     "pipelines/functions.py",
     "plugins/*.py",
 ]
-GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
+GENERATORS = ["tools/docs.py", "tools/diagrams.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
@@ -66,6 +69,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not goal.exists() or (anchor and anchor not in anchors_of(goal)):
             broken.append(f"{target}#{anchor}")
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_of_both_themes_are_there(page: Path) -> None:
+    assert [path for path in PICTURE.findall(without_code(page.read_text())) if not (page.parent / path).is_file()] == []
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def without_code(text: str) -> str:
@@ -105,7 +117,14 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     site = runpy.run_path(str(ROOT / "docs/conf.py"))
     below = {page for folder in site["BELOW"].values() for page in (ROOT / folder).glob("*.md")}
     named = {ROOT / f"{page}.md" for pages in site["CONTENTS"].values() for page in pages}
-    assert {ROOT / "README.md", *named, *below} == set(PAGES)
+    assert {ROOT / "README.md", ROOT / "docs/index.md", *named, *below} == set(PAGES)
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    newest = re.search(r"^## (\S+) - ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert project["project"]["version"] == newest[1] == __version__
 
 
 def test_metrics_that_pages_name_exist() -> None:

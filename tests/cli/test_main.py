@@ -11,6 +11,7 @@ import click
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from barnabas import __version__
 from barnabas.cli import main
 from barnabas.cli.lazy import LazyGroup
 from barnabas.cli.reference import walk
@@ -73,7 +74,7 @@ def test_a_missing_argument_is_bad_input(command: Command) -> None:
 
 
 def test_version(command: Command) -> None:
-    assert command("--version").text.startswith("barnabas")
+    assert command("--version").text == f"barnabas {__version__}\n"
 
 
 def test_an_unreachable_broker_is_one_line_and_exit_code_1(command: Command) -> None:

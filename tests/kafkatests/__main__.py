@@ -1,16 +1,17 @@
 """Apache Kafka's own integration tests of its clients and of Kafka Streams, run against barnabas: `make kafkatests`.
 
 Kafka publishes them compiled. They ask a class for a cluster; `java/` has one of the same name that starts barnabas, and comes first on the
-class path. `expected.tsv` says for every test that does not pass why it does not; a result that differs from it is a failure.
-`expected-streams.tsv` does so for the classes of `STREAMS`. Other tests of Streams use its own group protocol (KIP-1071), which barnabas
-does not serve, or were not tried. Connect's tests start the same class of a cluster, and were not tried.
+class path. `expected-clients.tsv`, `expected-streams.tsv` and `expected-connect.tsv` give the reason for every test that does not pass.
+A result that differs from them is a failure. Other tests of Streams use its own group protocol (KIP-1071), which barnabas does not
+serve, or were not tried.
 
 369 tests of clients took 52 minutes on two busy cores. `PlaintextConsumerCloseTest` may fail there: it wants a close to take 500 ms, the
 time of a fetch that waits, and its clock starts when the fetch has left.
 
-    python -m tests.kafkatests                                 all of them, held against expected.tsv
+    python -m tests.kafkatests                                 all of the clients', held against expected-clients.tsv
     python -m tests.kafkatests PlaintextConsumerTest ...       some classes
-    python -m tests.kafkatests --streams                       those of Kafka Streams
+    python -m tests.kafkatests --of streams                    those of Kafka Streams
+    python -m tests.kafkatests --of connect                    those of Kafka Connect and its MirrorMaker
     python -m tests.kafkatests --save results.tsv              write down what came of each test
 """
 
@@ -25,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tools.kafka import TESTS_VERSION, fetch
 
@@ -35,7 +37,7 @@ from tests.kafkatests.results import Expected, Result, differences, read_expecte
 HERE = Path(__file__).parent
 SOURCES = sorted((HERE / "java").rglob("*.java"))
 JVM = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
-CLIENTS_JARS, STREAMS_JARS = f"integration-tests-{TESTS_VERSION}", f"streams-tests-{TESTS_VERSION}"
+CLIENTS_JARS = f"integration-tests-{TESTS_VERSION}"
 STREAMS = (
     "EOSUncleanShutdownIntegrationTest",
     "FineGrainedAutoResetIntegrationTest",
@@ -48,6 +50,36 @@ STREAMS = (
     "RebalanceIntegrationTest",
     "RegexSourceIntegrationTest",
 )
+
+
+CONNECT = (
+    "ConnectWorkerIntegrationTest",
+    "ConnectorRestartApiIntegrationTest",
+    "ConnectorTopicsIntegrationTest",
+    "ErrorHandlingIntegrationTest",
+    "ExactlyOnceSourceIntegrationTest",
+    "ExampleConnectIntegrationTest",
+    "InternalTopicsIntegrationTest",
+    "OffsetsApiIntegrationTest",
+    "SinkConnectorsIntegrationTest",
+    "TransformationIntegrationTest",
+    "IdentityReplicationIntegrationTest",
+)
+
+
+class Suite(NamedTuple):
+    """Tests of one of Kafka's parts."""
+
+    jars: str  # the set of `tools.kafka.SETS` that comes behind that of the clients; the clients' own tests need no more
+    tests: tuple[str, ...]  # the jars with the tests
+    classes: tuple[str, ...]  # those that are run when none is named; all if empty
+
+
+SUITES = {
+    "clients": Suite("", ("kafka-clients-integration-tests",), ()),
+    "streams": Suite("streams-tests", ("kafka-streams-integration-tests",), STREAMS),
+    "connect": Suite("connect-tests", ("connect-runtime", "connect-mirror"), CONNECT),
+}
 
 
 def compiled(jars: Path, folder: Path) -> Path:
@@ -73,16 +105,13 @@ def lines_of(command: Sequence[str], log: Path) -> Iterator[str]:
             program.end()
 
 
-def run(classes: Sequence[str], folder: Path, *, of_streams: bool, patient: bool) -> Iterator[Result]:
+def run(suite: Suite, classes: Sequence[str], folder: Path, *, patient: bool) -> Iterator[Result]:
     """What comes of each test, as it ends."""
     jars = fetch(CLIENTS_JARS)
-    path = [str(compiled(jars, folder)), f"{jars}/*"]
-    tests = jars / f"kafka-clients-integration-tests-{TESTS_VERSION}-test.jar"
-    if of_streams:
-        more = fetch(STREAMS_JARS)
-        path.append(f"{more}/*")
-        tests = more / f"kafka-streams-integration-tests-{TESTS_VERSION}-test.jar"
-        classes = classes or STREAMS
+    folders = [jars, *([fetch(f"{suite.jars}-{TESTS_VERSION}")] if suite.jars else [])]
+    path = [str(compiled(jars, folder)), *(f"{each}/*" for each in folders)]
+    tests = ":".join(f"{folders[-1]}/{name}-{TESTS_VERSION}-test.jar" for name in suite.tests)
+    classes = classes or suite.classes
     with ZooKeeper() as zookeeper:
         properties = {
             "barnabas.command": f"{sys.executable} -m barnabas.cli",
@@ -91,7 +120,7 @@ def run(classes: Sequence[str], folder: Path, *, of_streams: bool, patient: bool
             "barnabas.zookeeper": zookeeper.address.removeprefix("zookeeper://"),
         }
         said = [f"-D{key}={value}" for key, value in properties.items()]
-        command = ["java", *JVM, *said, "-cp", ":".join(path), "Run", str(tests), *classes]
+        command = ["java", *JVM, *said, "-cp", ":".join(path), "Run", tests, *classes]
         yield from filter(None, map(result_of, lines_of(command, folder / "tests.log")))
 
 
@@ -99,8 +128,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=f"The integration tests of Apache Kafka {TESTS_VERSION}'s clients against barnabas"
     )
-    parser.add_argument("classes", nargs="*", help="simple names of test classes; all of clients, or STREAMS, when none is named")
-    parser.add_argument("--streams", action="store_true", help="tests of Kafka Streams instead of those of clients")
+    parser.add_argument("classes", nargs="*", help="simple names of test classes; those of its `SUITES`, when none is named")
+    parser.add_argument(
+        "--of", choices=SUITES, default="clients", help="whose tests: of the clients, Kafka Streams or Kafka Connect"
+    )
     parser.add_argument("--save", type=Path, help="write what came of each test there")
     parser.add_argument("--patient", action="store_true", help="without the time limits of the tests: on a machine that is busy")
     parser.add_argument("--keep", type=Path, help="a folder for logs and data, which is kept")
@@ -109,14 +140,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kafkatests-") as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        for result in run(options.classes, folder, of_streams=options.streams, patient=options.patient):
+        for result in run(SUITES[options.of], options.classes, folder, patient=options.patient):
             results.append(result)
             print(f"{result.outcome:8}{result.took_ms / 1000:7.1f} s  {result.name}  {result.why[:150]}", flush=True)
     if options.save:
         options.save.write_text("".join(f"{r.name}\t{r.outcome}\t{r.took_ms}\t{r.why}\n" for r in results))
     counts = Counter(result.outcome for result in results)
     print(f"{len(results)} tests in {time.monotonic() - began:.0f} s: {', '.join(f'{n} {what}' for what, n in counts.items())}")
-    expected: Expected = read_expected(HERE / ("expected-streams.tsv" if options.streams else "expected.tsv"))
+    expected: Expected = read_expected(HERE / f"expected-{options.of}.tsv")
     found = differences(results, expected, whole=not options.classes)
     for line in found:
         print(line)

@@ -45,7 +45,7 @@ def test_some_classes_say_nothing_of_the_others() -> None:
     assert differences(GOOD[:1], EXPECTED, whole=False) == []
 
 
-@pytest.mark.parametrize("name", ["expected.tsv", "expected-streams.tsv"])
+@pytest.mark.parametrize("name", ["expected-clients.tsv", "expected-streams.tsv", "expected-connect.tsv"])
 def test_each_expectation_in_the_repository_has_its_reason(name: str) -> None:
     expected = read_expected(Path(__file__).parent / name)
     assert expected.passing > 0

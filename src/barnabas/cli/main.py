@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import click
 
+from barnabas import __version__
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.streams import OutputFailed, drop_unwritten, open_missing_streams, prepare_output
@@ -55,12 +56,7 @@ COMMANDS = {
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            click.echo(f"barnabas {version('barnabas')}")
-        except PackageNotFoundError:  # run from a source tree
-            click.echo("barnabas (not installed)")
+        click.echo(f"barnabas {__version__}")
         context.exit()
 
 

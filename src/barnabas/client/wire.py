@@ -22,6 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from barnabas import __version__
 from barnabas.client.config import MAX_RESPONSE_BYTES
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.error_codes import ErrorCode
@@ -33,7 +34,7 @@ from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.request_headers import after_response_header, write_request_header
 
-SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
+SOFTWARE_NAME = "barnabas"
 _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">h")
 
@@ -117,7 +118,7 @@ class Wire:
 
     def send_hello(self, version: int | None = None) -> bytes:
         """The ApiVersions request that opens every connection."""
-        hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
         return self._frame(hello, ApiVersionsRequest.LAST_VERSION if version is None else version)
 
     def receive_hello(self, body: Buffer) -> bytes | None:

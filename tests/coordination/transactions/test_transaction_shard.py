@@ -72,6 +72,20 @@ def test_a_client_of_version_1_keeps_its_epoch() -> None:
     assert driver.state() == "CompleteAbort"
 
 
+def test_the_end_of_a_fenced_producer_is_no_retry_of_its_successors_end() -> None:
+    """A client of version 1 keeps its epoch, so the epoch before it is that of the producer which it fenced.
+
+    Seeds 455 and 1059 of the simulator's profile `transactions`: both were told that they own the id.
+    """
+    coordinator = Driver()
+    fenced, owner = coordinator.owner(), coordinator.owner()
+    assert coordinator.add(owner, A, version=1) == ErrorCode.NONE
+    assert coordinator.end(owner, commit=False, version=1) == owner
+    for _ in range(2):  # while its markers are written, and afterwards
+        assert coordinator.end(fenced, commit=False, version=2) == ErrorCode.PRODUCER_FENCED
+        coordinator.write_markers()
+
+
 def test_nothing_to_end() -> None:
     driver = Driver()
     owner = driver.owner()

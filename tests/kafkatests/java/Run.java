@@ -23,7 +23,7 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs the test classes of a jar, or those of its classes whose simple name is given, one after the other.
+ * Runs the test classes of some jars, or those of its classes whose simple name is given, one after the other.
  *
  * Each test ends with a line on standard output: RESULT, class, test, outcome, milliseconds and why, separated by tabs.
  */
@@ -35,12 +35,14 @@ public class Run {
     public static void main(String[] arguments) throws Exception {
         Set<String> wanted = new TreeSet<>(List.of(arguments).subList(1, arguments.length));
         List<DiscoverySelector> selectors = new ArrayList<>();
-        try (JarFile jar = new JarFile(arguments[0])) {
+        for (String path : arguments[0].split(":")) {
+            JarFile jar = new JarFile(path);
             jar.stream().map(entry -> entry.getName())
                 .filter(name -> name.endsWith("Test.class") && !name.contains("$")).sorted()
                 .map(name -> name.substring(0, name.length() - 6).replace('/', '.'))
                 .filter(name -> wanted.contains(simple(name)) || wanted.isEmpty() && !LEFT_OUT.contains(simple(name)))
                 .forEach(name -> selectors.add(DiscoverySelectors.selectClass(name)));
+            jar.close();
         }
         PrintStream out = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), true, StandardCharsets.UTF_8);
         System.setOut(System.err);

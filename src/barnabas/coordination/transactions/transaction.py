@@ -270,7 +270,13 @@ def end(
 
 
 def _is_retried_end(before: Transaction, asking: Owner) -> bool:
-    """Whether `asking` is who ended the last transaction, before that made a new epoch of it."""
+    """Whether `asking` is who ended the last transaction, before that made a new epoch of it.
+
+    An end of a client below version 2 makes none: then the epoch before the owner's is that of a producer which was fenced by an init.
+    Kafka 4.3 takes its EndTxn for a retry all the same, and tells it the epoch of the one that fenced it.
+    """
+    if before.client_version < 2:
+        return False
     if before.next_producer_epoch != NO_EPOCH and before.state not in PREPARED:
         return False
     if asking.producer_id == before.producer_id and before.state not in {State.EMPTY, State.ONGOING}:
