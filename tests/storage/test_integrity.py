@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.integrity import MAX_STRETCHES, READ_AHEAD_BYTES, READ_ENDS, Damage, SegmentIntegrity
 from barnabas.storage.verify import verify
-from tests.storage.support import FILES, append, open_log
+from tests.storage.support import FILES, append, batch, open_log
 
 UNIT = READ_AHEAD_BYTES // 4
 SIZE = 40
@@ -105,3 +105,28 @@ def test_offsets_that_lead_out_of_a_sealed_segment_are_damage(tmp_path: Path) ->
         assert region is not None
         assert region.base_offset == offset
     log.close()
+
+
+def test_two_neighbours_whose_base_offsets_both_lie_are_both_damage(tmp_path: Path) -> None:
+    """The second has no room behind the first where that one says it is. Seed 1733 of the simulator: the first was served at its wrong
+    offset."""
+    first, second = bytearray(batch(b"x")), bytearray(batch(b"a", b"b", b"c", b"d"))
+    first[:8], second[:8] = (4).to_bytes(8, "big"), (2**49 + 1).to_bytes(8, "big")  # they were 0 and 1
+    path, data = tmp_path / "segment", first + second
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        for end in (len(first), len(data)):  # also where only the first is read
+            found = verify(FILES, file.fileno(), 0, end, 0, end_offset=5, tail=len(data))
+            assert (found.end, found.next_offset) == (0, 0)
+            assert found.damage is not None
+
+
+def test_a_batch_that_came_while_another_was_verified_accuses_nobody(tmp_path: Path) -> None:
+    """The end of the segment was read before it was there."""
+    first, second = batch(b"x"), bytearray(batch(b"y"))
+    second[:8] = (1).to_bytes(8, "big")
+    path = tmp_path / "segment"
+    path.write_bytes(first + second)
+    with path.open("rb") as file:
+        found = verify(FILES, file.fileno(), 0, len(first), 0, end_offset=1, tail=len(first))
+    assert (found.end, found.next_offset, found.damage) == (len(first), 1, None)

@@ -137,8 +137,9 @@ class PartitionedLog:
 def _verified(files: Files, region: FileRegion, fileno: int) -> tuple[Verified, bytes]:
     start = region.position
     files.will_need(fileno, start, region.size)
+    tail = region.integrity.tail
     end_offset = region.integrity.end_offset()
-    verified = verify(files, fileno, start, start + region.size, region.base_offset, end_offset, region.reach)
+    verified = verify(files, fileno, start, start + region.size, region.base_offset, end_offset, region.reach, tail=tail)
     return verified, files.pread(fileno, verified.end - start, start)
 
 

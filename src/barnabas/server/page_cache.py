@@ -104,9 +104,10 @@ def load(files: Files, regions: Sequence[tuple[FileRegion, PinnedRegion]]) -> li
 
 
 def _load(files: Files, region: FileRegion, held: PinnedRegion, *, is_from_disk: bool) -> Loaded | OSError:
-    fileno, start = held.fileno, region.position
+    fileno, start, tail = held.fileno, region.position, region.integrity.tail
+    end_offset = region.integrity.end_offset()
     try:
-        found = verify(files, fileno, start, start + region.size, region.base_offset, region.integrity.end_offset(), region.reach)
+        found = verify(files, fileno, start, start + region.size, region.base_offset, end_offset, region.reach, tail=tail)
     except OSError as error:
         return error
     if found.damage is None and found.end < found.size:

@@ -35,13 +35,16 @@ class Verified(NamedTuple):
     has_records: bool
 
 
-def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, end_offset: int, reach: int = 0) -> Verified:
+def verify(
+    files: Files, fileno: int, start: int, end: int, least_offset: int, end_offset: int, reach: int = 0, *, tail: int = 0
+) -> Verified:
     """Check the batches that fill the bytes [start, end).
 
     Args:
         least_offset: at most the first batch's base offset.
         end_offset: the segment's; no batch reaches past it.
         reach: as in `FileRegion`: if not 0, the last batch may go past `end`, and then does not count, unless it is the first.
+        tail: where the bytes begin that this process wrote, as it was before `end_offset` was read: a batch there may be younger than that.
 
     Raises:
         OSError: the disk fails, other than by not giving certain bytes.
@@ -64,12 +67,9 @@ def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, e
         reason = fault_of(data[at : at + size], size, end - position)
         if reason is None:
             base_offset, delta = _OFFSETS.unpack_from(data, at)
-            if base_offset < expected:
-                reason = "the base offset goes back"
-                if gap and position > start:  # it may be the batch before that went too far
-                    position, expected = before
-            elif base_offset + delta >= end_offset:
-                reason = "the offsets lead past the segment"
+            reason, may_be_before = _contradiction(base_offset, delta, expected, end_offset)
+            if may_be_before and gap and position > start:
+                position, expected = before
         if reason is not None:
             damage = measure(files, fileno, position, expected, reason)
             return Verified(position, damage, files.size(fileno), expected, has_records)
@@ -78,17 +78,37 @@ def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, e
         expected = base_offset + delta + 1
         has_records = has_records or size > HEADER_SIZE
         position += size
-    if gap and _goes_back(files, fileno, position, expected):
+    if gap and _contradicts(files, fileno, position, expected, end_offset, tail):
         position, expected = before
         damage = measure(files, fileno, position, expected, "the base offset does not lead to the next batch")
         return Verified(position, damage, files.size(fileno), expected, has_records)
     return Verified(position, None, files.size(fileno), expected, has_records)
 
 
-def _goes_back(files: Files, fileno: int, position: int, expected: int) -> bool:
-    """Whether the batch at `position`, behind those that were verified, begins at an offset that they claim."""
-    head = _read(files, fileno, HEADER_SIZE, position, position + HEADER_SIZE)
-    return len(head) == HEADER_SIZE and head[16] == MAGIC and int.from_bytes(head[:8], "big") < expected
+def _contradiction(base_offset: int, delta: int, expected: int, end_offset: int) -> tuple[str | None, bool]:
+    """What is wrong with the offsets of a batch behind those that end before `expected`, and whether it may be the batch before that claims
+    too much: because this one begins at an offset that it claims, or because there is no room for this one behind it."""
+    if base_offset < expected:
+        return "the base offset goes back", True
+    if base_offset + delta >= end_offset:
+        return "the offsets lead past the segment", expected + delta >= end_offset
+    return None, False
+
+
+def _contradicts(files: Files, fileno: int, position: int, expected: int, end_offset: int, tail: int) -> bool:
+    """Whether the batch at `position`, behind those that were verified, shows that the last of these claims too much."""
+    size = files.size(fileno)
+    head = _read(files, fileno, HEADER_SIZE, position, size)
+    if len(head) < HEADER_SIZE or head[16] != MAGIC:
+        return False
+    base_offset, delta = _OFFSETS.unpack_from(head)
+    if base_offset < expected:
+        return True
+    if position >= tail or not _contradiction(base_offset, delta, expected, end_offset)[1]:
+        return False
+    batch = _read_batch(files, fileno, 0, position, size)
+    claimed = _size_at(batch, 0)
+    return fault_of(batch[:claimed], claimed, size - position) is None  # then its count of offsets is right
 
 
 def _read_batch(files: Files, fileno: int, size: int, position: int, end: int) -> memoryview:
