@@ -81,5 +81,5 @@ def test_a_broker_without_its_guard_does_not_start(tmp_path: Path, value: str, r
 
 
 def test_who_may_change_settings_chooses_no_code() -> None:
-    with pytest.raises(KafkaError, match="a Python class is named in the configuration that a broker starts with"):
+    with pytest.raises(KafkaError, match="only the configuration that a broker starts with may name a Python class"):
         check_broker({"listener.name.plaintext.principal.builder.class": f"{HERE}Names"}, of_all_brokers=False)
