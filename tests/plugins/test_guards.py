@@ -65,7 +65,7 @@ def test_kafkas_own_classes_are_taken(key: str, value: str) -> None:
         (f"{HERE}Nowhere", "a class that can be imported: AttributeError: module"),
         (f"{HERE}Unrelated", "a class that derives from barnabas.plugins.CreateTopicPolicy"),
         (f"{HERE}Settings", "a class that derives from barnabas.plugins.CreateTopicPolicy"),
-        (f"{HERE}NotConfigured", "a class that can be made and configured: ValueError: the key my.own.key is missing"),
+        (f"{HERE}NotConfigured", "a class that can be created and configured: ValueError: the key my.own.key is missing"),
         ("com.example.Policy", "Java classes do not run here"),
     ],
 )
