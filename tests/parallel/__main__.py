@@ -1,0 +1,46 @@
+"""Run the tests on all cores.
+
+    python -m tests.parallel                      all of them
+    python -m tests.parallel storage              those of tests/storage
+    python -m tests.parallel storage -- -k index  with options of pytest
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.parallel.plan import TESTS
+
+OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin", "-n", "auto"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.parallel", description="Run the tests on all cores.")
+    parser.add_argument("part", nargs="?", default="", help="a folder or file below tests/, such as storage")
+    parser.add_argument("options", nargs="*", help="options of pytest, after --")
+    given = parser.parse_args(arguments)
+    folder = TESTS / given.part
+    if not is_part(folder):
+        print(f"there is no part {given.part!r} of the tests; the parts are: {', '.join(parts())}", file=sys.stderr)
+        return 2
+    return int(pytest.main([*OPTIONS, *given.options, str(folder)]))
+
+
+def is_part(path: Path) -> bool:
+    """Whether tests are in it."""
+    if not path.resolve().is_relative_to(TESTS):
+        return False
+    return path.is_file() and path.name.startswith("test_") or next(path.rglob("test_*.py"), None) is not None
+
+
+def parts() -> list[str]:
+    return sorted(path.name for path in TESTS.iterdir() if path.is_dir() and is_part(path))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
