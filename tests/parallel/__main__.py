@@ -1,8 +1,8 @@
 """Run the tests on all cores.
 
-    python -m tests.parallel                      all of them
-    python -m tests.parallel storage              those of tests/storage
-    python -m tests.parallel storage -- -k index  with options of pytest
+python -m tests.parallel                      all of them
+python -m tests.parallel storage              those of tests/storage
+python -m tests.parallel storage -- -k index  with options of pytest
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_part(path: Path) -> bool:
     """Whether tests are in it."""
     if not path.resolve().is_relative_to(TESTS):
         return False
-    return path.is_file() and path.name.startswith("test_") or next(path.rglob("test_*.py"), None) is not None
+    return (path.is_file() and path.name.startswith("test_")) or next(path.rglob("test_*.py"), None) is not None
 
 
 def parts() -> list[str]:

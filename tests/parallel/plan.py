@@ -13,7 +13,7 @@ estimated by what the run has done so far, and so it holds for a slow machine to
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -55,9 +55,9 @@ class Plan:
         counts = Counter(file_of(test) for test in tests)
         self._of_spark = of_spark
         self._of_test = {file: seconds.get(file, OTHER_S * count) / count for file, count in counts.items()}
-        self._of_unit: Counter[str] = Counter()
+        self._of_unit: defaultdict[str, float] = defaultdict(float)
         for file, count in counts.items():
-            self._of_unit[self.unit(file)] += self._of_test[file] * count  # type: ignore[assignment]
+            self._of_unit[self.unit(file)] += self._of_test[file] * count
         self.tests = sum(counts.values())
         self.seconds = sum(self._of_unit.values())
 

@@ -7,7 +7,7 @@ It works in the process that distributes the tests. In a terminal one line is wr
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
 from typing import Any
 
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Distribution(config))
 
 
-class UnitScheduling(LoadScopeScheduling):
+class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
     """A unit goes to a worker as a whole, in the order of the plan."""
 
     plan: Plan
@@ -61,7 +61,7 @@ class Distribution:
         self._config = config
         self._progress: Progress | None = None
         self._shown = 0.0
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         config.option.loadscopereorder = False  # the plan orders
 
     @property
@@ -85,7 +85,7 @@ class Distribution:
         return category, "", word
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[file_of(report.nodeid)] += report.duration  # type: ignore[assignment]
+        self._seconds[file_of(report.nodeid)] += report.duration
         if self._progress is None:
             return
         if report.failed:
