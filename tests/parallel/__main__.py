@@ -8,6 +8,7 @@ python -m tests.parallel storage -- -k index  with options of pytest
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from tests.parallel.plan import TESTS
 
-OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin", "-n", "auto"]
+OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,7 +29,12 @@ def main(arguments: Sequence[str]) -> int:
     if not is_part(folder):
         print(f"there is no part {given.part!r} of the tests; the parts are: {', '.join(parts())}", file=sys.stderr)
         return 2
-    return int(pytest.main([*OPTIONS, *given.options, str(folder)]))
+    return int(pytest.main([*OPTIONS, "-n", str(workers(len(os.sched_getaffinity(0)))), *given.options, str(folder)]))
+
+
+def workers(cores: int) -> int:
+    """Three for two cores: a third of the time a test waits for processes that it started, for disks and for timers."""
+    return max(cores * 3 // 2, 1)
 
 
 def is_part(path: Path) -> bool:

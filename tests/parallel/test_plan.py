@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parallel.__main__ import main, parts
+from tests.parallel.__main__ import main, parts, workers
 from tests.parallel.plan import OTHER_S, SPARK, TESTS, Plan, Progress, files_of_spark, read_seconds, write_seconds
 
 FILES = {"tests/a.py": 30.0, "tests/b.py": 100.0, "tests/s.py": 20.0, "tests/t.py": 90.0}
@@ -89,6 +89,11 @@ def test_a_part_that_is_not_there_is_answered_with_those_that_are(part: str, cap
     said = capsys.readouterr().err
     assert said.startswith(f"there is no part {part!r} of the tests; the parts are: bench, cli, ")
     assert "storage" in parts()
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 3), (4, 6)])
+def test_there_are_more_workers_than_cores(cores: int, expected: int) -> None:
+    assert workers(cores) == expected
 
 
 USER = """
