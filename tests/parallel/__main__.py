@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,23 @@ OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.parallel", description="Run the tests on all cores.")
-    parser.add_argument("part", nargs="?", default="", help="a folder or file below tests/, such as storage")
-    parser.add_argument("options", nargs="*", help="options of pytest, after --")
-    given = parser.parse_args(arguments)
-    folder = TESTS / given.part
+    part, options = read(arguments)
+    folder = TESTS / part
     if not is_part(folder):
-        print(f"there is no part {given.part!r} of the tests; the parts are: {', '.join(parts())}", file=sys.stderr)
+        print(f"there is no part {part!r} of the tests; the parts are: {', '.join(parts())}", file=sys.stderr)
         return 2
-    return int(pytest.main([*OPTIONS, "-n", str(workers(len(os.sched_getaffinity(0)))), *given.options, str(folder)]))
+    return int(pytest.main([*OPTIONS, "-n", str(workers(len(os.sched_getaffinity(0)))), *options, str(folder)]))
+
+
+def read(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """The part, empty for all, and the options of pytest."""
+    ours = list(takewhile(lambda argument: argument != "--", arguments))
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.parallel", description="Run the tests on all cores.", epilog="Options of pytest follow after --."
+    )
+    parser.add_argument("part", nargs="?", default="", help="a folder or file below tests/, such as storage")
+    part: str = parser.parse_args(ours).part
+    return part, list(arguments[len(ours) + 1 :])
 
 
 def workers(cores: int) -> int:

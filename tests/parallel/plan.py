@@ -3,7 +3,7 @@
 A unit is what one worker runs in one go. The rules:
 
   1. The tests of one file are one unit, so that the broker or ZooKeeper of the module starts once.
-  2. All files with the mark `spark` are one unit, so that one Spark session serves them and one JVM is in memory for them.
+  2. The files of one folder that have the mark `spark` are one unit, so that one Spark session serves them, and few JVMs run at once.
   3. Units that take long start first, the longest before the others; the last units are short, and the workers end together.
   4. All other units keep the random order of pytest-randomly, and so do the tests within each unit.
 
@@ -22,7 +22,6 @@ SECONDS = Path(__file__).with_name("seconds.tsv")
 LONG_S = 5.0
 RECORDED_S = 1.0
 OTHER_S = 0.02
-SPARK = "spark"
 
 
 def read_seconds(path: Path = SECONDS) -> dict[str, float]:
@@ -38,7 +37,7 @@ def write_seconds(seconds: Mapping[str, float], path: Path = SECONDS) -> None:
 
 
 def files_of_spark() -> frozenset[str]:
-    """The files whose tests use the Spark session of this process."""
+    """The files whose tests start a Spark session or use that of this process."""
     return frozenset(
         str(path.relative_to(TESTS.parent)) for path in TESTS.rglob("test_*.py") if "pytest.mark.spark" in path.read_text()
     )
@@ -64,7 +63,7 @@ class Plan:
     def unit(self, test: str) -> str:
         """The unit of a test or a file."""
         file = file_of(test)
-        return SPARK if file in self._of_spark else file
+        return f"spark in {file.rpartition('/')[0]}" if file in self._of_spark else file
 
     def next_of(self, waiting: Iterable[str]) -> str:
         """The unit that starts next: the longest of the long ones, else the first."""

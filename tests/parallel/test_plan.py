@@ -8,23 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.parallel.__main__ import main, parts, workers
-from tests.parallel.plan import OTHER_S, SPARK, TESTS, Plan, Progress, files_of_spark, read_seconds, write_seconds
+from tests.parallel.__main__ import main, parts, read, workers
+from tests.parallel.plan import OTHER_S, TESTS, Plan, Progress, files_of_spark, read_seconds, write_seconds
 
-FILES = {"tests/a.py": 30.0, "tests/b.py": 100.0, "tests/s.py": 20.0, "tests/t.py": 90.0}
+FILES = {"tests/a.py": 30.0, "tests/b.py": 100.0, "tests/pipelines/s.py": 20.0, "tests/pipelines/t.py": 90.0}
 COLLECTED = [
     "tests/q.py::one",
     "tests/a.py::one",
     "tests/a.py::two",
     "tests/b.py::one",
-    "tests/s.py::one",
-    "tests/t.py::one",
-    "tests/r.py::x",
+    "tests/pipelines/s.py::one",
+    "tests/pipelines/t.py::one",
+    "tests/r.py::one",
 ]
 
 
 def plan() -> Plan:
-    return Plan(COLLECTED, FILES, frozenset({"tests/s.py", "tests/t.py"}))
+    return Plan(COLLECTED, FILES, frozenset({"tests/pipelines/s.py", "tests/pipelines/t.py"}))
+
+
+def test_the_spark_of_each_folder_is_a_unit() -> None:
+    elsewhere = Plan(["tests/demo/d.py::one"], {}, frozenset({"tests/demo/d.py"}))
+    assert elsewhere.unit("tests/demo/d.py::one") == "spark in tests/demo" != plan().unit("tests/pipelines/s.py::one")
 
 
 def order(plan: Plan) -> list[str]:
@@ -37,7 +42,7 @@ def order(plan: Plan) -> list[str]:
 
 
 def test_long_units_start_first_and_the_others_keep_their_order() -> None:
-    assert order(plan()) == [SPARK, "tests/b.py", "tests/a.py", "tests/q.py", "tests/r.py"]
+    assert order(plan()) == ["spark in tests/pipelines", "tests/b.py", "tests/a.py", "tests/q.py", "tests/r.py"]
 
 
 def test_a_file_is_a_unit_whatever_its_tests_are_called() -> None:
@@ -51,7 +56,7 @@ def test_what_the_tests_take_together() -> None:
 
 def test_progress_counts_seconds_rather_than_tests() -> None:
     progress = Progress(plan(), now=1_000.0)
-    for test in ("tests/b.py::one", "tests/s.py::one"):
+    for test in ("tests/b.py::one", "tests/pipelines/s.py::one"):
         progress.ended(test)
     assert progress.line(1_060.0) == "2 of 7 tests, 50 %, 1:00 so far, about 1:00 left"
     progress.failed = 3
@@ -89,6 +94,19 @@ def test_a_part_that_is_not_there_is_answered_with_those_that_are(part: str, cap
     said = capsys.readouterr().err
     assert said.startswith(f"there is no part {part!r} of the tests; the parts are: bench, cli, ")
     assert "storage" in parts()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ("", [])),
+        (["storage"], ("storage", [])),
+        (["--", "-k", "index"], ("", ["-k", "index"])),
+        (["storage", "--", "-x", "-n", "2"], ("storage", ["-x", "-n", "2"])),
+    ],
+)
+def test_options_of_pytest_follow_the_part(arguments: list[str], expected: tuple[str, list[str]]) -> None:
+    assert read(arguments) == expected
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 3), (4, 6)])
