@@ -10,6 +10,7 @@ KINDS ?=
 BESIDE_KAFKA ?=
 CASES ?=
 CLASSES ?=
+PART ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup wheel demo test strict sim lint types bench bench-guard sparkbench interop kafkatests differential fuzz torture chaos exactlyonce docs check requirements clean
@@ -27,8 +28,8 @@ wheel: setup ## dist/*.whl with the machine code, for Python 3.11 and later on t
 demo: setup ## a year of flights through the broker and a Spark pipeline, checked against pandas
 	@$(PYTHON) -m demo run
 
-test: setup ## all tests that need no tools of other languages
-	@$(PYTHON) -m pytest -m "not interop"
+test: setup ## all tests that need no tools of other languages, on all cores (PART=storage: those of tests/storage)
+	@$(PYTHON) -m tests.parallel $(PART)
 
 strict: setup ## the same tests in Python's development mode, with every warning an error
 	@PYTHONDEVMODE=1 $(PYTHON) -W error -m pytest -m "not interop" -o timeout=600

@@ -1,6 +1,8 @@
 """What holds for every test: the same examples in every run, however slow the machine is; processes that start quickly and can be
 interrupted; few files that stay open behind it."""
 
+from __future__ import annotations
+
 import gc
 import logging
 import os
@@ -8,9 +10,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from barnabas.testing.zookeeper import ZooKeeper
 
 settings.register_profile(
     "barnabas", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -57,3 +63,12 @@ def few_files_stay_open() -> Iterator[None]:
         gc.collect()
         left &= open_files()
     assert len(left) <= MOST_LEFT_OPEN, f"left open: {sorted(path for _, path in left)}"
+
+
+@pytest.fixture(scope="session")
+def shared_zookeeper() -> Iterator[ZooKeeper]:
+    """One server for all tests that stay below a root of their own and leave the server running."""
+    from barnabas.testing.zookeeper import ZooKeeper
+
+    with ZooKeeper(longest_session_ms=60_000) as running:  # so that no session ends but those that a test ends
+        yield running

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -92,6 +93,24 @@ def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
     assert outcome.measured[0].runs["barnabas"] == [{"value": 0.25}] * OPTIONS.rounds
 
 
+@pytest.fixture(scope="module")
+def briefly() -> Iterator[None]:
+    """Schedules of a tenth of their length: the loop of bare system calls keeps to them for real."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SECONDS", "WARM_UP_S", "MANY_WARM_UP_S"):
+            patch.setattr(openmessaging, name, getattr(openmessaging, name) / 10)
+        yield
+
+
+@pytest.fixture(scope="module")
+def sent_on_schedule(briefly: None) -> FakePeer:
+    """A system that all workloads of `openmessaging` have been sent to."""
+    peer = FakePeer()
+    OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
+    return peer
+
+
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH, IDLE], ids=lambda case: str(case.name))
 def test_a_case_measures_all_that_it_says(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle, "SETTLE_S", 0.0)
@@ -101,16 +120,13 @@ def test_a_case_measures_all_that_it_says(case: Case, monkeypatch: pytest.Monkey
     assert {shown["name"] for measured in outcome.measured for shown in measured.as_json()} >= set(case.charts)
 
 
-def test_messages_of_topics_and_a_backlog_are_asked_for() -> None:
-    peer = FakePeer()
-    OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
-    assert {"end to end 1 of 100", "end to end 100 of 1"} <= set(peer.asked)
-    assert not peer.topics
+def test_messages_of_topics_and_a_backlog_are_asked_for(sent_on_schedule: FakePeer) -> None:
+    assert {"end to end 1 of 100", "end to end 100 of 1"} <= set(sent_on_schedule.asked)
+    assert not sent_on_schedule.topics
 
 
-def test_what_is_measured_at_a_rate_began_before_on_the_same_topics() -> None:
-    peer = FakePeer()
-    OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
+def test_what_is_measured_at_a_rate_began_before_on_the_same_topics(sent_on_schedule: FakePeer) -> None:
+    peer = sent_on_schedule
     counted = [warm_up_s for asked, warm_up_s in zip(_end_to_ends(peer), peer.warm_ups, strict=True) if asked == "1 of 100"]
     assert counted == [0.0, openmessaging.MANY_WARM_UP_S, openmessaging.MANY_WARM_UP_S]  # the warm-up, and the repetitions
 

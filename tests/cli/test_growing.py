@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,12 +18,6 @@ from tests.cluster.offline.test_migration import alone
 from tests.waiting import wait_until
 
 
-@pytest.fixture
-def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper(longest_session_ms=60_000) as running:
-        yield running
-
-
 def broker(zookeeper: ZooKeeper, number: int, folder: Path) -> Broker:
     settings: dict[str, str | int | bool] = {
         "node.id": number,
@@ -34,7 +28,7 @@ def broker(zookeeper: ZooKeeper, number: int, folder: Path) -> Broker:
 
 
 @pytest.mark.timeout(300)  # many commands, one after the other
-def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper: ZooKeeper, tmp_path: Path) -> None:
+def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, shared_zookeeper: ZooKeeper, tmp_path: Path) -> None:
     folder = tmp_path / "broker-1"
     with Broker({"node.id": 1}, data_dir=folder) as alone:
         server = "--bootstrap-server", alone.bootstrap_servers
@@ -42,7 +36,7 @@ def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper
         for first in (0, 50):  # two batches at least in one partition, for check_throttle
             lines = b"".join(b"%d\n" % n for n in range(first, first + 50))
             assert command("produce", "t", "-p", "0", *server, stdin=lines).code == 0
-        address = f"{zookeeper.address}/grown"
+        address = f"{shared_zookeeper.address}/grown"
         running = command("cluster", "migrate", "--data-dir", str(folder), "--metadata", address)
         assert (running.code, "a broker is running" in running.err) == (2, True)
     assert command("cluster", "migrate", "--data-dir", str(folder), "--metadata", "nowhere").code == 2
@@ -51,7 +45,7 @@ def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper
     assert "copied 1 topics with 4 partitions" in moved.text
     again = command("cluster", "migrate", "--data-dir", str(folder), "--metadata", address)
     assert (again.code, "no metadata.db" in again.err) == (2, True)
-    processes = [broker(zookeeper, number, tmp_path) for number in (1, 2, 3)]
+    processes = [broker(shared_zookeeper, number, tmp_path) for number in (1, 2, 3)]
     with ThreadPoolExecutor(3) as threads:
         try:
             list(threads.map(Broker.start, processes))
@@ -61,10 +55,10 @@ def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper
 
 
 async def test_a_broker_does_not_grow_where_something_of_others_lies(
-    command: Command, zookeeper: ZooKeeper, tmp_path: Path
+    command: Command, shared_zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
     await alone(tmp_path)
-    address = f"{zookeeper.address}/shared"
+    address = f"{shared_zookeeper.address}/shared"
     flag = Put("/feature-flags/dark", b"on")
     with ZooKeeperStore(parse_address(address)) as store:
         store.commit([flag])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
@@ -334,12 +334,6 @@ TestElectionHistory = ElectionHistory.TestCase
 # On a real ZooKeeper
 
 
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper(longest_session_ms=60_000) as running:  # so that none ends but those that the test ends
-        yield running
-
-
 class Driven(Broker):
     """A candidate with a thread of its own that follows what the store tells."""
 
@@ -388,8 +382,8 @@ class Driven(Broker):
         self.store.close()
 
 
-def test_a_controller_that_loses_its_session_is_followed_by_another(zookeeper: ZooKeeper) -> None:
-    address = f"{zookeeper.address}/election"
+def test_a_controller_that_loses_its_session_is_followed_by_another(shared_zookeeper: ZooKeeper) -> None:
+    address = f"{shared_zookeeper.address}/election"
     news = threading.Condition()
     brokers = [Driven(n, address, news) for n in (1, 2)]
 

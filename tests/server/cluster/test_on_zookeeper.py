@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
+from barnabas.testing.zookeeper import ZooKeeper
 from tests.server.cluster.processes import three_brokers
 from tests.waiting import wait_until
 
@@ -26,14 +27,14 @@ IMPATIENT: dict[str, Any] = {**CLIENT, "socket.timeout.ms": 3_000}
 
 
 @pytest.fixture(scope="module")
-def brokers() -> Iterator[list[Broker]]:
+def brokers(shared_zookeeper: ZooKeeper) -> Iterator[list[Broker]]:
     settings = {
         "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
         "zookeeper.connection.timeout.ms": WITHIN_S * 1000,
         "offsets.topic.replication.factor": 3,
         "min.insync.replicas": 2,
     }
-    with three_brokers(settings) as processes:
+    with three_brokers(settings, shared_zookeeper) as processes:
         yield processes
 
 

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
+from barnabas.testing.zookeeper import ZooKeeper
 from tests.server.cluster.processes import three_brokers
 
 TOPIC, PARTITIONS, TRANSACTIONS = "t", 3, 30
@@ -17,9 +18,9 @@ WITHIN_S = 60
 
 
 @pytest.fixture
-def brokers() -> Iterator[list[Broker]]:
+def brokers(shared_zookeeper: ZooKeeper) -> Iterator[list[Broker]]:
     settings = {"zookeeper.session.timeout.ms": 15_000, "transaction.state.log.num.partitions": 6, "min.insync.replicas": 2}
-    with three_brokers(settings) as processes:
+    with three_brokers(settings, shared_zookeeper) as processes:
         yield processes
 
 

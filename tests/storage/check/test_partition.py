@@ -177,13 +177,14 @@ def test_a_rebuilt_index_finds_what_the_batches_hold(
         repair(FILES, report.findings, report.replacements)
         assert check(folder).findings == []
     log = open_log(folder.parent, SMALL)
-    assert [record.offset for record in read_all(log)] == list(range(83))
+    records = read_all(log)
+    assert [record.offset for record in records] == list(range(83))
     for offset in range(0, 83, 7):
         assert read_all(log, offset)[0].offset == offset
     for time_ms in range(NOW, NOW + 20):
         found = log.offset_for_timestamp(time_ms)
         assert found is not None
-        assert found.offset == min(r.offset for r in read_all(log) if r.timestamp >= time_ms)
+        assert found.offset == min(r.offset for r in records if r.timestamp >= time_ms)
     log.close()
 
 

@@ -1,0 +1,1 @@
+"""Runs the tests on all cores: `make test` is `python -m tests.parallel`."""
