@@ -19,6 +19,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
 from barnabas.pipelines import interpreter, session
 from barnabas.testing import Broker
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +55,7 @@ def topic(client: BlockingClient) -> Iterator[Callable[..., str]]:
         given = {k.replace("_", "."): v for k, v in configs.items()}
         client.create_topics([NewTopic(name, partitions, 1, {"retention.ms": "-1", **given})])  # tests write old timestamps
         made.append(name)
+        wait_until(lambda: name in client.topics_by_name([name]), f"{name} is not known")  # Kafka's brokers hear of it later
         return name
 
     yield make
