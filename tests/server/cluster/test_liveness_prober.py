@@ -22,10 +22,10 @@ from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRespo
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.answers import encode_answer
-from barnabas.server.broker import Broker
 from barnabas.server.closing import close_server
 from barnabas.server.cluster import liveness_prober
 from barnabas.server.cluster.liveness_prober import LivenessProber
+from barnabas.server.services import Services
 
 WITHIN_S = 60
 SIZE = struct.Struct(">i")
@@ -138,8 +138,8 @@ class Watched:
 
     def watch(self) -> LivenessProber:
         config, _ = BrokerConfig.from_properties({"node.id": "1", "broker.heartbeat.interval.ms": "100"})
-        broker = SimpleNamespace(config=config, loop=asyncio.get_running_loop())
-        return LivenessProber(cast(Broker, broker), cast(Any, self))
+        services = SimpleNamespace(config=config, loop=asyncio.get_running_loop())
+        return LivenessProber(cast(Services, services), cast(Any, self))
 
 
 def registered(port: int, epoch: int = 7, state: BrokerState = BrokerState.ACTIVE, broker_id: int = 2) -> BrokerRegistration:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.client.config import Address
     from barnabas.cluster.membership.member import Member
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 # Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
@@ -49,13 +49,13 @@ logger = logging.getLogger(__name__)
 class LivenessProber:
     """Runs until `close`."""
 
-    def __init__(self, broker: Broker, member: Member) -> None:
-        config = broker.config
+    def __init__(self, services: Services, member: Member) -> None:
+        config = services.config
         self._member = member
         self._broker_id = config.broker_id
         self._listener = inter_broker_listener(config)
-        self._client = client_config(broker, "lookout", ANSWER_TIMEOUT_MS)
-        self._loop = broker.loop
+        self._client = client_config(services, "lookout", ANSWER_TIMEOUT_MS)
+        self._loop = services.loop
         self._watches: dict[Registered, asyncio.Task[None]] = {}
         self._connections: dict[Registered, AsyncConnection] = {}
         self._questions: set[asyncio.Future[object]] = set()
@@ -66,8 +66,8 @@ class LivenessProber:
         self.reached: set[Registered] = set()  # of those that are watched
         self._dead: set[Registered] = set()  # as the member was told
         self._tasks = [
-            broker.loop.create_task(self._follow(), name="lookout"),
-            broker.loop.create_task(self._ask_for_ever(), name="lookout"),
+            services.loop.create_task(self._follow(), name="lookout"),
+            services.loop.create_task(self._ask_for_ever(), name="lookout"),
         ]
 
     async def close(self) -> None:
