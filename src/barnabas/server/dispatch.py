@@ -49,11 +49,11 @@ from barnabas.server.apis import (
 )
 from barnabas.server.apis.fetch import FetchingBroker, handle_fetch
 from barnabas.server.apis.produce import ProducingBroker, handle_produce
-from barnabas.server.authorization.guard import GuardedBroker, Later
-from barnabas.server.authorization.guard_table import guarded
 from barnabas.server.cluster import liveness_responder
 from barnabas.server.cluster.forwarding import FORWARDED
 from barnabas.server.cluster.liveness_responder import ProbedBroker
+from barnabas.server.guards.guard import GuardedBroker, Later
+from barnabas.server.guards.guard_table import guarded
 from barnabas.server.handlers import Handler, Parts, TakeOver
 from barnabas.server.quotas.charging import Stopwatch, charge_response
 from barnabas.server.quotas.connection_mute import delay_over_quota

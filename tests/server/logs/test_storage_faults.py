@@ -21,7 +21,6 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.values import ResourceType
 from barnabas.replication.partition import Partition
 from barnabas.server import maintenance
-from barnabas.server.broker import Broker
 from barnabas.server.logs.log_creation import make_logs
 from barnabas.server.services import Services
 from barnabas.storage.log import Log

@@ -42,7 +42,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRespons
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.apis.tokens import may_ask
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, on_cluster
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, on_cluster
 
 MESSAGE = "Cluster authorization failed."
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.server.authorization import (
+from barnabas.server.guards import (
     cluster,
     configs,
     consumer_groups,
@@ -23,7 +23,7 @@ from barnabas.server.authorization import (
     topics,
     transactions,
 )
-from barnabas.server.authorization.guard import Answer, Asked, Guard, GuardedBroker
+from barnabas.server.guards.guard import Answer, Asked, Guard, GuardedBroker
 
 if TYPE_CHECKING:
     from barnabas.server.authorization.access_control import AccessControl
