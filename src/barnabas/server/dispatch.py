@@ -36,6 +36,7 @@ from barnabas.server.apis import (
     groups,
     groups_admin,
     list_offsets,
+    liveness,
     log_dirs,
     metadata,
     quorum,
@@ -49,9 +50,7 @@ from barnabas.server.apis import (
 )
 from barnabas.server.apis.fetch import FetchingBroker, handle_fetch
 from barnabas.server.apis.produce import ProducingBroker, handle_produce
-from barnabas.server.cluster import liveness_responder
 from barnabas.server.cluster.forwarding import FORWARDED
-from barnabas.server.cluster.liveness_responder import ProbedBroker
 from barnabas.server.guards.guard import GuardedBroker, Later
 from barnabas.server.guards.guard_table import guarded
 from barnabas.server.handlers import Handler, Parts, TakeOver
@@ -93,7 +92,7 @@ class ServingBroker(
     users.UserBroker,
     configs.AlteringBroker,
     controller.EnvelopeBroker,
-    ProbedBroker,
+    liveness.LivenessBroker,
     FetchingBroker,
     ProducingBroker,
     GuardedBroker,
@@ -138,9 +137,10 @@ HANDLERS.update(transactions.HANDLERS)
 HANDLERS.update(transactions_admin.HANDLERS)
 HANDLERS.update(users.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
-BETWEEN_BROKERS = frozenset(controller.BETWEEN_BROKERS)  # served in a cluster
+BETWEEN_BROKERS = frozenset({*controller.BETWEEN_BROKERS, *liveness.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
-FIRST: dict[int, TakeOver[ServingBroker]] = {**sasl.FIRST, **liveness_responder.FIRST}  # asked before a request is decoded
+HANDLERS.update(liveness.BETWEEN_BROKERS)
+FIRST: dict[int, TakeOver[ServingBroker]] = {**sasl.FIRST, **liveness.FIRST}  # asked before a request is decoded
 AFTER: dict[int, Callable[[ServingBroker], None]] = {**transactions.AFTER}  # called when a request is answered
 PARTS: dict[int, Parts[ServingBroker]] = {**configs.PARTS, **tokens.PARTS}  # of forwarded APIs; else all is the controller's
 # From quotas, for who may send them; what is part of a log-in does not come here

@@ -1,7 +1,7 @@
 """Gives the other brokers signs of life, in a thread: however busy the loop is, or a disk slow, a process that runs says so.
 
 Owns the connections on which others ask for nothing else (`liveness_prober.py`), from the second time on. The first request is answered by
-the loop, as any request is; its client id tells that nothing else is to come. Those that are like it but for the correlation id are
+the loop (`apis/liveness.py`); its client id tells that nothing else is to come. Those that are like it but for the correlation id are
 answered as it was.
 
 Rules
@@ -21,48 +21,17 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from barnabas import limits
-from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
-from barnabas.security.acls import Operation
-from barnabas.server.answers import encode_answer
-from barnabas.server.handlers import TakeOver
 
 if TYPE_CHECKING:
-    from barnabas.protocol.request_headers import RequestHeader
-    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.connection import Connection
 
 _SIZE = Struct(">i")
 CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, with their sizes in front
 PROBER_CLIENT_ID_SUFFIX = "-lookout"  # how the client id of a liveness prober ends
-NO_MARKERS = 1  # the length of an array in a flexible version, with 0 for none
 READ_BYTES = 4_096  # much more than one request, and there is but one at a time
-
-
-class ProbedBroker(Protocol):
-    """What is asked of the broker."""
-
-    authorizer: AccessControl | None
-    liveness_responder: LivenessResponder | None
-    loop: asyncio.AbstractEventLoop
-
-
-def answer_liveness_probe(broker: ProbedBroker, connection: Connection, header: RequestHeader, frame: memoryview) -> bool:
-    """Answer a WriteTxnMarkers without markers, which is what a liveness prober asks; whether it was one."""
-    responder = broker.liveness_responder
-    if responder is None or frame[header.body] != NO_MARKERS:
-        return False
-    answer = encode_answer(WriteTxnMarkersResponse(), header)
-    connection.send([answer])
-    if not (header.client_id or "").endswith(PROBER_CLIENT_ID_SUFFIX):
-        return True  # somebody else's, on which anything may follow
-    if broker.authorizer is None or broker.authorizer.of_connection(connection).allows_cluster(Operation.CLUSTER_ACTION):
-        # When all is worked on that came with it
-        broker.loop.call_soon(responder.take, connection, bytes(frame), bytes(answer))
-    return True
 
 
 class LivenessResponder:
@@ -198,6 +167,3 @@ class _Line:
             if self.is_broken:
                 return False
         return bool(got) and self._request.startswith(self.received[: CORRELATION_ID_ASKED.start])
-
-
-FIRST: dict[int, TakeOver[ProbedBroker]] = {ApiKey.WRITE_TXN_MARKERS: answer_liveness_probe}
