@@ -45,8 +45,8 @@ def main(arguments: Sequence[str]) -> int:
     print(f"functions        {len(functions)}, median {statistics.median(functions.values()):.0f}, largest {_largest(functions)}")
     print(f"duplicates       {len(list(duplicates(texts, trees)))}")
     names = {_module(path, source): path for path in trees}
-    imports = {name: set(_imported(trees[path], names)) - {name} for name, path in names.items()}
-    with_types = {name: set(_imported(trees[path], names, for_types=True)) - {name} for name, path in names.items()}
+    imports = {name: set(imported(trees[path], names)) - {name} for name, path in names.items()}
+    with_types = {name: set(imported(trees[path], names, for_types=True)) - {name} for name, path in names.items()}
     print(f"import circles   {len(circles(imports))}")
     largest = max(map(len, circles(with_types)), default=0)
     arrows = list(upward_arrows(with_types, layers_of(root)))
@@ -124,7 +124,12 @@ def _module(path: Path, source: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(tree: ast.Module, names: Mapping[str, Path], *, for_types: bool = False) -> Iterator[str]:
+def imported(tree: ast.Module, names: Mapping[str, Path], *, for_types: bool = False) -> Iterator[str]:
+    """The modules of `names` that a file imports.
+
+    Args:
+        for_types: those under TYPE_CHECKING too.
+    """
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
