@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from tools.figures import exceptions, undocumented
+from tools.figures import circles, exceptions, imported, layers_of, undocumented, upward_arrows
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "barnabas"
@@ -155,7 +155,7 @@ def test_imports_have_no_circles_those_within_functions_included() -> None:
 
 
 def test_circles_of_types_stay_where_parts_are_wired_to_their_whole() -> None:
-    wholes = ("barnabas.server", "barnabas.testing.simulation", "barnabas.replication")
+    wholes = ("barnabas.server.authentication", "barnabas.testing.simulation", "barnabas.replication")
     modules = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
@@ -164,6 +164,31 @@ def test_circles_of_types_stay_where_parts_are_wired_to_their_whole() -> None:
             graph.setdefault(ours, set()).add(next((whole for whole in wholes if taken.startswith(f"{whole}.")), taken))
     order = list(TopologicalSorter({name: taken - {name} for name, taken in graph.items()}).static_order())  # raises CycleError
     assert {*wholes} < {*order}
+
+
+def test_imports_for_types_count_in_circles_and_arrows() -> None:
+    """As `make check` shows them, for a broker that a room below it knows by its type."""
+    sources = {
+        "barnabas.server.broker": "from barnabas.server.logs.moves import Moves",
+        "barnabas.server.logs.moves": "if TYPE_CHECKING:\n    from barnabas.server.broker import Broker",
+        "barnabas.server.logs.other": "from barnabas.server.logs import moves",
+    }
+    names = {name: Path(name) for name in sources}
+    layers = {"broker": 1, "logs": 0}
+    for_types, others = (
+        {name: set(imported(ast.parse(text), names, for_types=wanted)) for name, text in sources.items()}
+        for wanted in (True, False)
+    )
+    assert circles(for_types) == {frozenset({"barnabas.server.broker", "barnabas.server.logs.moves"})}
+    assert list(upward_arrows(for_types, layers)) == ["barnabas.server.logs.moves -> barnabas.server.broker"]
+    assert (circles(others), list(upward_arrows(others, layers))) == (set(), [])
+
+
+def test_every_module_of_the_server_has_a_layer() -> None:
+    names = {path.stem for path in (SOURCE / "server").glob("*.py")} | {
+        path.parent.name for path in (SOURCE / "server").glob("*/*.py")
+    }
+    assert layers_of(ROOT).keys() == names - {"__init__"}
 
 
 def plurals(name: str) -> set[str]:

@@ -1,7 +1,9 @@
 """`python tools/figures.py [FOLDER]`: what the code looks like from outside, in figures to compare with those of another commit.
 
 Sizes are lines. A duplicate is a stretch of at least `SAME_LINES` lines that stands twice, without imports, comments and empty lines.
-Imports within functions count as imports; those for types alone do not.
+Imports within functions count as imports; those for types alone do only for the largest import circle and the upward arrows. The layers of
+`server/` that arrows are held against are those of import-linter's contract in pyproject.toml. The exit code is 1 where there is a larger
+circle or there are more arrows than `LARGEST_CIRCLE` and `UPWARD_ARROWS`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import ast
 import re
 import statistics
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +20,8 @@ from tokenize import COMMENT, tokenize
 from typing import NamedTuple
 
 SAME_LINES = 6
+LARGEST_CIRCLE, UPWARD_ARROWS = 3, 0  # most that there may be
+LAYERED = "barnabas.server"
 FOR_USERS = ("testing", "client", "pipelines")  # packages that users import, with `errors.py`
 EXCEPTION = re.compile(r"# (type: ignore|noqa)\b")
 WITH_REASON = re.compile(r"# (type: ignore\[[a-z, -]+\]  # (?!noqa)\S|noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S)")
@@ -39,13 +44,23 @@ def main(arguments: Sequence[str]) -> int:
     print(f"files            {len(files)}, median {statistics.median(files.values()):.0f}, largest {_largest(files, source)}")
     print(f"functions        {len(functions)}, median {statistics.median(functions.values()):.0f}, largest {_largest(functions)}")
     print(f"duplicates       {len(list(duplicates(texts, trees)))}")
-    print(f"import circles   {_circles(trees, source)}")
+    names = {_module(path, source): path for path in trees}
+    imports = {name: set(imported(trees[path], names)) - {name} for name, path in names.items()}
+    with_types = {name: set(imported(trees[path], names, for_types=True)) - {name} for name, path in names.items()}
+    print(f"import circles   {len(circles(imports))}")
+    largest = max(map(len, circles(with_types)), default=0)
+    arrows = list(upward_arrows(with_types, layers_of(root)))
+    print(f"with types       largest circle {largest}, upward arrows {len(arrows)}")
     found = list(exceptions(root))
     for kind in ("noqa", "type: ignore"):
         reasons = [each.has_reason for each in found if each.kind == kind]
         print(f"{kind:16} {len(reasons)}, with a reason {sum(reasons)}")
     print(f"no docstring     {len(list(undocumented(trees, source)))} public names of {', '.join(FOR_USERS)}, errors")
-    return 0
+    for arrow in arrows:
+        print(f"points up: {arrow}", file=sys.stderr)
+    if largest > LARGEST_CIRCLE:
+        print(f"the largest import circle has {largest} files; at most {LARGEST_CIRCLE} may import one another", file=sys.stderr)
+    return 1 if largest > LARGEST_CIRCLE or len(arrows) > UPWARD_ARROWS else 0
 
 
 def _largest(sizes: dict[Path, int] | dict[str, int], source: Path | None = None) -> str:
@@ -76,17 +91,32 @@ def duplicates(texts: Mapping[Path, str], trees: Mapping[Path, ast.Module]) -> I
             seen.add(stretch)
 
 
-def _circles(trees: dict[Path, ast.Module], source: Path) -> int:
-    """How many groups of modules import one another."""
-    names = {_module(path, source): path for path in trees}
-    imports: dict[str, set[str]] = {name: set(_imported(trees[path], names)) - {name} for name, path in names.items()}
-    reached = {name: _reach(name, imports) for name in names}
-    groups: set[frozenset[str]] = set()
-    for name in names:
-        group = frozenset(other for other in reached[name] if name in reached[other])
-        if group:
-            groups.add(group)
-    return len(groups)
+def circles(imports: Mapping[str, set[str]]) -> set[frozenset[str]]:
+    """The groups of modules that import one another."""
+    reached = {name: _reach(name, imports) for name in imports}
+    groups = {frozenset(other for other in reached[name] if name in reached[other]) for name in imports}
+    return groups - {frozenset()}
+
+
+def layers_of(root: Path) -> dict[str, int]:
+    """The layer of each module or package of `LAYERED`, 0 for the lowest; siblings of a layer that may not import one another share it."""
+    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next((each["layers"] for each in contracts if each.get("containers") == [LAYERED]), ())
+    return {name.strip(" ()"): rank for rank, layer in enumerate(reversed(layers)) for name in re.split("[|:]", layer)}
+
+
+def upward_arrows(imports: Mapping[str, set[str]], layers: Mapping[str, int]) -> Iterator[str]:
+    """Imports from one layer of `LAYERED` into a higher one."""
+    for name, others in imports.items():
+        for other in sorted(others):
+            here, there = (layers.get(_room(each), -1) for each in (name, other))
+            if 0 <= here < there:
+                yield f"{name} -> {other}"
+
+
+def _room(name: str) -> str:
+    inside = name.removeprefix(LAYERED + ".")
+    return "" if inside == name else inside.partition(".")[0]
 
 
 def _module(path: Path, source: Path) -> str:
@@ -94,23 +124,30 @@ def _module(path: Path, source: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(tree: ast.Module, names: dict[str, Path]) -> Iterator[str]:
+def imported(tree: ast.Module, names: Mapping[str, Path], *, for_types: bool = False) -> Iterator[str]:
+    """The modules of `names` that a file imports.
+
+    Args:
+        for_types: those under TYPE_CHECKING too.
+    """
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        is_for_types = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        if isinstance(node, ast.If) and is_for_types and not for_types:
             pending += node.orelse
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield from (name for name in (whole, node.module) if name in names)
+                if whole in names or node.module in names:
+                    yield whole if whole in names else node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in names)
         pending += ast.iter_child_nodes(node)
 
 
-def _reach(name: str, imports: dict[str, set[str]]) -> set[str]:
+def _reach(name: str, imports: Mapping[str, set[str]]) -> set[str]:
     found: set[str] = set()
     pending = [name]
     while pending:

@@ -18,11 +18,10 @@ from barnabas.config.listeners import Endpoint
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages import APIS
-from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.server.apis import cluster, configs, describe_topic_partitions, log_dirs, metadata, topics, transactions
 
-HANDLERS: dict[ApiKey, Any] = {
+HANDLERS: dict[int, Any] = {
     **topics.HANDLERS,
     **configs.HANDLERS,
     **cluster.HANDLERS,
@@ -117,7 +116,7 @@ class FakeBroker:
         prefix = type(request).__name__.removesuffix("Request")
         api_key = next(key for key, api in APIS.items() if api[1] == prefix)
         arrived = decode(type(request), version, bytes(encode(request, version)))
-        answer = HANDLERS[ApiKey(api_key)](self, Context(version), arrived)
+        answer = HANDLERS[api_key].handle(self, Context(version), arrived)
         if inspect.isawaitable(answer):
             answer = await answer
         return decode(type(answer), version, bytes(encode(answer, version)))

@@ -37,7 +37,7 @@ from barnabas.testing.no_topics import NoTopics
 from tests.coordination.support import Broker, Config, Context, ManualClock, MemoryLog, Topics
 from tests.turns import turns_of
 
-HANDLERS = {**groups.HANDLERS, **groups_admin.HANDLERS, **committed_offsets.HANDLERS}
+HANDLERS: dict[int, Any] = {**groups.HANDLERS, **groups_admin.HANDLERS, **committed_offsets.HANDLERS}
 VERSIONS = [(key, version) for key in sorted(HANDLERS) for version in range(APIS[key][2], APIS[key][3] + 1)]
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE, OFFSET_DELETE = (
     8,
@@ -68,7 +68,7 @@ async def broker() -> AsyncIterator[Broker]:
 async def ask(broker: Broker, key: int, version: int, request: Message) -> Any:
     """The answer as a client of that version reads it, the request as it comes over the wire."""
     request = decode(type(request), version, encode(request, version))
-    answer = HANDLERS[key](broker, Context(version), request)
+    answer = HANDLERS[key].handle(broker, Context(version), request)
     assert isinstance(answer, Awaitable)
     response = await answer
     return decode(type(response), version, encode(response, version))

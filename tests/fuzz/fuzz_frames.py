@@ -21,11 +21,12 @@ from barnabas.errors import ProtocolError
 from barnabas.protocol.codec import decode, decode_request, encode
 from barnabas.protocol.produce import read_produce
 from barnabas.protocol.request_headers import read_request_header
+from barnabas.server.answers import request_class
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
-from barnabas.server.dispatch import PRODUCE, SERVED, request_class
+from barnabas.server.dispatch import PRODUCE, SERVED
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import TemplateBudget
+from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
@@ -85,8 +86,10 @@ class Recorder:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pinned_files = PinnedFiles(OsFiles(), 100)
         self.write_waiters = WriteWaiters(loop)
-        self.template_budget = TemplateBudget()
         self.frames: list[bytes] = []
+
+    def new_produce_template(self) -> ProduceTemplate:
+        return ProduceTemplate(TemplateBudget())
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas import limits
+from barnabas.security.access import Access
 from barnabas.security.acls import (
     AUDIT_TOPIC,
     CLUSTER,
@@ -25,7 +26,7 @@ from barnabas.security.acls import (
     acl_key,
 )
 from barnabas.security.authorizer import Authorizer, Session, covers_host, membership
-from barnabas.server.authorization.access_control import Access, AccessControl
+from barnabas.server.authorization.access_control import AccessControl
 
 ALICE = Session("User:alice", "10.1.2.3")
 BOB = Session("User:bob", "10.1.2.3")

@@ -28,7 +28,7 @@ class JumpingClock:
 
 async def retain(client: Client) -> int:
     """What the timer does; where the log begins then."""
-    await apply_retention(client.broker)
+    await apply_retention(client.broker.services)
     partition = client.broker.partitions.get("t", 0)
     assert partition is not None
     return partition.log.log_start_offset

@@ -14,6 +14,7 @@ import pytest
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server import coordinator_log
+from barnabas.server.broker import Broker
 from barnabas.server.coordinator_log import READ_AT_ONCE_BYTES, PartitionedLog, _settle
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, running
@@ -31,6 +32,10 @@ async def test_a_write_that_fails_after_its_waiter_has_gone_is_no_error_of_the_l
     assert problems == []
 
 
+def log_of(broker: Broker) -> PartitionedLog:
+    return PartitionedLog(broker.services, broker.pinned_files, TOPIC, 1)
+
+
 async def records_in(log: PartitionedLog) -> list[Record | None]:
     return [entry.record async for part in log.read_all(0) for entry in part]
 
@@ -40,14 +45,14 @@ async def test_everything_is_read_however_many_segments_there_are(tmp_path: Path
     keys = [b"%d" % number for number in range(200)]
     async with running([tmp_path]) as client:
         await client.create()
-        log = PartitionedLog(client.broker, TOPIC, 1)
+        log = log_of(client.broker)
         for key in keys:
             assert log.append(0, [(key, b"")], NOW_MS) is None
             stored = client.broker.partitions.require(TOPIC, 0).log
             assert stored.maybe_roll(stored.segments.active.created_ms + YEAR_MS)
         assert await records_in(log) == [(key, b"") for key in keys]
     async with running([tmp_path]) as client:
-        assert await records_in(PartitionedLog(client.broker, TOPIC, 1)) == [(key, b"") for key in keys]
+        assert await records_in(log_of(client.broker)) == [(key, b"") for key in keys]
 
 
 async def test_much_is_read_by_threads_with_descriptors_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +60,7 @@ async def test_much_is_read_by_threads_with_descriptors_of_their_own(tmp_path: P
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         await client.create()
-        log = PartitionedLog(client.broker, TOPIC, 1)
+        log = log_of(client.broker)
         records = [(b"%d" % number, b"x" * 1000) for number in range(400)]
         for record in records:
             assert log.append(0, [record], NOW_MS) is None
@@ -74,6 +79,9 @@ async def test_much_is_read_by_threads_with_descriptors_of_their_own(tmp_path: P
     monkeypatch.setattr(coordinator_log, "READ_BYTES", 100_000)
     async with running([tmp_path], files) as client:
         monkeypatch.setattr(files, "pread", pread)
-        assert await records_in(PartitionedLog(client.broker, TOPIC, 1)) == [*records[:200], *records[201:]]
+        assert await records_in(log_of(client.broker)) == [
+            *records[:200],
+            *records[201:],
+        ]
     assert reading
     assert loop_thread not in reading

@@ -23,12 +23,9 @@ class OlderPeers:
 
 
 async def test_what_is_known_of_classic_groups_is_kept_where_the_others_are_not_told_of() -> None:
-    broker: Any = SimpleNamespace(
-        quotas=SimpleNamespace(table=SimpleNamespace(groups={"classic", "other"})),
-        coordinators=SimpleNamespace(leader_of_group=lambda _: 2),
-        config=SimpleNamespace(broker_id=1),
-    )
-    members = GroupMembers(broker)
+    services: Any = SimpleNamespace(config=SimpleNamespace(broker_id=1))
+    coordinators: Any = SimpleNamespace(leader_of_group=lambda _: 2)
+    members = GroupMembers(services, lambda: {"classic", "other"}, lambda: coordinators)
     peers: Any = OlderPeers()
     members._peers = peers
     await members.refresh()

@@ -13,7 +13,7 @@ from barnabas import limits
 from barnabas.server import connection as connection_module
 from barnabas.server.connection import Connection, Dispatcher
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import TemplateBudget
+from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
@@ -29,8 +29,10 @@ class Recorder:
     def __init__(self) -> None:
         self.pinned_files = PinnedFiles(OsFiles(), 100)
         self.write_waiters = WriteWaiters(asyncio.get_running_loop())
-        self.template_budget = TemplateBudget()
         self.frames: dict[Connection, list[bytes]] = {}
+
+    def new_produce_template(self) -> ProduceTemplate:
+        return ProduceTemplate(TemplateBudget())
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self.frames[connection].append(bytes(frame))

@@ -72,7 +72,7 @@ async def test_retention_has_threads_look(tmp_path: Path) -> None:
         log = client.broker.partitions.require(TOPIC, 0).log
         log.update_config(replace(log.config, retention_ms=1000 * YEAR_MS))
         files.opened_by.clear()
-        await maintenance.apply_retention(client.broker)
+        await maintenance.apply_retention(client.broker.services)
         assert files.opened_by
         assert get_ident() not in files.opened_by
         assert log.segments[0].knows("max_timestamp")

@@ -15,7 +15,7 @@ from barnabas import limits
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.server.connection import Answer, Connection, Dispatcher
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import TemplateBudget
+from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.request_order import Effect, effect_of, may_begin
 from barnabas.server.write_waiters import WriteWaiters
@@ -38,11 +38,13 @@ class Waiting:
     def __init__(self) -> None:
         self.pinned_files = PinnedFiles(OsFiles(), 100)
         self.write_waiters = WriteWaiters(asyncio.get_running_loop())
-        self.template_budget = TemplateBudget()
         self.begun: list[int] = []
         self.waiting: dict[int, tuple[int, Answer]] = {}
         self.at_once: set[int] = set()
         self.put_off = 0  # so many times, whatever comes
+
+    def new_produce_template(self) -> ProduceTemplate:
+        return ProduceTemplate(TemplateBudget())
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         if self.put_off:

@@ -13,6 +13,7 @@ from struct import Struct
 
 from barnabas.protocol.fetch import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
 
+MAX_EPOCH = 2**31 - 1  # of a fetch session, which begins again with 1 behind it
 NO_EPOCH = -1  # of a leader, where the fetcher does not know it; of what was fetched, where that is nothing
 FIRST_SESSION_VERSION = 7  # (KIP-227)
 FIRST_LEADER_EPOCH_VERSION = 9  # of partitions (KIP-320)

@@ -31,3 +31,9 @@ def encode_answer(response: Message, header: RequestHeader) -> bytearray:
     writer_of(type(response), header.api_version)(response, out)
     _FRAME_HEAD.pack_into(out, 0, len(out) - 4, header.correlation_id)
     return out
+
+
+def request_class(api_key: int) -> type[Message]:
+    module, prefix, *_ = APIS[api_key]
+    found: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")
+    return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas.cluster.planning.instructions import (
     ChangeReplica,
@@ -27,10 +27,27 @@ from barnabas.cluster.planning.instructions import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.membership.member import Member
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.coordinators import Coordinators
+    from barnabas.server.declarations import DeclarationFollowers
+    from barnabas.server.logs.replica_manager import ReplicaManager
 
 
-async def apply_instructions(broker: Broker, instructions: Sequence[Instruction]) -> None:
+class Parts(Protocol):
+    """What instructions go to."""
+
+    coordinators: Coordinators
+    declarations: DeclarationFollowers
+    member: Member | None
+    replica_manager: ReplicaManager
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """Settings of the broker changed."""
+        ...
+
+
+async def apply_instructions(broker: Parts, instructions: Sequence[Instruction]) -> None:
     """See the module."""
     is_alone = broker.member is None
     if is_alone:
@@ -53,7 +70,7 @@ async def apply_instructions(broker: Broker, instructions: Sequence[Instruction]
         await broker.coordinators.delete_topics(deleted)
 
 
-async def _apply_one(broker: Broker, instruction: Instruction) -> None:
+async def _apply_one(broker: Parts, instruction: Instruction) -> None:
     match instruction:
         case ChangeReplica():
             await broker.replica_manager.change(instruction)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Flag, auto
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,8 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError, LogDirFailed, StorageError
-from barnabas.replication.hosted_partitions import HostedPartitions
+from barnabas.protocol.base_message import Message
+from barnabas.protocol.request_headers import RequestHeader
 from barnabas.server import dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
 from barnabas.server.apply_instructions import apply_instructions
@@ -54,37 +55,36 @@ from barnabas.server.fetching.read_ahead import Readers
 from barnabas.server.fetching.session_cache import FetchSessionCache
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
+from barnabas.server.logs.delayed_removal import DelayedRemoval
 from barnabas.server.logs.group_commit import FLUSH_THREADS, GroupCommit
 from barnabas.server.logs.log_dir_moves import LogDirMoves
 from barnabas.server.logs.log_start_offsets import LogStartOffsets
 from barnabas.server.logs.open_close import close_logs, open_logs
 from barnabas.server.logs.replica_manager import ReplicaManager
-from barnabas.server.logs.storage_faults import StorageFaults, report_later
-from barnabas.server.metrics import Metrics
+from barnabas.server.logs.storage_faults import StorageFaults
 from barnabas.server.old_requests import OldRequests
 from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.plugins import Plugins
-from barnabas.server.producing.request_template import TemplateBudget
+from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
+from barnabas.server.quotas.group_members import GroupMembers
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetcher_manager import FetcherManager
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.scraping import render_in_turns
+from barnabas.server.services import Services
 from barnabas.server.tls.listeners import BrokerTls
 from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.directory import first_partition, read_cluster_id
-from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
 logger = logging.getLogger(__name__)
-IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
-READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 ELSEWHERE = (
     "is the first of log.dirs another folder, or has the broker joined a cluster? (`barnabas broker adopt` takes over a folder of Apache "
     "Kafka; to begin anew, move the partitions away)"
@@ -96,7 +96,7 @@ def encode_cluster_id(random_id: UUID) -> str:
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
-async def _close(part: AuditLog | HttpEndpoint | Forwarder | Quorum | None) -> None:
+async def _close(part: AuditLog | HttpEndpoint | Forwarder | LivenessProber | Quorum | None) -> None:
     """A part that not every broker has."""
     if part is not None:
         await part.close()
@@ -120,39 +120,39 @@ class Broker:
     """
 
     def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, environment: Environment | None = None) -> None:
-        self.config = config
-        self.loop = loop
         around = self.environment = environment or Environment()
-        self.clock = around.clock
-        self.files = around.files
-        self.pinned_files = PinnedFiles(self.files, most_held_files())
-        self.write_waiters = WriteWaiters(loop)
-        self.template_budget = TemplateBudget()
-        self.new_id = around.new_id
-        self.metrics = Metrics()
-        self.plugins = Plugins(config, lambda: around.make_executor(1, "barnabas-policies"))
-        protocols = {endpoint.listener: endpoint.protocol for endpoint in config.listener_endpoints}
-        self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
-        self.old_requests = OldRequests()
-        self.partitions = HostedPartitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
-        self.connections: dict[Connection, None] = {}
-        self.declarations = DeclarationFollowers(lambda: self.metadata)
-        self.authorizer = AccessControl.of(config)  # None: everybody may do everything
-        self.audit: AuditLog | None = None
-        self.client_quotas: ClientQuotas | None = None  # while there are any
-        self.quotas = ClientQuotas(self)
-        self.connection_rates = ConnectionRates(self)
-        self.all_topics = AllTopics()
-        self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
-        self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
+        self.loop, self.clock, self.files, self.new_id = loop, around.clock, around.files, around.new_id
+        self.config = config
+        services = self.services = Services(
+            config, loop, clock=self.clock, files=self.files, make_executor=around.make_executor, new_id=self.new_id
+        )
+        self.metrics, self.partitions = services.metrics, services.partitions
+        self.io_threads, self.reading_threads = services.io_threads, services.reading_threads
+        self.logs: LogManager
         self.controller: StandaloneController | Member
         self.member: Member | None = None  # where this broker is one of several
-        self.forwarder: Forwarder | None = None
-        self.quorum: Quorum | None = None  # of a cluster
-        self.liveness_prober: LivenessProber | None = None  # after the others of the cluster
-        self.liveness_responder: LivenessResponder | None = None  # for those of the others
-        self.io_threads = around.make_executor(IO_THREADS, "barnabas-io")
-        self.reading_threads = around.make_executor(READING_THREADS, "barnabas-reading")
+        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
+        self.endpoints: list[Endpoint] = []
+        self.connections: dict[Connection, None] = {}
+        self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
+        self.served_apis: frozenset[int] = dispatch.SERVED | (
+            dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset()
+        )
+        self._opened = Opened(0)
+        self._registered = False
+        self._limits = ConnectionLimits(config, most_connections())
+        self._periodic_jobs = PeriodicJobs(loop)
+        self._make_connection_parts()
+        self._make_log_parts()
+        self._dispatcher = dispatch.RequestDispatcher(self)
+        self._listeners = Listeners(services, self.tls, self.receiver, self)
+
+    def _make_connection_parts(self) -> None:
+        """What serves connections and knows who is behind them."""
+        config, services, around = self.config, self.services, self.environment
+        self.pinned_files = PinnedFiles(self.files, most_held_files())
+        self.write_waiters = WriteWaiters(self.loop)
+        self.template_budget = TemplateBudget()
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
@@ -160,31 +160,64 @@ class Broker:
             config.min_incremental_fetch_session_eviction_ms,
         )
         self.readers = Readers()
-        self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
-        self.endpoints: list[Endpoint] = []
+        self.all_topics = AllTopics()
+        self.old_requests = OldRequests()
         self.http: HttpEndpoint | None = None
-        self.ready = False
-        self.sasl_listeners = SaslListeners(self)
-        self._opened = Opened(0)
-        self._stopping = False
-        self._registered = False
-        self._dispatcher = dispatch.RequestDispatcher(self)
-        self._limits = ConnectionLimits(config, most_connections())
-        self.tls = BrokerTls(self.metrics, self.naming)
-        self._listeners = Listeners(self)
-        self._periodic_jobs = PeriodicJobs(loop)
-        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
-        self.faults = StorageFaults(self, self._stop_for)
-        self.group_commit = GroupCommit(
-            loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush")
+        self.plugins = Plugins(config, lambda: around.make_executor(1, "barnabas-policies"))
+        protocols = {endpoint.listener: endpoint.protocol for endpoint in config.listener_endpoints}
+        self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
+        self.tls = services.tls = BrokerTls(self.metrics, self.naming)
+        self.declarations = DeclarationFollowers(lambda: services.metadata)
+        self.authorizer = AccessControl.of(config)  # None: everybody may do everything
+        self.audit: AuditLog | None = None
+        self.sasl_listeners = SaslListeners(services, self.naming)
+        self.client_quotas: ClientQuotas | None = None  # while there are any
+        self.quotas = ClientQuotas(
+            services,
+            connections=self.connections.keys(),
+            declarations=self.declarations,
+            members=GroupMembers(services, lambda: self.quotas.table.groups, lambda: self.coordinators),
+            callback=self.plugins.quota_callback,
+            use=self._use_quotas,
         )
-        self.isr = IsrChanges(self)
-        self.throttles = Throttles(self)
-        self.fetcher_manager = FetcherManager(self)
-        self.replica_manager = ReplicaManager(self)
-        self.log_dir_moves = LogDirMoves(self)
-        self.cleaner = LogCleaner(self)
-        self.add_partitions_to_txn = AddPartitionsToTxn(self)
+        self.connection_rates = ConnectionRates(services, self.quotas)
+
+    def _make_log_parts(self) -> None:
+        """What keeps logs, and what keeps them the same as those of other brokers."""
+        services, around = self.services, self.environment
+        self.faults = services.faults = StorageFaults(services, self._stop_for, self._unload_coordinator)
+        self.group_commit = GroupCommit(
+            self.loop, self.metrics, self.faults.report, around.make_executor(FLUSH_THREADS, "barnabas-flush")
+        )
+        self.log_start_offsets = LogStartOffsets(services)
+        self.removal = DelayedRemoval(services)
+        self.cleaner = LogCleaner(services, around.make_cleaner(self.loop, self.io_threads))
+        self.log_dir_moves = self.faults.log_dir_moves = LogDirMoves(services, self.cleaner, self.removal)
+        self.isr = IsrChanges(services)
+        self.throttles = Throttles(services)
+        self.fetcher_manager = FetcherManager(services, self.throttles, self.log_start_offsets)
+        self.replica_manager = ReplicaManager(
+            services,
+            cleaner=self.cleaner,
+            log_dir_moves=self.log_dir_moves,
+            log_start_offsets=self.log_start_offsets,
+            group_commit=self.group_commit,
+            isr=self.isr,
+            fetchers=self.fetcher_manager,
+            load_late=lambda wanted: self.coordinators.load_late(wanted),
+        )
+        # Of a cluster
+        self.forwarder: Forwarder | None = None
+        self.quorum: Quorum | None = None
+        self.liveness_prober: LivenessProber | None = None  # after the others
+        self.liveness_responder: LivenessResponder | None = None  # for those of the others
+
+    def _use_quotas(self, quotas: ClientQuotas | None) -> None:
+        self.client_quotas = quotas
+
+    @property
+    def ready(self) -> bool:
+        return self.services.is_ready
 
     @property
     def metadata(self) -> MetadataImage:
@@ -207,7 +240,7 @@ class Broker:
         self.sasl_listeners.update_config(self.config)
         self._open_tls()
         self.quotas.start()
-        await open_logs(self)
+        await open_logs(self.services)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
@@ -219,21 +252,25 @@ class Broker:
         self.log_dir_moves.resume()
         # What a crash left in memory is on the disk before it is shown, and before groups are read.
         await self.group_commit.wait_idle()
-        self.coordinators = Coordinators(self)
+        self.coordinators = Coordinators(self.services, self.pinned_files)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
+        self.add_partitions_to_txn = AddPartitionsToTxn(self.services, self.coordinators)
         self._opened |= Opened.COORDINATORS
         if member is None:
             await self.coordinators.start()
         await self.sasl_listeners.providers.start()
-        maintenance.schedule(self, self._periodic_jobs)
+        maintenance.schedule(self.services, self, self._periodic_jobs)
         self.cleaner.start()
         await self._listeners.serve()
         if member is not None:
-            await cluster_session.join(self, member, self._periodic_jobs)
+            self.liveness_responder = self.environment.make_liveness_responder(self.loop)
+            await cluster_session.join(self.services, member, self.endpoints, partial(apply_instructions, self))
+            self.liveness_prober = LivenessProber(self.services, member)
+            cluster_session.schedule(self.config, member, self._periodic_jobs)
             self._registered = True
             self.declarations.tell(Kind)  # what changed before it had joined was not told
-        self.ready = True
+        self.services.is_ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         logger.info(
             "event=broker-started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms
@@ -257,11 +294,11 @@ class Broker:
         named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
         cluster_id = read_cluster_id(named_in, files) or encode_cluster_id(new_id())
         if config.zookeeper_connect:
-            cluster_id = (await cluster_session.open_member(self, cluster_id)).image.cluster_id
+            cluster_id = (await self._open_member(cluster_id)).image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
         open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.pinned_files)
         self.pinned_files.on_more = open_files.check
-        self.logs = LogManager(
+        self.logs = self.services.logs = LogManager(
             directories,
             files=files,
             clock=self.clock,
@@ -273,7 +310,6 @@ class Broker:
             boot_id=None if self.member is None else self.environment.boot_id(),
             first_has_metadata=self.member is None,
         )
-        self.log_start_offsets = LogStartOffsets(self.loop, self.io_threads, self.logs)
         self._opened |= Opened.LOGS
         if self.member is None:
             store = self.environment.open_store(directories[0])
@@ -281,18 +317,29 @@ class Broker:
                 store.close()
                 raise StoreUnavailable(f"there is none in {directories[0]}, and {found} holds a partition: {ELSEWHERE}")
             thread = self.environment.make_executor(1, "barnabas-metadata")
-            self.take_controller(StandaloneController(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
+            self._take_controller(StandaloneController(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
 
-    def take_controller(self, controller: StandaloneController | Member) -> None:
+    async def _open_member(self, cluster_id: str) -> Member:
+        """The broker's part in its cluster, which is called `cluster_id` if it has no name yet."""
+        services = self.services
+        member = await cluster_session.make_member(services, self.environment.open_cluster_store)
+        self.member = services.member = member
+        self._take_controller(member)
+        self.quorum = Quorum(services)
+        self.forwarder = Forwarder(services, member, self.quorum)
+        await member.open(cluster_id, timeout_ms=self.config.initial_broker_registration_timeout_ms)
+        return member
+
+    def _take_controller(self, controller: StandaloneController | Member) -> None:
         """What decides on topics and settings here, or asks the broker that does."""
-        self.controller = controller
+        self.controller = self.services.controller = controller
         controller.policies = self.plugins.policies
         self._opened |= Opened.CONTROLLER
         controller.warn_of_minimum()
 
     def _follow_acls(self) -> None:
         if self.authorizer is not None:
-            self.audit = audit_of(self, self.authorizer)
+            self.audit = audit_of(self.services, self.authorizer)
             self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
 
     def _register_alone(self, controller: StandaloneController, *, bump_leader_epochs: bool) -> None:
@@ -318,9 +365,10 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop as far as the start had come; the data folder is marked clean."""
-        await cluster_session.leave(self)
-        self.ready = False
-        self._stopping = True
+        await _close(self.liveness_prober)
+        await cluster_session.leave(self.services)
+        self.services.is_ready = False
+        self.services.is_stopping = True
         await self._listeners.close()
         for connection in list(self.connections):
             connection.close()
@@ -336,9 +384,9 @@ class Broker:
         await self.cleaner.close()
         await _close(self.audit)
         await _close(self.http)
-        await self.add_partitions_to_txn.close()
         await self.quotas.members.close()
         if Opened.COORDINATORS in self._opened:
+            await self.add_partitions_to_txn.close()
             await self.coordinators.close()
         await _close(self.forwarder)
         await _close(self.quorum)
@@ -353,16 +401,14 @@ class Broker:
             await self.log_start_offsets.close()
             await self.loop.run_in_executor(self.io_threads, self.logs.give_up_room)
             if self._registered:
-                await self.faults.guard(self.high_watermarks_writer())
+                await self.faults.guard(maintenance.high_watermarks_writer(self.services))
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             if self._registered:
-                await close_logs(self)
+                await close_logs(self.services)
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
-            garbage = list(self.garbage)
-            self.garbage.clear()
             try:
-                await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
+                await self.removal.close()
             except StorageError as error:
                 logger.warning("event=removed-segments-stay note='stay until the next start' error=%r", str(error))
         await self.loop.run_in_executor(None, self.plugins.close)
@@ -370,6 +416,12 @@ class Broker:
         await self.loop.run_in_executor(None, self.reading_threads.shutdown)
 
     # --- Dispatcher
+
+    def new_produce_template(self) -> ProduceTemplate:
+        return ProduceTemplate(self.template_budget)
+
+    async def serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
+        return await self._dispatcher.serve(context, header, frame)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self._dispatcher.dispatch(connection, frame)
@@ -381,7 +433,7 @@ class Broker:
         self.connections[connection] = None
         self.metrics.connections_opened += 1
         refused = self._limits.open(connection.peer_host, connection.listener, len(self.connections))
-        if self._stopping:  # accepted when the listeners were about to close
+        if self.services.is_stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
         if refused is None:
             refused = self.connection_rates.open(connection)
@@ -399,20 +451,6 @@ class Broker:
 
     # --- what handlers ask
 
-    def remove_later(self, garbage: Garbage, delay_ms: float) -> None:
-        """Remove files after `file.delete.delay.ms`; a broker that stops removes them at once."""
-        self.garbage[garbage] = None
-        self.loop.call_later(delay_ms / 1000, self._remove, garbage)
-
-    def _remove(self, garbage: Garbage) -> None:
-        if garbage in self.garbage:  # else the broker has stopped meanwhile, and removed it
-            del self.garbage[garbage]
-            report_later(self, self.loop.run_in_executor(self.io_threads, garbage.remove))
-
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping
-
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
         self._take_config(config)
@@ -423,7 +461,7 @@ class Broker:
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:
-        self.config = config
+        self.config = self.services.config = config
         try:
             self._limits.update_config(config)
         except ConfigError as error:
@@ -436,12 +474,7 @@ class Broker:
         """Id, host and port of the coordinators of groups or transactional ids, on the listener that the request came by."""
         return await self.coordinators.find(context, names, TRANSACTIONS_TOPIC if of_transactions else OFFSETS_TOPIC)
 
-    def high_watermarks_writer(self) -> Callable[[], None]:
-        """What writes the high watermarks down as they are now; it blocks."""
-        offsets = {(p.topic, p.index): p.high_watermark for p in self.partitions}
-        return lambda: self.logs.write_high_watermarks(offsets)
-
-    def unload_coordinator(self, topic: str, index: int) -> None:
+    def _unload_coordinator(self, topic: str, index: int) -> None:
         """The disk of a partition failed: what is coordinated there cannot be kept any more, and whoever asks is sent away."""
         if Opened.COORDINATORS in self._opened:
             self.coordinators.unload(topic, index)
@@ -459,6 +492,6 @@ class Broker:
         return 200, b"ok\n"
 
     def _ready_page(self) -> tuple[int, bytes]:
-        if self.ready and self.member is not None and self.member.is_down:
+        if self.services.is_ready and self.member is not None and self.member.is_down:
             return 503, b"not ready: stood down, for its session with the metadata store is lost or in doubt\n"
-        return (200, b"ready\n") if self.ready else (503, b"not ready\n")
+        return (200, b"ready\n") if self.services.is_ready else (503, b"not ready\n")

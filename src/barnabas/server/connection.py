@@ -26,27 +26,21 @@ import os
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.protocol.fetch import Copied
 from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.request_order import Effect, effect_of, may_begin
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.os_errors import EXHAUSTED
 
 if TYPE_CHECKING:
-    from barnabas.server.authentication.sasl_login import Login
-    from barnabas.server.authorization.access_control import Access
-    from barnabas.server.fetching.request_template import FetchTemplate
-    from barnabas.server.fetching.session_template import SessionFetchTemplate
-    from barnabas.server.quotas.allowance import Paid
-    from barnabas.server.quotas.budget import Budget
-    from barnabas.server.quotas.connection_mute import Mute
+    from barnabas.quota.budget import Budget, Paid
+    from barnabas.security.access import Access
 
 logger = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -73,12 +67,70 @@ def _cost(part: Part) -> int:
     return part.size if isinstance(part, Copied) else len(part)
 
 
+class LogIn(Protocol):
+    """Finds out who is behind a connection (`authentication/`)."""
+
+    def admits(self, frame: memoryview) -> bool:
+        """Whether the dispatcher is to work on a frame; else it is part of the log-in, and done with."""
+        ...
+
+    def begin_again(self, frame: memoryview) -> bool:
+        """Whether a handshake of a connection that is logged in begins another log-in, and is answered."""
+        ...
+
+
+class Mute(Protocol):
+    """Keeps a connection from being read, because its client is over a quota (`quotas/`)."""
+
+    @property
+    def left_ms(self) -> int: ...
+    def extend(self, wait_ms: float) -> None: ...
+    def end(self) -> None: ...
+
+
+class Counted(Protocol):
+    """Partitions that requests are known for."""
+
+    count: int
+
+
+class ProduceTemplate(Protocol):
+    """Recognises produce requests by those before them (`producing/`). The `broker` is the dispatcher's."""
+
+    patient: int  # requests of which a run may come
+
+    @property
+    def multi_partition(self) -> Counted: ...
+    def take_run(self, broker: Any, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
+        """Answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
+        ...
+
+    def take(self, broker: Any, connection: Connection, frame: memoryview) -> bool:
+        """Answer the request in `frame`, if it is known."""
+        ...
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        ...
+
+
+class FetchTemplate(Protocol):
+    """Recognises fetches by those before them (`fetching/`). The `broker` is the dispatcher's."""
+
+    def take(self, broker: Any, connection: Connection, frame: memoryview) -> bool:
+        """Answer the request in `frame`, now or when there is something, if it is known."""
+        ...
+
+
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
 
     pinned_files: PinnedFiles
     write_waiters: WriteWaiters
-    template_budget: TemplateBudget
+
+    def new_produce_template(self) -> ProduceTemplate:
+        """For a connection."""
+        ...
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -107,8 +159,8 @@ class Connection(asyncio.BufferedProtocol):
         self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
         self.access: Access | None = None  # what the principal may do, as the authorizer said last
         self.by_token = False  # whether a delegation token was shown
-        self.authentication: Login | None = None  # asked about each frame, until it is known who is there
-        self.login: Login | None = None  # where the listener wants one
+        self.authentication: LogIn | None = None  # asked about each frame, until it is known who is there
+        self.login: LogIn | None = None  # where the listener wants one
         self.max_frame_bytes = receiver.max_frame_bytes
         self.client_software = ("unknown", "unknown")
         self.last_active = loop.time()
@@ -133,8 +185,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_put_off = False  # the request at hand
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
-        self.produce_template = ProduceTemplate(dispatcher.template_budget)
-        self.fetch_template: FetchTemplate | SessionFetchTemplate | None = None  # where there was a fetch
+        self.produce_template = dispatcher.new_produce_template()
+        self.fetch_template: FetchTemplate | None = None  # where there was a fetch
         self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
         self.paid: Paid | None = None

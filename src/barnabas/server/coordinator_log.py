@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.coordination.interfaces import EndMarker, LogEntry
 from barnabas.coordination.result import NO_PRODUCER, Producer
@@ -20,14 +20,24 @@ from barnabas.storage.verify import Verified, verify
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.pinned_regions import PinnedFiles
+    from barnabas.server.services import FaultReports, Services
 
 STRICT_VERSION = 2  # of transactions, from which on a marker ends but the epoch before its own
 READ_BYTES = 1024 * 1024  # at a time while loading
 READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
 
 
-def append_marker(broker: Broker, partition: Partition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
+class AppendServices(Protocol):
+    """What it takes to append."""
+
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def faults(self) -> FaultReports: ...
+
+
+def append_marker(services: AppendServices, partition: Partition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
     """Append the end of a transaction, as `CoordinatorLog.append_marker`.
 
     A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
@@ -38,20 +48,20 @@ def append_marker(broker: Broker, partition: Partition, marker: EndMarker, now_m
     if version >= STRICT_VERSION and is_led and partition.log.is_in_transaction(producer_id, epoch):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
     batch, ending = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
-    return _append(broker, partition, batch, now_ms, ending)
+    return _append(services, partition, batch, now_ms, ending)
 
 
 def _append(
-    broker: Broker, partition: Partition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
+    services: AppendServices, partition: Partition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
 ) -> asyncio.Future[None] | None:
     try:
         last_offset = partition.append_own(batch, now_ms, ending)
     except StorageError as error:
-        broker.faults.report(error)
+        services.faults.report(error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if partition.is_committed(last_offset):
         return None
-    future: asyncio.Future[None] = broker.loop.create_future()
+    future: asyncio.Future[None] = services.loop.create_future()
     partition.wait_committed(last_offset, lambda error: _settle(future, error))
     return future
 
@@ -59,15 +69,16 @@ def _append(
 class PartitionedLog:
     """`CoordinatorLog` over the partitions of one internal topic."""
 
-    def __init__(self, broker: Broker, topic: str, partition_count: int) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, pinned_files: PinnedFiles, topic: str, partition_count: int) -> None:
+        self._services = services
+        self._pinned_files = pinned_files
         self._topic = topic
         self._configured_count = partition_count
 
     @property
     def partition_count(self) -> int:
         """Of the topic where it exists, else of the configuration it will be made with."""
-        return self._broker.metadata.partition_count(self._topic) or self._configured_count
+        return self._services.metadata.partition_count(self._topic) or self._configured_count
 
     def append(
         self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None
@@ -77,14 +88,14 @@ class PartitionedLog:
             batch = build_pairs(records, now_ms)
         else:
             batch = build_pairs(records, now_ms, producer.producer_id, producer.epoch, transactional=True)
-        return _append(self._broker, self._found(partition), batch, now_ms)
+        return _append(self._services, self._found(partition), batch, now_ms)
 
     def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
         """As `CoordinatorLog.append_marker`."""
-        return append_marker(self._broker, self._found(partition), marker, now_ms)
+        return append_marker(self._services, self._found(partition), marker, now_ms)
 
     def _found(self, partition: int) -> Partition:
-        found = self._broker.partitions.get(self._topic, partition)
+        found = self._services.partitions.get(self._topic, partition)
         if found is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return found
@@ -94,7 +105,7 @@ class PartitionedLog:
 
         To the log's end: all of that will be committed, though a new leader does not know yet how much of it is.
         """
-        found = self._broker.partitions.get(self._topic, partition)
+        found = self._services.partitions.get(self._topic, partition)
         if found is None:
             return
         if found.is_offline:
@@ -119,18 +130,18 @@ class PartitionedLog:
             if verified.damage is not None:
                 damage = found.log.bounded(verified.damage)
                 if integrity.note(damage):
-                    self._broker.metrics.corrupt_stretches += 1
+                    self._services.metrics.corrupt_stretches += 1
                     tell_damage(self._topic, partition, damage)
                 offset = max(offset, damage.next_offset)
 
     async def _read(self, region: FileRegion) -> tuple[Verified, bytes]:
         """What a region holds, as far as it is whole; a thread looks at what is not in memory, and at much."""
-        files = self._broker.files
+        files = self._services.files
         if region.size <= READ_AT_ONCE_BYTES and is_resident(files, region):
             return _verified(files, region, region.fileno)
-        held = self._broker.pinned_files.hold(region)
-        return await self._broker.loop.run_in_executor(
-            self._broker.reading_threads, lambda: _verified(files, region, held.fileno)
+        held = self._pinned_files.hold(region)
+        return await self._services.loop.run_in_executor(
+            self._services.reading_threads, lambda: _verified(files, region, held.fileno)
         )
 
 

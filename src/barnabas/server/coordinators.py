@@ -30,15 +30,16 @@ from barnabas.server.cluster.leadership_confirmation import LeadershipConfirmati
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.current_leader import current_leader
 from barnabas.server.group_topics import BrokerTopics
-from barnabas.server.logs.storage_faults import report_later
+from barnabas.server.services import report_later
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.server.transactions.producer_id_block import ProducerIdBlock
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from barnabas.server.broker import Broker
+    from barnabas.server.pinned_regions import PinnedFiles
     from barnabas.server.requests import RequestContext
+    from barnabas.server.services import Services
 
 TopicPartition = tuple[str, int]
 logger = logging.getLogger(__name__)
@@ -48,28 +49,28 @@ LOADED_FIRST_S = 0.2  # of the start: tens of thousands of records
 class Coordinators:
     """The coordinators of one broker, and where they stand."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, pinned_files: PinnedFiles) -> None:
+        self._services = services
         self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
         self._begun: dict[TopicPartition, int] = {}  # those whose loading has begun, whatever became of it
-        self._leadership_confirmation = LeadershipConfirmation(broker)
+        self._leadership_confirmation = LeadershipConfirmation(services)
         self._loading: asyncio.Task[None] | None = None
-        config, clock = broker.config, broker.clock
-        offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
+        config, clock = services.config, services.clock
+        offsets = PartitionedLog(services, pinned_files, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(
             offsets,
             config,
             clock,
-            BrokerTopics(broker),
+            BrokerTopics(services),
             lambda: self._prepare(OFFSETS_TOPIC),
             lambda index: self._is_coming(OFFSETS_TOPIC, index),
         )
-        self.markers = MarkerSender(broker)
+        self.markers = MarkerSender(services, self.groups)
         self.transactions = TransactionCoordinator(
-            PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
+            PartitionedLog(services, pinned_files, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
             config,
             clock,
-            ProducerIdBlock(lambda: broker.controller.next_producer_id()),
+            ProducerIdBlock(lambda: services.controller.next_producer_id()),
             self.markers,
             self._epoch_of,
             lambda: self._prepare(TRANSACTIONS_TOPIC),
@@ -94,17 +95,17 @@ class Coordinators:
         self, context: RequestContext, names: Sequence[str], topic: str = OFFSETS_TOPIC
     ) -> list[tuple[int, str, int] | None]:
         """Id, host and port of each name's coordinator on the listener that the request came by; None while there is none that leads."""
-        if self._broker.member is not None:
+        if self._services.member is not None:
             await self._leadership_confirmation.wait(topic, map(self._by_topic[topic].partition_of, names))
         return [self._found(context, name, topic) for name in names]
 
     def _found(self, context: RequestContext, name: str, topic: str) -> tuple[int, str, int] | None:
         leader_id = self._leader_of(topic, name)
-        if self._broker.member is not None and not self._leadership_confirmation.leads(
+        if self._services.member is not None and not self._leadership_confirmation.leads(
             topic, self._by_topic[topic].partition_of(name)
         ):
             return None
-        leader = None if leader_id is None else self._broker.metadata.brokers.get(leader_id)
+        leader = None if leader_id is None else self._services.metadata.brokers.get(leader_id)
         endpoint = None if leader is None else leader.endpoint(context.listener)
         return None if endpoint is None or leader_id is None else (leader_id, endpoint.host, endpoint.port)
 
@@ -117,20 +118,20 @@ class Coordinators:
         return self._leader_of(TRANSACTIONS_TOPIC, transactional_id)
 
     def _leader_of(self, topic: str, name: str) -> int | None:
-        broker = self._broker
-        if broker.member is None:
-            return broker.config.broker_id
-        leader = current_leader(broker, topic, self._by_topic[topic].partition_of(name))
+        services = self._services
+        if services.member is None:
+            return services.config.broker_id
+        leader = current_leader(services, topic, self._by_topic[topic].partition_of(name))
         return None if leader is None else leader[0]
 
     def _is_coming(self, topic: str, index: int) -> bool:
         """Whether this broker is to coordinate what is in a partition as soon as its replica knows that it leads."""
-        broker = self._broker
-        state = None if broker.member is None or broker.member.is_down else broker.metadata.partition(topic, index)
+        services = self._services
+        state = None if services.member is None or services.member.is_down else services.metadata.partition(topic, index)
         return state is not None and self._leads(state) and self._begun.get((topic, index)) != state.leader_epoch
 
     def _epoch_of(self, index: int) -> int:
-        state = self._broker.metadata.partition(TRANSACTIONS_TOPIC, index)
+        state = self._services.metadata.partition(TRANSACTIONS_TOPIC, index)
         return 0 if state is None else state.leader_epoch
 
     # Alone, where every partition that is here is led
@@ -143,7 +144,7 @@ class Coordinators:
             loading.result()
             return
         logger.info("event=coordinators-loading note='groups and transactions are served as they are read'")
-        report_later(self._broker, loading)
+        report_later(self._services.faults, loading)
 
     async def _load_all(self) -> None:
         await asyncio.gather(*map(self._load_topic, self._by_topic))
@@ -168,27 +169,27 @@ class Coordinators:
         """Logs have been made for which there was no room when they were to be read: what is led here by now, in a cluster too."""
         for each in wanted:
             here = each.topic, each.partition
-            partition = self._broker.partitions.get(*here)
+            partition = self._services.partitions.get(*here)
             if each.topic not in self._by_topic or here in self._terms or partition is None or partition.is_offline:
                 continue
             if partition.is_leader:
-                term = None if self._broker.member is None else partition.leader_epoch
+                term = None if self._services.member is None else partition.leader_epoch
                 if term is not None:
                     self._terms[here] = term
                 await self._load(*here, term)
 
     async def _load_topic(self, topic: str) -> None:
         """Of all its partitions it is known at once that they are here, though they are read one after the other."""
-        here = sorted(self._broker.partitions.topic(topic).items())
+        here = sorted(self._services.partitions.topic(topic).items())
         await asyncio.gather(*(self._load(topic, index) for index, partition in here if not partition.is_offline))
 
     async def _prepare(self, topic: str) -> None:
-        broker = self._broker
-        if broker.member is None:
-            await broker.controller.auto_create([topic])
+        services = self._services
+        if services.member is None:
+            await services.controller.auto_create([topic])
             await self._load_topic(topic)
-        elif topic not in broker.metadata.topics:  # in a cluster partitions are loaded when they are led
-            (error,) = (await broker.controller.auto_create([topic])).values()
+        elif topic not in services.metadata.topics:  # in a cluster partitions are loaded when they are led
+            (error,) = (await services.controller.auto_create([topic])).values()
             if error is not None:
                 logger.warning("event=internal-topic-not-made topic=%s error=%r", topic, str(error))
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -226,7 +227,7 @@ class Coordinators:
                     pass
 
     def _leads(self, state: PartitionState) -> bool:
-        return state.leader == self._broker.config.broker_id
+        return state.leader == self._services.config.broker_id
 
     def unload(self, topic: str, index: int) -> None:
         """What a partition holds is not coordinated here any more, if anything ever was: whoever asks is sent away."""
@@ -247,8 +248,8 @@ class Coordinators:
         try:
             await self._by_topic[topic].load(index, lambda: self._all_committed(topic, index))
         except OSError as error:
-            partition = self._broker.partitions.require(topic, index)
-            self._broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+            partition = self._services.partitions.require(topic, index)
+            self._services.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
         except KafkaError as error:
             logger.info("event=coordinator-not-loaded topic=%s partition=%d error=%r", topic, index, str(error))
         else:
@@ -257,17 +258,17 @@ class Coordinators:
             del self._terms[topic, index]  # it is read when this broker is told of its role the next time
 
     async def _all_committed(self, topic: str, index: int) -> None:
-        partition = self._broker.partitions.require(topic, index)
+        partition = self._services.partitions.require(topic, index)
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         last = partition.log.log_end_offset - 1
         if last < 0 or partition.is_committed(last):
             return
-        committed: asyncio.Future[KafkaError | None] = self._broker.loop.create_future()
+        committed: asyncio.Future[KafkaError | None] = self._services.loop.create_future()
         partition.wait_committed(last, lambda error: None if committed.done() else committed.set_result(error))
         error = await committed
         if error is not None:
             raise error
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
-        report_later(self._broker, asyncio.ensure_future(work))
+        report_later(self._services.faults, asyncio.ensure_future(work))

@@ -11,8 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.errors import BarnabasError, ProtocolError
 from barnabas.protocol.base_message import Message
@@ -20,8 +19,6 @@ from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.envelope import EnvelopeRequest
-from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.security.acls import Operation
 from barnabas.server.answers import encode_answer, response_class
@@ -39,6 +36,7 @@ from barnabas.server.apis import (
     groups,
     groups_admin,
     list_offsets,
+    liveness,
     log_dirs,
     metadata,
     quorum,
@@ -50,11 +48,12 @@ from barnabas.server.apis import (
     transactions_admin,
     users,
 )
-from barnabas.server.apis.fetch import handle_fetch
-from barnabas.server.apis.produce import handle_produce
-from barnabas.server.authorization.guard import Later
-from barnabas.server.authorization.guard_table import guarded
-from barnabas.server.cluster.liveness_responder import answer_liveness_probe
+from barnabas.server.apis.fetch import FetchingBroker, handle_fetch
+from barnabas.server.apis.produce import ProducingBroker, handle_produce
+from barnabas.server.cluster.forwarding import FORWARDED
+from barnabas.server.guards.guard import GuardedBroker, Later
+from barnabas.server.guards.guard_table import guarded
+from barnabas.server.handlers import Handler, Parts, TakeOver
 from barnabas.server.quotas.charging import Stopwatch, charge_response
 from barnabas.server.quotas.connection_mute import delay_over_quota
 from barnabas.server.request_order import effect_of
@@ -62,61 +61,92 @@ from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.protocol.request_headers import RequestHeader
-    from barnabas.server.broker import Broker
+    from barnabas.quota.budget import Budget
     from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.connection import Answer, Connection
-    from barnabas.server.quotas.budget import Budget
+    from barnabas.server.old_requests import OldRequests
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger(__name__)
 
-Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
-HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
+
+class ServingBroker(
+    acls.AclBroker,
+    alter_log_dirs.AlterLogDirsBroker,
+    api_versions.ApiVersionsBroker,
+    cluster.ClusterBroker,
+    consumer_groups.ConsumerGroupBroker,
+    delete_records.DeleteRecordsBroker,
+    describe_topic_partitions.DescribeTopicPartitionsBroker,
+    list_offsets.ListOffsetsBroker,
+    log_dirs.LogDirsBroker,
+    metadata.MetadataBroker,
+    quorum.QuorumBroker,
+    quotas.ClientQuotaBroker,
+    tokens.TokenBroker,
+    topics.TopicBroker,
+    transactions.TransactionBroker,
+    transactions_admin.TransactionsAdminBroker,
+    users.UserBroker,
+    configs.AlteringBroker,
+    controller.EnvelopeBroker,
+    liveness.LivenessBroker,
+    FetchingBroker,
+    ProducingBroker,
+    GuardedBroker,
+    groups.GroupBroker,
+    Protocol,
+):
+    """What the handlers of all APIs ask of the broker, and the dispatcher itself."""
+
+    old_requests: OldRequests
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
+Hot = Callable[[ServingBroker, "Connection", memoryview, int, int, int], None]
 
 # For the hot path: looking them up in the enumeration takes longer
-PRODUCE, FETCH, END_TXN, SASL_HANDSHAKE = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.END_TXN, ApiKey.SASL_HANDSHAKE
-HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
-HANDLERS: dict[int, Handler] = {}
-for _family in (
-    acls,
-    alter_log_dirs,
-    api_versions,
-    cluster,
-    committed_offsets,
-    delete_records,
-    describe_topic_partitions,
-    configs,
-    consumer_groups,
-    controller,
-    groups,
-    groups_admin,
-    log_dirs,
-    metadata,
-    list_offsets,
-    quorum,
-    quotas,
-    sasl,
-    tokens,
-    topics,
-    transactions,
-    transactions_admin,
-    users,
-):
-    HANDLERS.update(_family.HANDLERS)
+PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH
+HOT: dict[int, Hot] = {PRODUCE: handle_produce, FETCH: handle_fetch}
+HANDLERS: dict[int, Handler[ServingBroker]] = {}
+HANDLERS.update(acls.HANDLERS)
+HANDLERS.update(alter_log_dirs.HANDLERS)
+HANDLERS.update(api_versions.HANDLERS)
+HANDLERS.update(cluster.HANDLERS)
+HANDLERS.update(committed_offsets.HANDLERS)
+HANDLERS.update(delete_records.HANDLERS)
+HANDLERS.update(describe_topic_partitions.HANDLERS)
+HANDLERS.update(configs.HANDLERS)
+HANDLERS.update(consumer_groups.HANDLERS)
+HANDLERS.update(controller.HANDLERS)
+HANDLERS.update(groups.HANDLERS)
+HANDLERS.update(groups_admin.HANDLERS)
+HANDLERS.update(log_dirs.HANDLERS)
+HANDLERS.update(metadata.HANDLERS)
+HANDLERS.update(list_offsets.HANDLERS)
+HANDLERS.update(quorum.HANDLERS)
+HANDLERS.update(quotas.HANDLERS)
+HANDLERS.update(sasl.HANDLERS)
+HANDLERS.update(tokens.HANDLERS)
+HANDLERS.update(topics.HANDLERS)
+HANDLERS.update(transactions.HANDLERS)
+HANDLERS.update(transactions_admin.HANDLERS)
+HANDLERS.update(users.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
-BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
+BETWEEN_BROKERS = frozenset({*controller.BETWEEN_BROKERS, *liveness.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
+HANDLERS.update(liveness.BETWEEN_BROKERS)
+FIRST: dict[int, TakeOver[ServingBroker]] = {**sasl.FIRST, **liveness.FIRST}  # asked before a request is decoded
+AFTER: dict[int, Callable[[ServingBroker], None]] = {**transactions.AFTER}  # called when a request is answered
+PARTS: dict[int, Parts[ServingBroker]] = {**configs.PARTS, **tokens.PARTS}  # of forwarded APIs; else all is the controller's
 # From quotas, for who may send them; what is part of a log-in does not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
 # Answers that are long and made in several turns of the loop: a thread encodes them
 ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
-
-
-def request_class(api_key: int) -> type[Message]:
-    module, prefix, *_ = APIS[api_key]
-    found: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")
-    return found
 
 
 async def _awaited(answer: Message | Awaitable[Message]) -> Message:
@@ -126,9 +156,9 @@ async def _awaited(answer: Message | Awaitable[Message]) -> Message:
 class RequestDispatcher:
     """Works on the requests of all connections of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ServingBroker) -> None:
         self._broker = broker
-        self._classes: dict[int, type[Message]] = {}
+        self._metrics = broker.metrics
         oldest = broker.config.api_versions_oldest
         served = {key: api_versions.served_versions(key, oldest) for key in SERVED | BETWEEN_BROKERS}
         self._taken = {key: (first, last, FIRST_VERSIONS_OF_KAFKA_4.get(key, first)) for key, (first, last) in served.items()}
@@ -145,9 +175,9 @@ class RequestDispatcher:
             if connection.authentication is not None and not connection.authentication.admits(frame):
                 return
             if connection.produce_template.take(self._broker, connection, frame):
-                self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
+                self._metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
             elif connection.fetch_template is not None and connection.fetch_template.take(self._broker, connection, frame):
-                self._broker.metrics.observe_request(FETCH, time.perf_counter_ns() - started)
+                self._metrics.observe_request(FETCH, time.perf_counter_ns() - started)
             else:
                 self._dispatch(connection, frame, started)
         except ProtocolError:
@@ -172,7 +202,7 @@ class RequestDispatcher:
             logger.exception("event=requests-failed peer=%s", connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error
         if taken:
-            self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started, taken)
+            self._metrics.observe_request(PRODUCE, time.perf_counter_ns() - started, taken)
         return position
 
     def _dispatch(self, connection: Connection, frame: memoryview, started: int) -> None:
@@ -187,14 +217,12 @@ class RequestDispatcher:
         hot = HOT.get(api_key)
         if hot is not None:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
-            self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
+            self._metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
+        take_over = FIRST.get(api_key)
+        if take_over is not None and take_over(self._broker, connection, header, frame):
             return
-        request = decode_request(self._request_class(api_key), version, frame, header.body)
-        if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.liveness_responder is not None:
-            answer_liveness_probe(self._broker, self._broker.liveness_responder, connection, header, frame)
-            return
+        request = decode_request(HANDLERS[api_key].request, version, frame, header.body)
         context = self._context(connection, header, request)
         try:
             if self._broker.forwarder is None:
@@ -205,11 +233,12 @@ class RequestDispatcher:
             raise self._give_up(header, error) from error
         budget = None if api_key in EXEMPT and self._is_exempt(connection, api_key) else connection.budget
         if isinstance(result, Message):
-            if api_key == END_TXN:
-                self._answer_end(connection, header, budget, result, started)
-            else:
+            after = AFTER.get(api_key)
+            if after is None:
                 self._answer(connection, header, budget, result, started)
-            self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
+            else:
+                self._answer_first(after, connection, header, budget, result, started)
+            self._metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
         place = connection.expect_answer(effect_of(api_key, version))
         later = result if budget is None else self._pay_later(connection, budget, result, started)
@@ -238,15 +267,21 @@ class RequestDispatcher:
             charge_response(self._broker, connection, budget, response, time.perf_counter_ns() - started)
         connection.send([encode_answer(response, header)])
 
-    def _answer_end(
-        self, connection: Connection, header: RequestHeader, budget: Budget | None, response: Message, started: int
+    def _answer_first(
+        self,
+        after: Callable[[ServingBroker], None],
+        connection: Connection,
+        header: RequestHeader,
+        budget: Budget | None,
+        response: Message,
+        started: int,
     ) -> None:
-        """Who has ended a transaction is answered before its markers are written: he can go on meanwhile."""
+        """The answer leaves at once, and the client goes on while `after` is at work."""
         try:
             self._answer(connection, header, budget, response, started)
             connection.flush()
         finally:
-            self._broker.transactions.follow_up()
+            after(self._broker)
 
     def _is_exempt(self, connection: Connection, api_key: int) -> bool:
         """Whether who sends what brokers send may do so; who is refused pays, as with Kafka."""
@@ -261,9 +296,11 @@ class RequestDispatcher:
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview
     ) -> Message | Awaitable[Message]:
         """What is the controller's goes to the controller, wherever that is."""
-        if isinstance(request, EnvelopeRequest):
-            return self._guarded(context, request, lambda allowed: forwarder.handle_envelope(context, allowed, self._serve))
-        here, rest = forwarder.parts(header, request, context)
+        here: Message | None = request
+        rest: Message | None = None
+        if header.api_key in FORWARDED:
+            parts = PARTS.get(header.api_key)
+            here, rest = (None, request) if parts is None else parts(self._broker, context, request)
         if rest is None:
             return self._handle(context, request)
         if here is None:
@@ -283,14 +320,14 @@ class RequestDispatcher:
     def _forward(self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, frame: bytes) -> Awaitable[Message]:
         """The request is read anew for each attempt here: guards and handlers take out of it what they have answered."""
         answer = response_class(header.api_key)
-        return forwarder.answer(frame, context, header, lambda: self._serve(context, header, memoryview(frame)), answer)
+        return forwarder.answer(frame, context, header, lambda: self.serve(context, header, memoryview(frame)), answer)
 
     def _handle(self, context: RequestContext, request: Message) -> Message | Awaitable[Message]:
         """What the handler answers, to what may be done."""
-        handler = HANDLERS[context.api_key]
+        handle = HANDLERS[context.api_key].handle
         if self._broker.authorizer is None:
-            return handler(self._broker, context, request)
-        return self._guarded(context, request, lambda allowed: handler(self._broker, context, allowed))
+            return handle(self._broker, context, request)
+        return self._guarded(context, request, lambda allowed: handle(self._broker, context, allowed))
 
     def _guarded(
         self, context: RequestContext, request: Any, handle: Callable[[Any], Message | Awaitable[Message]]
@@ -298,13 +335,13 @@ class RequestDispatcher:
         authorizer = self._broker.authorizer
         return handle(request) if authorizer is None else guarded(self._broker, authorizer, context, request, handle)
 
-    async def _serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
+    async def serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
         """The answer to a request that the controller may be asked for again, or that came in an envelope."""
         self._versions(header.api_key)
         first, last = api_versions.served_versions(header.api_key)  # the broker that it came to has looked at its own setting
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
-        request = decode_request(self._request_class(header.api_key), header.api_version, frame, header.body)
+        request = decode_request(HANDLERS[header.api_key].request, header.api_version, frame, header.body)
         return await _awaited(self._handle(context, request))
 
     async def close(self) -> None:
@@ -328,7 +365,7 @@ class RequestDispatcher:
                 "event=request-failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer
             )
             connection.close()
-        self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
+        self._metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
 
     async def _encode_later(self, response: Message, header: RequestHeader) -> bytearray:
         if header.api_key not in ENCODED_ASIDE:
@@ -366,12 +403,6 @@ class RequestDispatcher:
         if header.api_key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
         connection.send([encode_answer(api_versions.refuse_version(), header._replace(api_version=0))])
-
-    def _request_class(self, api_key: int) -> type[Message]:
-        found = self._classes.get(api_key)
-        if found is None:
-            found = self._classes[api_key] = request_class(api_key)
-        return found
 
     def _context(self, connection: Connection, header: RequestHeader, request: Message) -> RequestContext:
         if isinstance(request, ApiVersionsRequest):  # it says with what the rest of the connection is made

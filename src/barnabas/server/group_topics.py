@@ -17,24 +17,24 @@ from barnabas.protocol.values import ResourceType
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import Topic
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 
 class BrokerTopics:
     """`Topics` over the metadata of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._named: Mapping[str, Topic] = {}
         self._names: frozenset[str] = frozenset()
 
     @property
     def state(self) -> object:
-        return self._broker.metadata.topics
+        return self._services.metadata.topics
 
     @property
     def names(self) -> frozenset[str]:
-        topics = self._broker.metadata.topics
+        topics = self._services.metadata.topics
         if topics is not self._named:
             self._named = topics
             if self._names != topics.keys():
@@ -42,13 +42,13 @@ class BrokerTopics:
         return self._names
 
     def topic_id(self, name: str) -> UUID | None:
-        return self._broker.metadata.topic_id(name)
+        return self._services.metadata.topic_id(name)
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        return self._broker.metadata.topic_name(topic_id)
+        return self._services.metadata.topic_name(topic_id)
 
     def partition_count(self, name: str) -> int:
-        return self._broker.metadata.partition_count(name)
+        return self._services.metadata.partition_count(name)
 
     def matcher(self, pattern: str) -> Callable[[str], bool]:
         from barnabas.server.patterns import matcher
@@ -56,7 +56,7 @@ class BrokerTopics:
         return matcher(pattern)
 
     def settings_of(self, group_id: str) -> GroupSettings:
-        config, own = self._broker.config, self._broker.metadata.config(ResourceType.GROUP, group_id)
+        config, own = self._services.config, self._services.metadata.config(ResourceType.GROUP, group_id)
         if not own:
             return GroupSettings(
                 config.group_consumer_session_timeout_ms,

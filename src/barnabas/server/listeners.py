@@ -21,13 +21,15 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.server.closing import close_server
 from barnabas.server.cluster.peers import inter_broker_endpoint
-from barnabas.server.connection import Connection
+from barnabas.server.connection import Connection, Dispatcher
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.protocol import TlsProtocol
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
-    from barnabas.server.broker import Broker
+    from barnabas.server.receiver import Receiver
+    from barnabas.server.services import Services
+    from barnabas.server.tls.listeners import BrokerTls
 
 logger = logging.getLogger(__name__)
 MAX_CONNECTIONS = "max.connections"
@@ -95,9 +97,12 @@ def parse_overrides(text: str) -> dict[str, int]:
 class Listeners:
     """All listening sockets of a broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._loop = broker.loop
+    def __init__(self, services: Services, tls: BrokerTls, receiver: Receiver, dispatcher: Dispatcher) -> None:
+        self._services = services
+        self._tls = tls
+        self._receiver = receiver
+        self._dispatcher = dispatcher
+        self._loop = services.loop
         self._tls_buffers: TlsBuffers | None = None  # made with the first listener that needs them
         self._servers: list[asyncio.Server] = []
         self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
@@ -108,12 +113,12 @@ class Listeners:
             self._factory(endpoint),
             endpoint.host or None,
             endpoint.port,
-            backlog=self._broker.config.socket_listen_backlog_size,
+            backlog=self._services.config.socket_listen_backlog_size,
             reuse_address=True,
             start_serving=False,
         )
         self._servers.append(server)
-        send_buffer_bytes = self._broker.config.socket_send_buffer_bytes
+        send_buffer_bytes = self._services.config.socket_send_buffer_bytes
         if send_buffer_bytes >= 0:  # else the system lets it grow to megabytes
             for listening in server.sockets:  # what is accepted takes over its options
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
@@ -124,12 +129,12 @@ class Listeners:
         """What makes the protocol of a connection that is accepted there."""
 
         def connection() -> Connection:
-            return Connection(self._broker, self._broker.receiver, endpoint.listener, self._loop)
+            return Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop)
 
         if not has_tls(endpoint.protocol):
             return connection
         buffers = self._tls_buffers = self._tls_buffers or TlsBuffers()
-        terms = self._broker.tls.of(endpoint.listener)
+        terms = self._tls.of(endpoint.listener)
         return lambda: TlsProtocol(connection(), terms, buffers, self._loop)
 
     async def serve(self) -> None:

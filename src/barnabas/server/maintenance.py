@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import KafkaError, StorageError
 from barnabas.server.apis.tokens import remove_expired
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.logs.delayed_removal import DelayedRemoval
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
+    from barnabas.server.quotas.client_quotas import ClientQuotas
+    from barnabas.server.replication.isr_changes import IsrChanges
+    from barnabas.server.services import Services
+    from barnabas.server.tls.listeners import BrokerTls
     from barnabas.storage.segment_times import TimesLook
 
 logger = logging.getLogger(__name__)
@@ -36,53 +42,66 @@ PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
 
-def schedule(broker: Broker, periodic_jobs: PeriodicJobs) -> None:
+class Parts(Protocol):
+    """What is looked after from time to time."""
+
+    connections: dict[Connection, None]
+    isr: IsrChanges
+    log_start_offsets: LogStartOffsets
+    removal: DelayedRemoval
+    quotas: ClientQuotas
+    tls: BrokerTls
+
+
+def schedule(services: Services, parts: Parts, periodic_jobs: PeriodicJobs) -> None:
     """Start every job with the interval its configuration key gives."""
-    config = broker.config
+    config = services.config
     first_ms = config.log_initial_task_delay_ms
-    periodic_jobs.watch_loop(broker.metrics)
+    periodic_jobs.watch_loop(services.metrics)
     max_idle_ms = config.connections_max_idle_ms
     if max_idle_ms >= 0:
         interval_ms = min(max(max_idle_ms / IDLE_CHECKS, LEAST_IDLE_CHECK_MS), MOST_IDLE_CHECK_MS)
-        periodic_jobs.every(interval_ms, lambda: close_idle(broker.connections, broker.loop.time(), max_idle_ms), "idle")
-    periodic_jobs.every(config.log_flush_offset_checkpoint_interval_ms, lambda: flush(broker), "recovery-points", first_ms)
+        periodic_jobs.every(interval_ms, lambda: close_idle(parts.connections, services.loop.time(), max_idle_ms), "idle")
+    periodic_jobs.every(config.log_flush_offset_checkpoint_interval_ms, lambda: flush(services), "recovery-points", first_ms)
     periodic_jobs.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
-        lambda: _checkpoint_starts(broker),
+        lambda: _checkpoint_starts(services, parts.log_start_offsets),
         "starts",
         first_ms,
     )
     periodic_jobs.every(
-        config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks"
+        config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(services), "watermarks"
     )
-    periodic_jobs.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
-    periodic_jobs.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
-    periodic_jobs.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
-    periodic_jobs.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
-    periodic_jobs.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
-    if broker.quotas.has_callback:
-        periodic_jobs.every(QUOTA_CALLBACK_MS, broker.quotas.ask_callback, "quota-callback")
-    if broker.tls.is_used:
-        periodic_jobs.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
-    periodic_jobs.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
-    periodic_jobs.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
+    periodic_jobs.every(
+        min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(services, parts.isr), "in-sync"
+    )
+    periodic_jobs.every(config.log_retention_check_interval_ms, lambda: apply_retention(services), "retention", first_ms)
+    periodic_jobs.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(services, parts.removal), "garbage")
+    periodic_jobs.every(GROUP_MEMBERS_MS, parts.quotas.members.refresh, "group-quotas")
+    periodic_jobs.every(QUOTAS_CHECK_MS, parts.quotas.expire, "quotas")
+    if parts.quotas.has_callback:
+        periodic_jobs.every(QUOTA_CALLBACK_MS, parts.quotas.ask_callback, "quota-callback")
+    if parts.tls.is_used:
+        periodic_jobs.every(CERTIFICATES_CHECK_MS, parts.tls.refresh, "certificates")
+    periodic_jobs.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(services), "tokens")
+    periodic_jobs.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(services), "producers")
 
 
-async def _checkpoint(broker: Broker, write: Callable[[], None]) -> None:
-    await broker.faults.guard(write)
+async def _checkpoint(services: Services, write: Callable[[], None]) -> None:
+    await services.faults.guard(write)
 
 
-async def _checkpoint_starts(broker: Broker) -> None:
+async def _checkpoint_starts(services: Services, log_start_offsets: LogStartOffsets) -> None:
     try:
-        await broker.log_start_offsets.done()
+        await log_start_offsets.done()
     except StorageError as error:
-        broker.faults.report(error)
+        services.faults.report(error)
 
 
-async def flush(broker: Broker) -> None:
+async def flush(services: Services) -> None:
     """Bring to the disk what a start after a crash should not have to read (see `recovery_bound`), and write down how far that is."""
     unflushed = []
-    for count, partition in enumerate(list(broker.partitions)):
+    for count, partition in enumerate(list(services.partitions)):
         found = Unflushed.of(partition)
         if found is not None:
             unflushed.append(found)
@@ -96,38 +115,38 @@ async def flush(broker: Broker) -> None:
             # To the log's end, if not only what is sealed: the producers are known there, and a start need not go over what lies before.
             plan = log.plan_flush(end if end <= log.active_base_offset else None)
             if plan is not None:
-                await broker.loop.run_in_executor(broker.io_threads, plan.run)
+                await services.loop.run_in_executor(services.io_threads, plan.run)
                 log.finish_flush(plan)
         except StorageError as error:
-            broker.faults.report(error)
-    await _checkpoint(broker, broker.logs.checkpoint_recovery_points)
+            services.faults.report(error)
+    await _checkpoint(services, services.logs.checkpoint_recovery_points)
 
 
-async def apply_retention(broker: Broker) -> None:
+async def apply_retention(services: Services) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
     shortened = []
-    partitions = list(broker.partitions)
+    partitions = list(services.partitions)
     for start in range(0, len(partitions), LOGS_PER_TURN):
         some = partitions[start : start + LOGS_PER_TURN]
-        await _find_ages(broker, some)
-        shortened += [partition for partition in some if not partition.closed and _retain(broker, partition)]
+        await _find_ages(services, some)
+        shortened += [partition for partition in some if not partition.closed and _retain(services, partition)]
         await asyncio.sleep(0)
     if not shortened:
         return
-    written = await _prepare_removal(broker, shortened) or await _make_room(broker, shortened)
+    written = await _prepare_removal(services, shortened) or await _make_room(services, shortened)
     for count, partition in enumerate(shortened):
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
         if not partition.closed and written.get(partition.log) == partition.log.start_mark:  # else the next time
-            _detach(broker, partition)
+            _detach(services, partition)
 
 
-async def _find_ages(broker: Broker, partitions: Sequence[Partition]) -> None:
+async def _find_ages(services: Services, partitions: Sequence[Partition]) -> None:
     """See to it that the loop need not wait for the disk to know how old segments are: nobody has asked for them since the start."""
-    now_ms = broker.clock.now_ms()
+    now_ms = services.clock.now_ms()
     looks = [look for each in partitions if not each.closed and (look := each.log.unknown_ages(now_ms)) is not None]
     if looks:
-        await broker.loop.run_in_executor(broker.io_threads, _run_looks, looks)
+        await services.loop.run_in_executor(services.io_threads, _run_looks, looks)
         for look in looks:
             look.note()
 
@@ -137,17 +156,17 @@ def _run_looks(looks: Sequence[TimesLook]) -> None:
         look.run()
 
 
-async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+async def _prepare_removal(services: Services, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
     """Write down where logs begin; the marks of what is written, none where the disk refuses it."""
     marks = {partition.log: partition.log.start_mark for partition in shortened}
-    if not await broker.faults.guard(lambda: broker.logs.prepare_removal(marks)):
+    if not await services.faults.guard(lambda: services.logs.prepare_removal(marks)):
         return {}
     for log, mark in marks.items():
         log.start_written(mark)
     return marks
 
 
-async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+async def _make_room(services: Services, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
     """A full disk has no room even to write down where logs begin: remove single segments until it has.
 
     The oldest segment alone may go without that: a crash finds it or does not, and nothing is missing behind it either way.
@@ -155,18 +174,18 @@ async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> dict[Log
     for partition in shortened:
         if partition.closed:
             continue
-        _detach(broker, partition, most=1)
+        _detach(services, partition, most=1)
         garbage = partition.log.take_garbage()
-        await broker.faults.guard(partial(remove_all, garbage))
-        written = await _prepare_removal(broker, shortened)
+        await services.faults.guard(partial(remove_all, garbage))
+        written = await _prepare_removal(services, shortened)
         if written:
             return written
     return {}
 
 
-def _retain(broker: Broker, partition: Partition) -> bool:
+def _retain(services: Services, partition: Partition) -> bool:
     """Move one partition's start; whether segments lie below it. Where the disk refuses a roll, old segments go all the same."""
-    now_ms, start = broker.clock.now_ms(), partition.log.log_start_offset
+    now_ms, start = services.clock.now_ms(), partition.log.log_start_offset
     count = 0
     try:
         try:
@@ -174,58 +193,64 @@ def _retain(broker: Broker, partition: Partition) -> bool:
         finally:
             count = partition.log.apply_retention(now_ms, committed_end=partition.high_watermark)
     except StorageError as error:
-        broker.faults.report(error)
+        services.faults.report(error)
     except OSError as error:
-        broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+        services.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
     if partition.log.log_start_offset > start:
         partition.tell_log_start()
     return count > 0
 
 
-def _detach(broker: Broker, partition: Partition, most: int = MAX_SEGMENTS) -> None:
+def _detach(services: Services, partition: Partition, most: int = MAX_SEGMENTS) -> None:
     try:
         partition.log.detach_below_start(most)
     except StorageError as error:
-        broker.faults.report(error)
+        services.faults.report(error)
 
 
-async def _remove_garbage(broker: Broker) -> None:
+async def _remove_garbage(services: Services, removal: DelayedRemoval) -> None:
     """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
-    for count, partition in enumerate(list(broker.partitions)):
+    for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
         for garbage in partition.log.take_garbage():
-            broker.remove_later(garbage, partition.log.config.file_delete_delay_ms)
+            removal.remove_later(garbage, partition.log.config.file_delete_delay_ms)
 
 
-async def _checkpoint_high_watermarks(broker: Broker) -> None:
-    await _checkpoint(broker, broker.high_watermarks_writer())
+async def _checkpoint_high_watermarks(services: Services) -> None:
+    await _checkpoint(services, high_watermarks_writer(services))
 
 
-async def _check_in_sync(broker: Broker) -> None:
+def high_watermarks_writer(services: Services) -> Callable[[], None]:
+    """What writes the high watermarks down as they are now; it blocks."""
+    offsets = {(p.topic, p.index): p.high_watermark for p in services.partitions}
+    return lambda: services.logs.write_high_watermarks(offsets)
+
+
+async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
     """Leaders ask for followers that have fallen behind to be taken out of the in-sync set, and for those that may join."""
-    now_ms = broker.isr.now_ms()
-    for count, partition in enumerate(list(broker.partitions)):
+    now_ms = isr.now_ms()
+    for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
         if not partition.closed:
             partition.check_in_sync(now_ms)
 
 
-async def _expire_producers(broker: Broker) -> None:
-    now_ms, producers = broker.clock.now_ms(), 0  # looked at in this turn
-    for count, partition in enumerate(list(broker.partitions)):
+async def _expire_producers(services: Services) -> None:
+    now_ms, producers = services.clock.now_ms(), 0  # looked at in this turn
+    for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        for looked_at in partition.log.expire_producers_in_parts(now_ms, broker.config.producer_id_expiration_ms):
+        for looked_at in partition.log.expire_producers_in_parts(now_ms, services.config.producer_id_expiration_ms):
             producers += looked_at
             if producers >= LOOKED_AT_AT_ONCE:
                 producers = 0
                 await asyncio.sleep(0)
 
 
-async def _remove_tokens(broker: Broker) -> None:
+async def _remove_tokens(services: Services) -> None:
     try:
-        await remove_expired(broker)
+        await remove_expired(services)
     except KafkaError as error:
         logger.warning("event=expired-tokens-stay note='stay until the next time' error=%r", str(error))

@@ -58,6 +58,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.ADD_OFFSETS_TO_TXN: Effect.CHANGES,
     ApiKey.END_TXN: Effect.CHANGES,
     ApiKey.WRITE_TXN_MARKERS: Effect.RELAYS,
+    ApiKey.BROKER_HEARTBEAT: Effect.READS,
     ApiKey.TXN_OFFSET_COMMIT: Effect.CHANGES,
     ApiKey.DESCRIBE_ACLS: Effect.READS,
     ApiKey.CREATE_ACLS: Effect.CHANGES,

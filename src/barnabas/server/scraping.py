@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.protocol.messages import APIS
 from barnabas.server import old_requests
@@ -23,7 +23,18 @@ from barnabas.server.transactions import transaction_metrics as transactions
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from barnabas.server.broker import Broker
+    from barnabas.coordination.group_coordinator import GroupCoordinator
+    from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.server.authentication.sasl_listeners import SaslListeners
+    from barnabas.server.connection import Connection
+    from barnabas.server.fetching.session_cache import FetchSessionCache
+    from barnabas.server.logs.log_dir_moves import LogDirMoves
+    from barnabas.server.metrics import Metrics
+    from barnabas.server.old_requests import OldRequests
+    from barnabas.server.receiver import Receiver
+    from barnabas.server.replication.isr_changes import IsrChanges
+    from barnabas.server.replication.throttles import Throttles
+    from barnabas.storage.manager import LogManager
 
 # By name: what it means, and where a broker has it. `Any`, since the broker imports this module before its own types are known.
 Measures = Mapping[str, tuple[str, Callable[[Any], float]]]
@@ -200,6 +211,29 @@ NAMES = {
 }
 
 
+class ScrapedBroker(
+    replication.ReplicaMetricsBroker,
+    cleaning.CleanerMetricsBroker,
+    transactions.TransactionMetricsBroker,
+    quotas.QuotaBroker,
+    Protocol,
+):
+    """What is asked of the broker."""
+
+    connections: dict[Connection, None]
+    fetch_sessions: FetchSessionCache
+    groups: GroupCoordinator
+    isr: IsrChanges
+    log_dir_moves: LogDirMoves
+    logs: LogManager
+    metrics: Metrics
+    old_requests: OldRequests
+    partitions: HostedPartitions
+    receiver: Receiver
+    sasl_listeners: SaslListeners
+    throttles: Throttles
+
+
 def kind_of(name: str) -> str:
     """What Prometheus calls the kind of a metric."""
     if name in HISTOGRAMS:
@@ -207,7 +241,7 @@ def kind_of(name: str) -> str:
     return "counter" if name.endswith("_total") else "gauge"
 
 
-def _measures(broker: Broker) -> Iterator[Metric | Series | None]:
+def _measures(broker: ScrapedBroker) -> Iterator[Metric | Series | None]:
     """All metrics; None where a turn of the loop may end."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
@@ -224,7 +258,7 @@ def _measures(broker: Broker) -> Iterator[Metric | Series | None]:
     yield from _group_lag(broker)
 
 
-def _times(broker: Broker, family: Any) -> Iterator[Metric]:
+def _times(broker: ScrapedBroker, family: Any) -> Iterator[Metric]:
     metrics = broker.metrics
     latency: Any = family(
         "barnabas_request_seconds", TEXTS["barnabas_request_seconds"], labels=LABELS["barnabas_request_seconds"]
@@ -236,7 +270,7 @@ def _times(broker: Broker, family: Any) -> Iterator[Metric]:
     yield from (latency, rounds)
 
 
-def _partitions(broker: Broker) -> Iterator[Series | None]:
+def _partitions(broker: ScrapedBroker) -> Iterator[Series | None]:
     size, start, end = (
         Series(name, TEXTS[name], LABELS[name])
         for name in ("barnabas_log_size_bytes", "barnabas_log_start_offset", "barnabas_log_end_offset")
@@ -252,7 +286,7 @@ def _partitions(broker: Broker) -> Iterator[Series | None]:
     yield from (size, start, end)
 
 
-def _group_lag(broker: Broker) -> Iterator[Series | None]:
+def _group_lag(broker: ScrapedBroker) -> Iterator[Series | None]:
     lag = Series("barnabas_group_lag", TEXTS["barnabas_group_lag"], LABELS["barnabas_group_lag"])
     for each in in_turns(broker.groups.committed_offsets()):
         if each is None:
@@ -275,7 +309,7 @@ class _One:
         return [self._metric]
 
 
-def pieces(broker: Broker) -> Iterator[bytes]:
+def pieces(broker: ScrapedBroker) -> Iterator[bytes]:
     """The page, in Prometheus' text format, piece by piece: after each others may have a turn of the loop."""
     from prometheus_client import generate_latest
 
@@ -288,7 +322,7 @@ def pieces(broker: Broker) -> Iterator[bytes]:
             yield generate_latest(_One(each))
 
 
-async def render_in_turns(broker: Broker) -> list[bytes]:
+async def render_in_turns(broker: ScrapedBroker) -> list[bytes]:
     """The page in pieces, made beside what else there is to do."""
     made = []
     for piece in pieces(broker):

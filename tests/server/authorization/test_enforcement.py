@@ -21,9 +21,9 @@ from barnabas.protocol.messages.write_txn_markers import (
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.server import dispatch
 from barnabas.server.apis import produce
-from barnabas.server.authorization.guard import Asked
-from barnabas.server.authorization.guard_table import ASKS_ITSELF, GUARDS, OPEN
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
+from barnabas.server.guards.guard import Asked
+from barnabas.server.guards.guard_table import ASKS_ITSELF, GUARDS, OPEN
 from barnabas.server.requests import RequestContext
 from tests.server.authorization.people import ALICE, acl, guarded, names_of
 from tests.server.in_process import TOPIC

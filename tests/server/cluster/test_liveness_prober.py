@@ -18,18 +18,20 @@ from barnabas.client.config import Address, ClientConfig
 from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.answers import encode_answer
-from barnabas.server.broker import Broker
 from barnabas.server.closing import close_server
 from barnabas.server.cluster import liveness_prober
 from barnabas.server.cluster.liveness_prober import LivenessProber
+from barnabas.server.services import Services
 
 WITHIN_S = 60
 SIZE = struct.Struct(">i")
-API_VERSIONS, SIGN_OF_LIFE = 18, 27
+API_VERSIONS, OLDER_SIGN_OF_LIFE, SIGN_OF_LIFE = 18, 27, 63
 
 
 class News:
@@ -53,6 +55,8 @@ class Neighbour:
 
     def __init__(self, news: News) -> None:
         self.news = news
+        self.announces: tuple[int, ...] = (API_VERSIONS, OLDER_SIGN_OF_LIFE, SIGN_OF_LIFE)
+        self.keys: set[int] = set()  # that it was asked with for a sign of life
         self.accepted: list[asyncio.StreamWriter] = []
         self.asked = 0  # for a sign of life
         self._going = asyncio.Event()
@@ -77,14 +81,20 @@ class Neighbour:
             while True:
                 frame = await reader.readexactly(*SIZE.unpack(await reader.readexactly(SIZE.size)))
                 header = read_request_header(memoryview(frame))
-                self.asked += header.api_key == SIGN_OF_LIFE
+                if header.api_key != API_VERSIONS:
+                    self.asked += 1
+                    self.keys.add(header.api_key)
                 self.news.tell()
                 await self._going.wait()
-                keys = [ApiVersion(api_key=key, min_version=0, max_version=3) for key in (API_VERSIONS, SIGN_OF_LIFE)]
-                answer = ApiVersionsResponse(api_keys=keys) if header.api_key == API_VERSIONS else WriteTxnMarkersResponse()
-                writer.write(encode_answer(answer, header))
+                writer.write(encode_answer(self._answer_to(header.api_key), header))
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
+
+    def _answer_to(self, api_key: int) -> Message:
+        if api_key == API_VERSIONS:
+            keys = [ApiVersion(api_key=key, min_version=0, max_version=3) for key in self.announces]
+            return ApiVersionsResponse(api_keys=keys)
+        return BrokerHeartbeatResponse() if api_key == SIGN_OF_LIFE else WriteTxnMarkersResponse()
 
     def stand_still(self) -> None:
         self._going.clear()
@@ -138,8 +148,8 @@ class Watched:
 
     def watch(self) -> LivenessProber:
         config, _ = BrokerConfig.from_properties({"node.id": "1", "broker.heartbeat.interval.ms": "100"})
-        broker = SimpleNamespace(config=config, loop=asyncio.get_running_loop())
-        return LivenessProber(cast(Broker, broker), cast(Any, self))
+        services = SimpleNamespace(config=config, loop=asyncio.get_running_loop())
+        return LivenessProber(cast(Services, services), cast(Any, self))
 
 
 def registered(port: int, epoch: int = 7, state: BrokerState = BrokerState.ACTIVE, broker_id: int = 2) -> BrokerRegistration:
@@ -194,6 +204,19 @@ async def test_who_stands_still_is_told_and_taken_back_when_it_goes_on(neighbour
     await neighbour.news.until(lambda: watched.taken_back)
     await watching.close()
     assert watched.told == watched.taken_back == [(2, 7)]
+
+
+async def test_a_broker_that_does_not_announce_the_request_is_asked_with_one_that_it_knows(
+    neighbour: Neighbour, third: Neighbour
+) -> None:
+    """As while a cluster is upgraded broker by broker: it would close the connection for an API that it does not know."""
+    neighbour.announces = (API_VERSIONS, OLDER_SIGN_OF_LIFE)
+    watched = Watched(neighbour.news, registered(neighbour.port), registered(third.port, broker_id=3))
+    watching = watched.watch()
+    await neighbour.news.until(lambda: neighbour.asked > 10 and third.asked > 10)
+    await watching.close()
+    assert (neighbour.keys, third.keys) == ({OLDER_SIGN_OF_LIFE}, {SIGN_OF_LIFE})
+    assert watched.told == []
 
 
 async def test_a_process_that_is_gone_is_told_once(neighbour: Neighbour) -> None:

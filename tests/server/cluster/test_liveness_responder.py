@@ -14,20 +14,22 @@ from typing import Any
 import pytest
 
 from barnabas import limits
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import encode
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
 from barnabas.protocol.request_headers import write_request_header
 from tests.server.cluster.in_process import running
 
 WITHIN_S = 60.0
 SIZE = struct.Struct(">i")
-API, VERSION = 27, 1
+MARKERS, HEARTBEAT = (27, 1), (63, 2)  # APIs and versions
+OLDER, NEWER = WriteTxnMarkersRequest(), BrokerHeartbeatRequest(broker_id=2)
 
 
-def frame(correlation_id: int, request: WriteTxnMarkersRequest | None = None, client_id: str = "broker-2-lookout") -> bytes:
-    body = write_request_header(API, VERSION, correlation_id, client_id) + bytes(
-        encode(request or WriteTxnMarkersRequest(), VERSION)
-    )
+def frame(correlation_id: int, request: Message = OLDER, client_id: str = "broker-2-lookout") -> bytes:
+    api, version = HEARTBEAT if isinstance(request, BrokerHeartbeatRequest) else MARKERS
+    body = write_request_header(api, version, correlation_id, client_id) + bytes(encode(request, version))
     return SIZE.pack(len(body)) + body
 
 
@@ -55,11 +57,12 @@ async def address(tmp_path: Path) -> AsyncIterator[tuple[str, int]]:
         yield "127.0.0.1", cluster.brokers[1].endpoints[0].port
 
 
-async def test_signs_of_life_are_given_while_the_loop_is_busy(address: tuple[str, int]) -> None:
+@pytest.mark.parametrize("request_", [NEWER, OLDER], ids=["BrokerHeartbeat", "of older brokers"])
+async def test_signs_of_life_are_given_while_the_loop_is_busy(address: tuple[str, int], request_: Message) -> None:
     with connected(address) as line:
-        first = await asyncio.to_thread(ask, line, 1)
+        first = await asyncio.to_thread(ask, line, 1, request_)
         for correlation_id in (2, 3):  # the loop does nothing meanwhile, for this is its thread
-            assert ask(line, correlation_id) == first
+            assert ask(line, correlation_id, request_) == first
     assert any(thread.name == "barnabas-pulse" for thread in threading.enumerate())
 
 
@@ -124,6 +127,6 @@ async def test_who_goes_away_is_forgotten(address: tuple[str, int]) -> None:
 
 async def test_a_client_that_is_no_broker_may_go_on_with_anything(address: tuple[str, int]) -> None:
     with connected(address) as line:
-        await asyncio.to_thread(ask, line, 1, None, "client")
+        await asyncio.to_thread(ask, line, 1, OLDER, "client")
         markers = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1)])
         assert await asyncio.to_thread(ask, line, 2, markers, "client") != b""

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barnabas.errors import ErrorCode
+from barnabas.protocol.fetch_request import MAX_EPOCH
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from barnabas.replication.offline_partition import OfflinePartition
-from barnabas.server.fetching.fetch_session import MAX_EPOCH, FetchContext
+from barnabas.server.fetching.fetch_session import FetchContext
 from barnabas.server.fetching.session_cache import FINAL_EPOCH, INITIAL_EPOCH, FetchSessionCache
 
 VERSION = 12

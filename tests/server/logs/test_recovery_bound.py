@@ -59,6 +59,6 @@ async def test_a_flush_of_an_active_segment_leaves_the_producers_as_they_are_at_
         monkeypatch.setattr(maintenance, "flushes_due", lambda _: [(partition, 1)])
         for value in (b"a", b"b", b"c"):
             assert await client.produce(value) == 0
-        await maintenance.flush(client.broker)
+        await maintenance.flush(client.broker.services)
         assert partition.log.recovery_point == 3
         assert [int(path.stem) for path in partition.log.directory.glob("*.snapshot")] == [3]

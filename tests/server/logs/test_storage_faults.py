@@ -21,8 +21,8 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.values import ResourceType
 from barnabas.replication.partition import Partition
 from barnabas.server import maintenance
-from barnabas.server.broker import Broker
 from barnabas.server.logs.log_creation import make_logs
+from barnabas.server.services import Services
 from barnabas.storage.log import Log
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, running
@@ -83,7 +83,7 @@ async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
         log = client.broker.partitions.require(TOPIC, 0).log
         files.fill(tmp_path, until_removal=True)
         assert await client.produce(b"never") == STORAGE_ERROR
-        await maintenance.apply_retention(client.broker)
+        await maintenance.apply_retention(client.broker.services)
         assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
         assert await client.produce(b"b") == 0
         assert (await client.fetch(offset=9)) == (0, [b"b"])
@@ -108,11 +108,11 @@ async def test_segments_are_let_go_in_turns_and_only_below_what_is_written_down(
             logs[0].delete_records_before(2)  # after its start was written down
             return done
 
-        def noted(broker: Broker, partition: Partition) -> None:
+        def noted(services: Services, partition: Partition) -> None:
             if turn not in turns:
-                broker.loop.call_soon(pass_on)
+                services.loop.call_soon(pass_on)
             turns.append(turn)
-            detach(broker, partition)
+            detach(services, partition)
 
         def pass_on() -> None:
             nonlocal turn
@@ -121,11 +121,11 @@ async def test_segments_are_let_go_in_turns_and_only_below_what_is_written_down(
         monkeypatch.setattr(broker.faults, "guard", guard_and_delete)
         monkeypatch.setattr(maintenance, "_detach", noted)
         monkeypatch.setattr(maintenance, "LOGS_PER_TURN", 2)
-        await maintenance.apply_retention(broker)
+        await maintenance.apply_retention(broker.services)
         assert [log.first_offset for log in logs] == [0, *[1] * 7]
         assert len(set(turns)) >= 4
         monkeypatch.undo()
-        await maintenance.apply_retention(broker)
+        await maintenance.apply_retention(broker.services)
         assert logs[0].first_offset > 0
 
 
@@ -266,10 +266,10 @@ async def test_a_log_that_is_made_late_is_not_in_the_way_of_a_topic_that_took_th
     monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 10)
     files, begun, go_on = FailingFiles(), asyncio.Event(), asyncio.Event()
 
-    async def make_slowly(broker: Broker, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
+    async def make_slowly(services: Services, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
         begun.set()
         await go_on.wait()
-        return await make_logs(broker, instructions)
+        return await make_logs(services, instructions)
 
     async with running([tmp_path], files) as client:
         files.fill(tmp_path)

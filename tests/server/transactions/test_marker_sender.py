@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -40,9 +40,11 @@ class World:
         self.delivery = Delivery()
         metadata = SimpleNamespace(partition=lambda *place: SimpleNamespace(leader=self.leaders[place]))
         config = SimpleNamespace(broker_id=HERE)
-        broker: Any = SimpleNamespace(loop=asyncio.get_running_loop(), config=config, metadata=metadata)
-        monkeypatch.setattr(marker_sender, "begin_marker", lambda _, *place_end: self.codes.get(place_end[:2], ErrorCode.NONE))
-        self.sender = MarkerSender(broker)
+        services: Any = SimpleNamespace(loop=asyncio.get_running_loop(), config=config, metadata=metadata)
+        monkeypatch.setattr(
+            marker_sender, "begin_marker", lambda _, __, *place_end: self.codes.get(place_end[:2], ErrorCode.NONE)
+        )
+        self.sender = MarkerSender(services, cast(Any, None))
 
     def send(self) -> None:
         self.sender.send(MARKER, 0, frozenset({A, B}), self.delivery)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas import limits
 from barnabas.cluster.metadata.declared import Kind
@@ -42,16 +42,25 @@ from barnabas.security.acls import (
     acl_key,
 )
 from barnabas.security.authorizer import network_of
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
     from barnabas.cluster.metadata.declared import Changes
     from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.authorization.access_control import AccessControl
-    from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
 W = TypeVar("W", bound=IntEnum)
 AT_ONCE = 1_000  # bindings made or deleted in one commit: all of a request may be more than a store takes at a time
+
+
+class AclBroker(Protocol):
+    """What is asked of the broker."""
+
+    authorizer: AccessControl | None
+    controller: StandaloneController | Member
 
 
 def _disabled() -> KafkaError:
@@ -70,7 +79,7 @@ def known(words: type[W], number: int) -> W:
 # -- CreateAcls -------------------------------------------------------------------------------------------------------------
 
 
-async def handle_create_acls(broker: Broker, _context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+async def handle_create_acls(broker: AclBroker, _context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     """CreateAcls (api 30): each binding by itself; one that is there already is there afterwards."""
     if broker.authorizer is None:
         return CreateAclsResponse(results=[_created(_disabled()) for _ in request.creations])
@@ -130,7 +139,7 @@ def _created(error: KafkaError | None) -> AclCreationResult:
 # -- DescribeAcls -----------------------------------------------------------------------------------------------------------
 
 
-def handle_describe_acls(broker: Broker, _context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+def handle_describe_acls(broker: AclBroker, _context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
     """DescribeAcls (api 29)."""
     try:
         if broker.authorizer is None:
@@ -176,7 +185,7 @@ def _asks_for_unknown(wanted: AclFilter) -> str | None:
 # -- DeleteAcls -------------------------------------------------------------------------------------------------------------
 
 
-async def handle_delete_acls(broker: Broker, _context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+async def handle_delete_acls(broker: AclBroker, _context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
     """DeleteAcls (api 31): each filter by itself."""
     authorizer = broker.authorizer
     if authorizer is None:
@@ -195,7 +204,7 @@ async def handle_delete_acls(broker: Broker, _context: RequestContext, request: 
     return DeleteAclsResponse(filter_results=results)
 
 
-async def _delete(broker: Broker, authorizer: AccessControl, wanted: AclFilter) -> list[Acl]:
+async def _delete(broker: AclBroker, authorizer: AccessControl, wanted: AclFilter) -> list[Acl]:
     """The bindings that are gone; raises what deleting was refused with, though some may be gone by then."""
     gone: list[Acl] = []
     while True:
@@ -228,8 +237,8 @@ def _gone(acl: Acl) -> DeleteAclsMatchingAcl:
     )
 
 
-HANDLERS = {
-    ApiKey.DESCRIBE_ACLS: handle_describe_acls,
-    ApiKey.CREATE_ACLS: handle_create_acls,
-    ApiKey.DELETE_ACLS: handle_delete_acls,
+HANDLERS: dict[int, Handler[AclBroker]] = {
+    ApiKey.DESCRIBE_ACLS: takes(DescribeAclsRequest, handle_describe_acls),
+    ApiKey.CREATE_ACLS: takes(CreateAclsRequest, handle_create_acls),
+    ApiKey.DELETE_ACLS: takes(DeleteAclsRequest, handle_delete_acls),
 }

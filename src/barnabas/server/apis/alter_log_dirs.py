@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_replica_log_dirs import (
@@ -13,14 +13,29 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.server.logs.log_dir_moves import LogDirMoves
     from barnabas.server.requests import RequestContext
+    from barnabas.storage.manager import LogManager
+
+
+class AlterLogDirsBroker(Protocol):
+    """What is asked of the broker."""
+
+    log_dir_moves: LogDirMoves
+    logs: LogManager
+    partitions: HostedPartitions
+
+    @property
+    def metadata(self) -> MetadataImage: ...
 
 
 async def handle_alter_replica_log_dirs(
-    broker: Broker, _context: RequestContext, request: AlterReplicaLogDirsRequest
+    broker: AlterLogDirsBroker, _context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     """AlterReplicaLogDirs (api 34): the answer says what was begun; DescribeLogDirs tells how far it is."""
     wanted = [
@@ -36,7 +51,7 @@ async def handle_alter_replica_log_dirs(
     )
 
 
-async def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
+async def _alter(broker: AlterLogDirsBroker, topic: str, partition: int, path: str) -> int:
     logs = broker.logs
     directory = logs.directory_at(path)
     if directory is None:
@@ -59,4 +74,6 @@ async def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
     return ErrorCode.NONE
 
 
-HANDLERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: handle_alter_replica_log_dirs}
+HANDLERS: dict[int, Handler[AlterLogDirsBroker]] = {
+    ApiKey.ALTER_REPLICA_LOG_DIRS: takes(AlterReplicaLogDirsRequest, handle_alter_replica_log_dirs),
+}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
@@ -26,9 +26,10 @@ from barnabas.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.config.broker import BrokerConfig
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
@@ -47,6 +48,13 @@ FINALIZED = tuple(
 )
 KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # what `api.versions.oldest` may be
 ANNOUNCED_FROM: dict[int, int] = {ApiKey.PRODUCE: 0}
+
+
+class ApiVersionsBroker(Protocol):
+    """What is asked of the broker."""
+
+    config: BrokerConfig
+    served_apis: frozenset[int]
 
 
 def served_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
@@ -90,7 +98,7 @@ def _is_software(name: str, version: str) -> bool:
     return _SOFTWARE.fullmatch(name) is not None and _SOFTWARE.fullmatch(version) is not None
 
 
-def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def handle_api_versions(broker: ApiVersionsBroker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and client_software(request) is None:
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
@@ -101,4 +109,6 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     )
 
 
-HANDLERS = {ApiKey.API_VERSIONS: handle_api_versions}
+HANDLERS: dict[int, Handler[ApiVersionsBroker]] = {
+    ApiKey.API_VERSIONS: takes(ApiVersionsRequest, handle_api_versions),
+}

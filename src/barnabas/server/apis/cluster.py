@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -12,15 +12,25 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, NOT_ASKED
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.requests import RequestContext
 
 BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
 
 
-def handle_describe_cluster(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+class ClusterBroker(Protocol):
+    """What is asked of the broker."""
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
+def handle_describe_cluster(
+    broker: ClusterBroker, context: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
     """DescribeCluster (api 60)."""
     if request.endpoint_type == CONTROLLER_ENDPOINT:
         reason = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
@@ -47,4 +57,6 @@ def handle_describe_cluster(broker: Broker, context: RequestContext, request: De
     )
 
 
-HANDLERS = {ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster}
+HANDLERS: dict[int, Handler[ClusterBroker]] = {
+    ApiKey.DESCRIBE_CLUSTER: takes(DescribeClusterRequest, handle_describe_cluster),
+}

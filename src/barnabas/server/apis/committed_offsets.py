@@ -37,7 +37,8 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from barnabas.server.apis.groups import Context, GroupBroker, GroupTopics, Handler, error_of
+from barnabas.server.apis.groups import Context, GroupBroker, GroupTopics, error_of
+from barnabas.server.handlers import Handler, takes
 
 # -- OffsetCommit ---------------------------------------------------------------------------------------------------------
 
@@ -233,8 +234,8 @@ def _unknown(partitions: Sequence[int]) -> list[OffsetDeleteResponsePartition]:
     return [OffsetDeleteResponsePartition(partition_index=p, error_code=code) for p in partitions]
 
 
-HANDLERS: dict[int, Handler] = {
-    ApiKey.OFFSET_COMMIT: offset_commit,
-    ApiKey.OFFSET_FETCH: offset_fetch,
-    ApiKey.OFFSET_DELETE: offset_delete,
+HANDLERS: dict[int, Handler[GroupBroker]] = {
+    ApiKey.OFFSET_COMMIT: takes(OffsetCommitRequest, offset_commit),
+    ApiKey.OFFSET_FETCH: takes(OffsetFetchRequest, offset_fetch),
+    ApiKey.OFFSET_DELETE: takes(OffsetDeleteRequest, offset_delete),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.cluster.planning.configs import THREADS, AlterOperation, Change, ResourceChange, check_threads, settings_after
 from barnabas.cluster.planning.topics import check_name
@@ -38,11 +38,13 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
+from barnabas.security.acls import Operation
 from barnabas.server.apis.loggers import alter_loggers, check_logger_resource, logger_entries
-from barnabas.server.tls.changes import refuse_security
+from barnabas.server.handlers import Handler, Parts, takes
+from barnabas.server.tls.changes import TlsBroker, refuse_security
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.requests import RequestContext
 
 MALFORMED = (
@@ -55,8 +57,12 @@ Outcome = tuple[ErrorCode, str | None]
 Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigsRequest)
 
 
+class ConfigBroker(TlsBroker, Protocol):
+    """What is asked of the broker."""
+
+
 def handle_describe_configs(
-    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+    broker: ConfigBroker, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse | Awaitable[DescribeConfigsResponse]:
     """DescribeConfigs (api 32)."""
     describing = _Describing(broker, request)
@@ -77,7 +83,7 @@ async def _describe_in_turns(describing: _Describing, request: DescribeConfigsRe
 class _Describing:
     """What is made once for all resources of a request."""
 
-    def __init__(self, broker: Broker, request: DescribeConfigsRequest) -> None:
+    def __init__(self, broker: ConfigBroker, request: DescribeConfigsRequest) -> None:
         self._broker = broker
         self._request = request
         self._of_topics = TopicEntries(broker.controller.layers)
@@ -112,7 +118,7 @@ class _Describing:
         return shown[1]
 
 
-def _describe(broker: Broker, kind: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+def _describe(broker: ConfigBroker, kind: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
     metadata, controller = broker.metadata, broker.controller
     if kind == ResourceType.BROKER:
         if name == ALL_BROKERS:
@@ -159,7 +165,7 @@ def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
 
 
 async def handle_alter_configs(
-    broker: Broker, context: RequestContext, request: legacy.AlterConfigsRequest
+    broker: ConfigBroker, context: RequestContext, request: legacy.AlterConfigsRequest
 ) -> legacy.AlterConfigsResponse:
     """AlterConfigs (api 33): the settings given are all that a resource has afterwards."""
     changes = _replacements(request)
@@ -188,7 +194,7 @@ def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[Resour
     ]
 
 
-def split(broker: Broker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | None]:
+def split(broker: ConfigBroker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | None]:
     """What of a change of settings this broker answers itself, and what is the controller's.
 
     Levels of loggers belong to the process, and what this broker has to refuse only it can tell: see `_refuse`.
@@ -213,7 +219,7 @@ def split(broker: Broker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | 
     return make(resources=here, validate_only=request.validate_only), make(resources=rest, validate_only=request.validate_only)
 
 
-def _refuse(broker: Broker, change: ResourceChange) -> KafkaError | None:
+def _refuse(broker: ConfigBroker, change: ResourceChange) -> KafkaError | None:
     """Why this broker cannot take a change of its own settings; only it can read its files, and knows how many threads it started with."""
     error = refuse_security(broker, change)
     is_own = change.kind == ResourceType.BROKER and change.name == str(broker.config.node_id)
@@ -243,7 +249,7 @@ def join(request: Any, *answers: Any) -> Message:
 
 
 async def handle_incremental_alter_configs(
-    broker: Broker, context: RequestContext, request: incremental.IncrementalAlterConfigsRequest
+    broker: ConfigBroker, context: RequestContext, request: incremental.IncrementalAlterConfigsRequest
 ) -> incremental.IncrementalAlterConfigsResponse:
     """IncrementalAlterConfigs (api 44)."""
     changes = _changes(request)
@@ -265,7 +271,7 @@ async def handle_incremental_alter_configs(
 
 
 async def _alter(
-    broker: Broker, changes: Sequence[ResourceChange], told: Mapping[int, Outcome], *, validate_only: bool
+    broker: ConfigBroker, changes: Sequence[ResourceChange], told: Mapping[int, Outcome], *, validate_only: bool
 ) -> list[Outcome]:
     """Have the controller make the changes, but for those in places that were `told` of already, or that this broker cannot take."""
     refused = {place: _refuse(broker, change) for place, change in enumerate(changes) if place not in told}
@@ -284,7 +290,9 @@ def _outcome(error: KafkaError | None) -> Outcome:
     return (ErrorCode.NONE, None) if error is None else (error.code, error.message)
 
 
-def _alter_loggers(broker: Broker, change: ResourceChange, loggers: Sequence[ResourceChange], *, validate_only: bool) -> Outcome:
+def _alter_loggers(
+    broker: ConfigBroker, change: ResourceChange, loggers: Sequence[ResourceChange], *, validate_only: bool
+) -> Outcome:
     changes: Sequence[Change] = change.changes
     try:
         if sum(other.name == change.name for other in loggers) > 1:
@@ -299,7 +307,7 @@ def _alter_loggers(broker: Broker, change: ResourceChange, loggers: Sequence[Res
 
 
 def handle_list_config_resources(
-    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+    broker: ConfigBroker, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     """ListConfigResources (api 74): what has, or may have, settings (KIP-1142); version 0 lists client metrics only."""
     if context.api_version < FIRST_LIST_VERSION_WITH_TYPES:
@@ -323,9 +331,31 @@ def handle_list_config_resources(
     return ListConfigResourcesResponse(config_resources=resources)
 
 
-HANDLERS = {
-    ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
-    ApiKey.ALTER_CONFIGS: handle_alter_configs,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
-    ApiKey.LIST_CONFIG_RESOURCES: handle_list_config_resources,
+HANDLERS: dict[int, Handler[ConfigBroker]] = {
+    ApiKey.DESCRIBE_CONFIGS: takes(DescribeConfigsRequest, handle_describe_configs),
+    ApiKey.ALTER_CONFIGS: takes(legacy.AlterConfigsRequest, handle_alter_configs),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: takes(incremental.IncrementalAlterConfigsRequest, handle_incremental_alter_configs),
+    ApiKey.LIST_CONFIG_RESOURCES: takes(ListConfigResourcesRequest, handle_list_config_resources),
 }
+
+
+class AlteringBroker(ConfigBroker, Protocol):
+    """What is asked of a broker of a cluster."""
+
+    authorizer: AccessControl | None
+
+
+def parts(broker: AlteringBroker, context: RequestContext, request: Message) -> tuple[Message | None, Message | None]:
+    """What of a change of settings this broker answers itself, and what is the controller's.
+
+    A client that may not change settings is refused by the guard, and has no file opened that a change names.
+    """
+    authorizer = broker.authorizer
+    may_look = authorizer is None or authorizer.of_request(context).silent.allows_cluster(Operation.ALTER_CONFIGS)
+    if isinstance(request, legacy.AlterConfigsRequest):
+        return split(broker, request, may_look=may_look)
+    assert isinstance(request, incremental.IncrementalAlterConfigsRequest)
+    return split(broker, request, may_look=may_look)
+
+
+PARTS: dict[int, Parts[AlteringBroker]] = {ApiKey.ALTER_CONFIGS: parts, ApiKey.INCREMENTAL_ALTER_CONFIGS: parts}

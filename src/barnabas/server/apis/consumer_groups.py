@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.coordination.group import GroupType
@@ -18,16 +18,29 @@ from barnabas.protocol.messages.consumer_group_describe import (
 )
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.security.acls import Operation
-from barnabas.server.apis.groups import Handler, error_of, in_turns, java_address
+from barnabas.server.apis.groups import error_of, in_turns, java_address
 from barnabas.server.apis.operations import ALL_ON_GROUP
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.coordination.group_coordinator import GroupCoordinator
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.requests import RequestContext
 
 
+class ConsumerGroupBroker(Protocol):
+    """What is asked of the broker."""
+
+    authorizer: AccessControl | None
+    config: BrokerConfig
+    groups: GroupCoordinator
+
+    def new_id(self) -> UUID: ...
+
+
 async def consumer_group_heartbeat(
-    broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    broker: ConsumerGroupBroker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     """ConsumerGroupHeartbeat (api 68)."""
 
@@ -48,14 +61,14 @@ async def consumer_group_heartbeat(
 
 
 async def consumer_group_describe(
-    broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
+    broker: ConsumerGroupBroker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     """ConsumerGroupDescribe (api 69)."""
     described = [await _described(broker, group_id, request) async for group_id in in_turns(request.group_ids)]
     return ConsumerGroupDescribeResponse(groups=described)
 
 
-async def _described(broker: Broker, group_id: str, request: ConsumerGroupDescribeRequest) -> DescribedGroup:
+async def _described(broker: ConsumerGroupBroker, group_id: str, request: ConsumerGroupDescribeRequest) -> DescribedGroup:
     if GroupType.CONSUMER not in broker.config.group_coordinator_rebalance_protocols:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
@@ -78,7 +91,7 @@ def _message(error: KafkaError | InvariantViolated) -> str | None:
     return error.message if isinstance(error, KafkaError) else None
 
 
-HANDLERS: dict[int, Handler] = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
+HANDLERS: dict[int, Handler[ConsumerGroupBroker]] = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: takes(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: takes(ConsumerGroupDescribeRequest, consumer_group_describe),
 }

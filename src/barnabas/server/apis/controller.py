@@ -6,7 +6,7 @@ Thin: what is asked goes to the controller, what it says goes back. Those of BET
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning import reassignment
@@ -19,6 +19,7 @@ from barnabas.protocol.messages import elect_leaders as elect
 from barnabas.protocol.messages import list_partition_reassignments as listing
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -27,12 +28,18 @@ from barnabas.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 from barnabas.server.apis.api_versions import FEATURES
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
     from uuid import UUID
 
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.protocol.base_message import Message
+    from barnabas.protocol.request_headers import RequestHeader
+    from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.requests import RequestContext
 
 FIRST_ALTER_VERSION_WITH_EPOCHS = 3
@@ -42,8 +49,17 @@ MAX_MOVES_PER_REQUEST = 10_000
 UPGRADE_TYPES = (1, 2, 3)  # up, down where nothing is lost, down whatever is lost
 
 
+class ControllerBroker(Protocol):
+    """What is asked of the broker."""
+
+    controller: StandaloneController | Member
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 async def handle_alter_partition(
-    broker: Broker, context: RequestContext, request: alter.AlterPartitionRequest
+    broker: ControllerBroker, context: RequestContext, request: alter.AlterPartitionRequest
 ) -> alter.AlterPartitionResponse:
     """AlterPartition (api 56)."""
     wanted = [
@@ -84,7 +100,7 @@ def _altered(outcome: PartitionOutcome, partition: int) -> alter.ResponsePartiti
 
 
 async def handle_elect_leaders(
-    broker: Broker, context: RequestContext, request: elect.ElectLeadersRequest
+    broker: ControllerBroker, context: RequestContext, request: elect.ElectLeadersRequest
 ) -> elect.ElectLeadersResponse:
     """ElectLeaders (api 43)."""
     asked = request.topic_partitions
@@ -119,7 +135,7 @@ def _elected(wanted: Iterable[tuple[str, int]], error: KafkaError) -> list[elect
 
 
 async def handle_alter_partition_reassignments(
-    broker: Broker, context: RequestContext, request: reassign.AlterPartitionReassignmentsRequest
+    broker: ControllerBroker, context: RequestContext, request: reassign.AlterPartitionReassignmentsRequest
 ) -> reassign.AlterPartitionReassignmentsResponse:
     """AlterPartitionReassignments (api 45)."""
     wanted = [MoveRequest(topic.name, p.partition_index, p.replicas) for topic in request.topics for p in topic.partitions]
@@ -146,7 +162,7 @@ async def handle_alter_partition_reassignments(
 
 
 def handle_list_partition_reassignments(
-    broker: Broker, context: RequestContext, request: listing.ListPartitionReassignmentsRequest
+    broker: ControllerBroker, context: RequestContext, request: listing.ListPartitionReassignmentsRequest
 ) -> listing.ListPartitionReassignmentsResponse:
     """ListPartitionReassignments (api 46)."""
     asked = request.topics
@@ -165,7 +181,7 @@ def _moving(number: int, state: PartitionState) -> listing.OngoingPartitionReass
 
 
 async def handle_unregister_broker(
-    broker: Broker, context: RequestContext, request: UnregisterBrokerRequest
+    broker: ControllerBroker, context: RequestContext, request: UnregisterBrokerRequest
 ) -> UnregisterBrokerResponse:
     """UnregisterBroker (api 64)."""
     try:
@@ -175,7 +191,9 @@ async def handle_unregister_broker(
     return UnregisterBrokerResponse(error_message=None)
 
 
-def handle_update_features(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def handle_update_features(
+    broker: ControllerBroker, context: RequestContext, request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
     """UpdateFeatures (api 57): one update that cannot be made fails them all, and none changes a level: all brokers speak the same."""
     refused = next((update.feature for update in request.feature_updates if not _is_at_level(update)), None)
     if refused is not None:
@@ -195,7 +213,7 @@ def _is_at_level(update: FeatureUpdateKey) -> bool:
 
 
 async def handle_allocate_producer_ids(
-    broker: Broker, context: RequestContext, request: AllocateProducerIdsRequest
+    broker: ControllerBroker, context: RequestContext, request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
     """AllocateProducerIds (api 67)."""
     try:
@@ -213,14 +231,35 @@ def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
     return (ErrorCode.NONE, None) if error is None else (error.code, error.message or error.code.name)
 
 
-HANDLERS = {
-    ApiKey.ELECT_LEADERS: handle_elect_leaders,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: handle_alter_partition_reassignments,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
-    ApiKey.UPDATE_FEATURES: handle_update_features,
-    ApiKey.UNREGISTER_BROKER: handle_unregister_broker,
+HANDLERS: dict[int, Handler[ControllerBroker]] = {
+    ApiKey.ELECT_LEADERS: takes(elect.ElectLeadersRequest, handle_elect_leaders),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: takes(
+        reassign.AlterPartitionReassignmentsRequest, handle_alter_partition_reassignments
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: takes(listing.ListPartitionReassignmentsRequest, handle_list_partition_reassignments),
+    ApiKey.UPDATE_FEATURES: takes(UpdateFeaturesRequest, handle_update_features),
+    ApiKey.UNREGISTER_BROKER: takes(UnregisterBrokerRequest, handle_unregister_broker),
 }
-BETWEEN_BROKERS: dict[int, Any] = {
-    ApiKey.ALTER_PARTITION: handle_alter_partition,
-    ApiKey.ALLOCATE_PRODUCER_IDS: handle_allocate_producer_ids,
+
+
+class EnvelopeBroker(ControllerBroker, Protocol):
+    """What is asked of a broker of a cluster."""
+
+    forwarder: Forwarder | None
+
+    def serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Awaitable[Message]:
+        """The answer to a request that came in an Envelope."""
+        ...
+
+
+async def handle_envelope(broker: EnvelopeBroker, context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+    """Envelope (api 58): a request that another broker passed on."""
+    assert broker.forwarder is not None, "served in a cluster only"
+    return await broker.forwarder.handle_envelope(context, request, broker.serve)
+
+
+BETWEEN_BROKERS: dict[int, Handler[EnvelopeBroker]] = {
+    ApiKey.ALTER_PARTITION: takes(alter.AlterPartitionRequest, handle_alter_partition),
+    ApiKey.ALLOCATE_PRODUCER_IDS: takes(AllocateProducerIdsRequest, handle_allocate_producer_ids),
+    ApiKey.ENVELOPE: takes(EnvelopeRequest, handle_envelope),
 }

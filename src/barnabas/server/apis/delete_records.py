@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -14,10 +14,13 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from barnabas.replication.partition import Partition
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.requests import RequestContext
+    from barnabas.server.services import FaultReports
     from barnabas.storage.log import Log
 
 UNKNOWN_OFFSET = -1
@@ -25,7 +28,20 @@ UNKNOWN_OFFSET = -1
 HIGH_WATERMARK = -1  # as the offset of DeleteRecords
 
 
-async def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+class DeleteRecordsBroker(Protocol):
+    """What is asked of the broker."""
+
+    internal_topics: frozenset[str]
+    log_start_offsets: LogStartOffsets
+    partitions: HostedPartitions
+
+    @property
+    def faults(self) -> FaultReports: ...
+
+
+async def handle_delete_records(
+    broker: DeleteRecordsBroker, _context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse:
     """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
 
     Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash. Where there are
@@ -74,7 +90,7 @@ async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartiti
         answer.error_code, answer.low_watermark = error.code, UNKNOWN_OFFSET
 
 
-def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
+def _delete_records(broker: DeleteRecordsBroker, partition: Partition, offset: int) -> int:
     if partition.topic in broker.internal_topics:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     policy = partition.log.config.cleanup_policy
@@ -88,4 +104,6 @@ def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
     return partition.log.log_start_offset
 
 
-HANDLERS = {ApiKey.DELETE_RECORDS: handle_delete_records}
+HANDLERS: dict[int, Handler[DeleteRecordsBroker]] = {
+    ApiKey.DELETE_RECORDS: takes(DeleteRecordsRequest, handle_delete_records),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.metadata.image import PartitionState, Topic
 from barnabas.cluster.planning.topics import check_name
@@ -18,15 +18,22 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_TOPIC, NOT_ASKED
-from barnabas.server.current_leader import may_lead
+from barnabas.server.current_leader import LeaderServices, may_lead
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.server.requests import RequestContext
 
 
+class DescribeTopicPartitionsBroker(LeaderServices, Protocol):
+    """What is asked of the broker."""
+
+    partitions: HostedPartitions
+
+
 def handle_describe_topic_partitions(
-    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+    broker: DescribeTopicPartitionsBroker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """DescribeTopicPartitions (api 75, KIP-966): topics in the order of their names, from the cursor on, as many as fit.
 
@@ -55,7 +62,9 @@ def handle_describe_topic_partitions(
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=None)
 
 
-def _topic(broker: Broker, name: str, first: int, limit: int) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
+def _topic(
+    broker: DescribeTopicPartitionsBroker, name: str, first: int, limit: int
+) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
     try:
         check_name(name)
     except KafkaError as error:
@@ -66,7 +75,9 @@ def _topic(broker: Broker, name: str, first: int, limit: int) -> tuple[DescribeT
     return _described(broker, topic, first, limit), len(topic.partitions)
 
 
-def _described(broker: Broker, topic: Topic, first: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
+def _described(
+    broker: DescribeTopicPartitionsBroker, topic: Topic, first: int, limit: int
+) -> DescribeTopicPartitionsResponseTopic:
     states = topic.partitions[first : first + limit]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -77,7 +88,9 @@ def _described(broker: Broker, topic: Topic, first: int, limit: int) -> Describe
     )
 
 
-def _partition(broker: Broker, topic: str, index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
+def _partition(
+    broker: DescribeTopicPartitionsBroker, topic: str, index: int, state: PartitionState
+) -> DescribeTopicPartitionsResponsePartition:
     alive = broker.metadata.brokers
     is_offline = broker.partitions.is_offline(topic, index)
     is_refused = not may_lead(broker, state.leader) or (is_offline and state.leader == broker.config.broker_id)
@@ -119,4 +132,6 @@ def _refused(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> Describ
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
 
 
-HANDLERS = {ApiKey.DESCRIBE_TOPIC_PARTITIONS: handle_describe_topic_partitions}
+HANDLERS: dict[int, Handler[DescribeTopicPartitionsBroker]] = {
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: takes(DescribeTopicPartitionsRequest, handle_describe_topic_partitions),
+}

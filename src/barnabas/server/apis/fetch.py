@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode_request
@@ -13,17 +13,22 @@ from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.message_sets import handle_older_fetch
 from barnabas.server.fetching.partition_lookup import NO_TOPICS, failed
-from barnabas.server.fetching.request_template import FetchTemplate
-from barnabas.server.fetching.session_template import SessionFetchTemplate
+from barnabas.server.fetching.request_template import FetchTemplate, FetchTemplateBroker
+from barnabas.server.fetching.session_template import SessionFetchBroker, SessionFetchTemplate
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
 FIRST_TOPIC_ID_VERSION = 13
 
 
-def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
+class FetchingBroker(FetchTemplateBroker, SessionFetchBroker, Protocol):
+    """What is asked of the broker."""
+
+
+def handle_fetch(
+    broker: FetchingBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
+) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
     if version < FIRST_BATCH_VERSION:
         handle_older_fetch(broker, connection, frame, body, version, correlation_id)

@@ -10,7 +10,7 @@ and again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -18,13 +18,13 @@ from barnabas.coordination.group_coordinator import GroupCoordinator
 from barnabas.coordination.result import Caller
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
-from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.server.handlers import Handler, takes
 
 
 class GroupTopics(Protocol):
@@ -66,7 +66,6 @@ class GroupBroker(Protocol):
         ...
 
 
-Handler = Callable[[Any, Any, Any], Message | Awaitable[Message]]
 GROUPS_PER_TURN = 100  # of a request, for 10 us each, and more where they have many members
 
 
@@ -180,10 +179,10 @@ async def leave_group(broker: GroupBroker, context: Context, request: LeaveGroup
     return LeaveGroupResponse(error_code=response.members[0].error_code) if single else response
 
 
-HANDLERS: dict[int, Handler] = {
-    ApiKey.FIND_COORDINATOR: find_coordinator,
-    ApiKey.JOIN_GROUP: join_group,
-    ApiKey.HEARTBEAT: heartbeat,
-    ApiKey.LEAVE_GROUP: leave_group,
-    ApiKey.SYNC_GROUP: sync_group,
+HANDLERS: dict[int, Handler[GroupBroker]] = {
+    ApiKey.FIND_COORDINATOR: takes(FindCoordinatorRequest, find_coordinator),
+    ApiKey.JOIN_GROUP: takes(JoinGroupRequest, join_group),
+    ApiKey.HEARTBEAT: takes(HeartbeatRequest, heartbeat),
+    ApiKey.LEAVE_GROUP: takes(LeaveGroupRequest, leave_group),
+    ApiKey.SYNC_GROUP: takes(SyncGroupRequest, sync_group),
 }

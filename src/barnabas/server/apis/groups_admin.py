@@ -7,8 +7,9 @@ from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from barnabas.server.apis.groups import Context, GroupBroker, Handler, error_of, in_turns
+from barnabas.server.apis.groups import Context, GroupBroker, error_of, in_turns
 from barnabas.server.apis.operations import ALL_ON_GROUP
+from barnabas.server.handlers import Handler, takes
 
 UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it a group that is not there is described as dead
 
@@ -63,8 +64,8 @@ async def delete_groups(broker: GroupBroker, context: Context, request: DeleteGr
     return DeleteGroupsResponse(results=results)
 
 
-HANDLERS: dict[int, Handler] = {
-    ApiKey.DESCRIBE_GROUPS: describe_groups,
-    ApiKey.LIST_GROUPS: list_groups,
-    ApiKey.DELETE_GROUPS: delete_groups,
+HANDLERS: dict[int, Handler[GroupBroker]] = {
+    ApiKey.DESCRIBE_GROUPS: takes(DescribeGroupsRequest, describe_groups),
+    ApiKey.LIST_GROUPS: takes(ListGroupsRequest, list_groups),
+    ApiKey.DELETE_GROUPS: takes(DeleteGroupsRequest, delete_groups),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -24,12 +24,13 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED
+from barnabas.server.apis.segment_offsets import SegmentOffsetsBroker
+from barnabas.server.handlers import Handler, takes
 from barnabas.server.logs.damaged_reads import refuse_read
 from barnabas.storage.segment_times import TimesLook
 from barnabas.storage.time_search import SealedSearch
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
 logger = logging.getLogger(__name__)
@@ -45,8 +46,12 @@ Position = tuple[int, int, int]  # timestamp, offset, leader epoch
 NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
 
 
+class ListOffsetsBroker(SegmentOffsetsBroker, Protocol):
+    """What is asked of the broker."""
+
+
 def handle_list_offsets(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+    broker: ListOffsetsBroker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     if context.api_version < FIRST_VERSION_WITH_TIMES:
         from barnabas.server.apis.segment_offsets import list_segment_offsets  # clients since 0.10.1 do without
@@ -56,7 +61,7 @@ def handle_list_offsets(
     return _look_first(broker, context, request, looks) if looks else _list_offsets(broker, context, request, looks)
 
 
-def _looks(broker: Broker, request: ListOffsetsRequest) -> Looks:
+def _looks(broker: ListOffsetsBroker, request: ListOffsetsRequest) -> Looks:
     """What of the times that are asked for is to be looked for in a thread, by topic, partition and time."""
     looks: Looks = {}
     for topic in request.topics:
@@ -73,7 +78,9 @@ def _looks(broker: Broker, request: ListOffsetsRequest) -> Looks:
     return looks
 
 
-async def _look_first(broker: Broker, context: RequestContext, request: ListOffsetsRequest, looks: Looks) -> ListOffsetsResponse:
+async def _look_first(
+    broker: ListOffsetsBroker, context: RequestContext, request: ListOffsetsRequest, looks: Looks
+) -> ListOffsetsResponse:
     await broker.loop.run_in_executor(broker.reading_threads, _run, list(looks.values()))
     for look in looks.values():
         look.note()
@@ -85,7 +92,9 @@ def _run(looks: Sequence[TimesLook | SealedSearch]) -> None:
         look.run()
 
 
-def _list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest, looks: Looks) -> ListOffsetsResponse:
+def _list_offsets(
+    broker: ListOffsetsBroker, context: RequestContext, request: ListOffsetsRequest, looks: Looks
+) -> ListOffsetsResponse:
     topics = []
     for topic in request.topics:
         times = Counter(p.partition_index for p in topic.partitions)
@@ -108,7 +117,7 @@ def _list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsR
 
 
 def _list_offset(
-    broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, looks: Looks
+    broker: ListOffsetsBroker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, looks: Looks
 ) -> Position:
     find = broker.partitions.require if request.replica_id == DEBUGGER else broker.partitions.require_leader
     partition = find(topic, wanted.partition_index)
@@ -147,7 +156,7 @@ def _list_offset(
 
 
 def handle_offset_for_leader_epoch(
-    broker: Broker, _context: RequestContext, request: OffsetForLeaderEpochRequest
+    broker: ListOffsetsBroker, _context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     topics = [
         OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_epoch_end(broker, topic.topic, p) for p in topic.partitions])
@@ -156,7 +165,7 @@ def handle_offset_for_leader_epoch(
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(broker: ListOffsetsBroker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         partition = broker.partitions.require_leader(topic, wanted.partition)
         partition.check_leader_epoch(wanted.current_leader_epoch)
@@ -166,7 +175,7 @@ def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> 
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-HANDLERS = {
-    ApiKey.LIST_OFFSETS: handle_list_offsets,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
+HANDLERS: dict[int, Handler[ListOffsetsBroker]] = {
+    ApiKey.LIST_OFFSETS: takes(ListOffsetsRequest, handle_list_offsets),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: takes(OffsetForLeaderEpochRequest, handle_offset_for_leader_epoch),
 }

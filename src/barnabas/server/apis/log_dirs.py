@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.config.cordoning import cordoned_among
 from barnabas.errors import ErrorCode
@@ -18,23 +18,38 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.logs.log_dir_moves import LogDirMoves
     from barnabas.server.requests import RequestContext
+    from barnabas.storage.manager import LogManager
 
 
 PARTITIONS_PER_TURN = 500  # of an answer, for 2 us each
 
 
+class LogDirsBroker(Protocol):
+    """What is asked of the broker."""
+
+    config: BrokerConfig
+    log_dir_moves: LogDirMoves
+    logs: LogManager
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 async def handle_describe_log_dirs(
-    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
+    broker: LogDirsBroker, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
     """DescribeLogDirs (api 35); partitions that are not on this broker are left out, as in Kafka."""
     return _respond(broker, await _sizes(broker, request))
 
 
-def _respond(broker: Broker, found: dict[str, dict[str, list[DescribeLogDirsPartition]]]) -> DescribeLogDirsResponse:
+def _respond(broker: LogDirsBroker, found: dict[str, dict[str, list[DescribeLogDirsPartition]]]) -> DescribeLogDirsResponse:
     directories = dict.fromkeys(os.path.abspath(directory) for directory in broker.config.log_dirs)
     failed = {os.path.abspath(directory.path) for directory in broker.logs.failed_directories}
     results = [_failed(path) if path in failed else _directory(path, found.get(path, {})) for path in directories]
@@ -44,7 +59,7 @@ def _respond(broker: Broker, found: dict[str, dict[str, list[DescribeLogDirsPart
     return DescribeLogDirsResponse(results=results)
 
 
-async def _sizes(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, dict[str, list[DescribeLogDirsPartition]]]:
+async def _sizes(broker: LogDirsBroker, request: DescribeLogDirsRequest) -> dict[str, dict[str, list[DescribeLogDirsPartition]]]:
     """Partitions by topic by directory."""
     result: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {}
     absolute = cache(os.path.abspath)  # there are few directories
@@ -71,7 +86,7 @@ async def _sizes(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, d
     return result
 
 
-def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[tuple[str, Iterable[int]]]:
+def _asked(broker: LogDirsBroker, request: DescribeLogDirsRequest) -> Iterable[tuple[str, Iterable[int]]]:
     if request.topics is not None:
         return [(wanted.topic, wanted.partitions) for wanted in request.topics]
     return [(topic.name, range(len(topic.partitions))) for topic in broker.metadata.topics.values()]
@@ -94,4 +109,6 @@ def _directory(path: str, topics: dict[str, list[DescribeLogDirsPartition]]) -> 
     )
 
 
-HANDLERS = {ApiKey.DESCRIBE_LOG_DIRS: handle_describe_log_dirs}
+HANDLERS: dict[int, Handler[LogDirsBroker]] = {
+    ApiKey.DESCRIBE_LOG_DIRS: takes(DescribeLogDirsRequest, handle_describe_log_dirs),
+}

@@ -8,7 +8,7 @@ since its controller is another machine. Here that is the answer where the contr
 from __future__ import annotations
 
 from collections.abc import Awaitable, Container, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.planning.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
@@ -24,20 +24,30 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from barnabas.server.current_leader import may_lead
-from barnabas.server.quotas.mutations import mutation_quota
+from barnabas.server.current_leader import LeaderServices, may_lead
+from barnabas.server.handlers import Handler, takes
+from barnabas.server.quotas.mutations import MutationBroker, mutation_quota
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import MetadataImage, Topic
-    from barnabas.server.broker import Broker
+    from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.server.plugins import Plugins
     from barnabas.server.requests import RequestContext
 
 FIRST_VERSION_WITH_AUTO_CREATE_FLAG = 4
 FIRST_VERSION_WITH_TOPIC_ID_LOOKUP = 12
 
 
+class MetadataBroker(LeaderServices, MutationBroker, Protocol):
+    """What is asked of the broker."""
+
+    all_topics: AllTopics
+    partitions: HostedPartitions
+    plugins: Plugins
+
+
 def handle_metadata(
-    broker: Broker, context: RequestContext, request: MetadataRequest
+    broker: MetadataBroker, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     """The answer at once where every topic is known."""
     topics = request.topics
@@ -62,7 +72,7 @@ class AllTopics:
         self._made_for: tuple[MetadataImage, bool] | None = None
         self._made = WrittenOnce(())
 
-    def of(self, broker: Broker, request: MetadataRequest) -> list[MetadataResponseTopic]:
+    def of(self, broker: MetadataBroker, request: MetadataRequest) -> list[MetadataResponseTopic]:
         image = broker.metadata
         differs = request.include_topic_authorized_operations
         if differs or broker.partitions.offline_count:  # disks fail without a change of the image
@@ -75,7 +85,11 @@ class AllTopics:
 
 
 async def _create_and_respond(
-    broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
+    broker: MetadataBroker,
+    context: RequestContext,
+    request: MetadataRequest,
+    topics: Sequence[MetadataRequestTopic],
+    missing: list[str],
 ) -> MetadataResponse:
     quota = mutation_quota(broker, context)
     begun = [name for name in missing if not broker.controller.is_being_made(name)]  # the others have been paid for
@@ -114,7 +128,7 @@ def _missing(metadata: MetadataImage, topics: Sequence[MetadataRequestTopic]) ->
 
 
 def _look_up_all(
-    broker: Broker,
+    broker: MetadataBroker,
     topics: Sequence[MetadataRequestTopic],
     request: MetadataRequest,
     failed: dict[str, KafkaError | None],
@@ -146,7 +160,7 @@ def _absent(name: str, failed: dict[str, KafkaError | None]) -> MetadataResponse
     return MetadataResponseTopic(error_code=code, name=name)
 
 
-def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+def _describe(broker: MetadataBroker, topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
     partitions = [
         MetadataResponsePartition(
             error_code=ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
@@ -208,7 +222,7 @@ def _mark_leaderless(partition: MetadataResponsePartition) -> None:
 
 
 def _respond(
-    broker: Broker, context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+    broker: MetadataBroker, context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     brokers = []
     for registration in broker.metadata.brokers.values():
@@ -228,4 +242,6 @@ def _respond(
     )
 
 
-HANDLERS = {ApiKey.METADATA: handle_metadata}
+HANDLERS: dict[int, Handler[MetadataBroker]] = {
+    ApiKey.METADATA: takes(MetadataRequest, handle_metadata),
+}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
@@ -26,7 +26,6 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.batch_header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.protocol.records.compression import Compression
-from barnabas.server.authorization.produce_fetch import may_write_transaction, split_produce
 from barnabas.server.producing.delayed import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -37,14 +36,14 @@ from barnabas.server.producing.delayed import (
     refusals,
     refused,
 )
-from barnabas.server.producing.message_sets import Answered, convert
-from barnabas.server.producing.request_template import learn
+from barnabas.server.producing.message_sets import Answered, ConvertingBroker, convert
+from barnabas.server.producing.request_template import ProduceTemplateBroker, learn
+from barnabas.server.producing.rights import may_write_transaction, split_produce
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
 from barnabas.server.quotas.charging import charge_produce
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
@@ -66,8 +65,14 @@ BEFORE_THE_LOG = frozenset(
 )
 
 
+class ProducingBroker(ConvertingBroker, ProduceTemplateBroker, Protocol):
+    """What is asked of the broker."""
+
+    internal_topics: frozenset[str]
+
+
 def handle_produce(
-    broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
+    broker: ProducingBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
@@ -83,7 +88,7 @@ def handle_produce(
             _pay(broker, connection, frame)
             _refuse_transaction(broker, connection, version, correlation_id, head)
             return
-        head, denied = split_produce(broker, access, version, head)
+        head, denied = split_produce(broker.metadata, access, version, head)
     if head.transactional_id is not None:
         go_on = partial(_append_held, broker, connection, version, correlation_id, denied)
         if hold(broker, connection, frame, body, version, head, go_on):
@@ -95,7 +100,7 @@ def handle_produce(
 
 
 def _append_converted(
-    broker: Broker,
+    broker: ProducingBroker,
     connection: Connection,
     version: int,
     correlation_id: int,
@@ -108,7 +113,7 @@ def _append_converted(
 
 
 def _append_held(
-    broker: Broker,
+    broker: ProducingBroker,
     connection: Connection,
     version: int,
     correlation_id: int,
@@ -125,7 +130,7 @@ def _append_held(
 
 
 def _append_all(
-    broker: Broker,
+    broker: ProducingBroker,
     connection: Connection,
     frame: memoryview,
     version: int,
@@ -174,7 +179,7 @@ def _append_all(
 
 
 def _append(
-    broker: Broker,
+    broker: ProducingBroker,
     partitions: dict[int, Partition],
     request: PartitionRecords,
     now_ms: int,
@@ -205,7 +210,7 @@ def _append(
 
 
 def _append_without_zstd(
-    broker: Broker,
+    broker: ProducingBroker,
     partitions: dict[int, Partition],
     request: PartitionRecords,
     now_ms: int,
@@ -222,7 +227,7 @@ def _append_without_zstd(
 
 
 def _append_made(
-    broker: Broker,
+    broker: ProducingBroker,
     partitions: dict[int, Partition],
     request: PartitionRecords,
     now_ms: int,
@@ -236,7 +241,7 @@ def _append_made(
     return _append(broker, partitions, request, now_ms, head, waiting, joined)
 
 
-def _absent(broker: Broker, key: bytes, partition: int, unknown: ErrorCode, *, by_id: bool) -> PartitionAnswer:
+def _absent(broker: ProducingBroker, key: bytes, partition: int, unknown: ErrorCode, *, by_id: bool) -> PartitionAnswer:
     """No partition of the topic is here."""
     name = broker.metadata.topic_name(UUID(bytes=key)) if by_id else key.decode(errors="replace")
     return refused(partition, KafkaError(unknown if name is None else broker.partitions.absence(name, partition)))
@@ -257,13 +262,15 @@ def _is_one_batch(records: memoryview | None) -> bool:
     return True
 
 
-def _pay(broker: Broker, connection: Connection, frame: memoryview) -> int:
+def _pay(broker: ProducingBroker, connection: Connection, frame: memoryview) -> int:
     """Charge a request to who sent it, refused or not; the time to wait that its answer tells."""
     budget = connection.budget
     return 0 if budget is None else charge_produce(broker, connection, budget, len(frame))
 
 
-def _refuse_transaction(broker: Broker, connection: Connection, version: int, correlation_id: int, head: ProduceHead) -> None:
+def _refuse_transaction(
+    broker: ProducingBroker, connection: Connection, version: int, correlation_id: int, head: ProduceHead
+) -> None:
     answers = _refuse_all(head, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)

@@ -7,7 +7,7 @@ its servers the store needs is ZooKeeper's affair, and not told here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.metadata.image import BrokerState
 from barnabas.errors import ErrorCode
@@ -22,17 +22,35 @@ from barnabas.protocol.messages.describe_quorum import (
     ResponseTopicData,
 )
 from barnabas.server.cluster.quorum import METADATA_TOPIC, UNKNOWN, Known
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.clock import Clock
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.cluster.quorum import Quorum
     from barnabas.server.requests import RequestContext
 
 NO_LEADER_MESSAGE = "Nobody is controller at the moment."
 UNKNOWN_MESSAGE = "There is a quorum of partition 0 of __cluster_metadata only."
 
 
+class QuorumBroker(Protocol):
+    """What is asked of the broker."""
+
+    clock: Clock
+    config: BrokerConfig
+    controller: StandaloneController | Member
+    quorum: Quorum | None
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 async def handle_describe_quorum(
-    broker: Broker, context: RequestContext, request: DescribeQuorumRequest
+    broker: QuorumBroker, context: RequestContext, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
@@ -87,4 +105,6 @@ def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     )
 
 
-HANDLERS = {ApiKey.DESCRIBE_QUORUM: handle_describe_quorum}
+HANDLERS: dict[int, Handler[QuorumBroker]] = {
+    ApiKey.DESCRIBE_QUORUM: takes(DescribeQuorumRequest, handle_describe_quorum),
+}

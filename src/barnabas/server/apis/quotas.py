@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.errors import ErrorCode, KafkaError
@@ -25,15 +25,26 @@ from barnabas.protocol.messages.describe_client_quotas import (
 )
 from barnabas.quota.entities import Entity, check_entity, check_quota, decode_all, encode_entity, entity_of
 from barnabas.quota.filters import filter_of
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
 
+class ClientQuotaBroker(Protocol):
+    """What is asked of the broker."""
+
+    controller: StandaloneController | Member
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 def handle_describe_client_quotas(
-    broker: Broker, context: RequestContext, request: DescribeClientQuotasRequest
+    broker: ClientQuotaBroker, context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     """DescribeClientQuotas (api 48)."""
     try:
@@ -53,7 +64,7 @@ def handle_describe_client_quotas(
 
 
 async def handle_alter_client_quotas(
-    broker: Broker, context: RequestContext, request: AlterClientQuotasRequest
+    broker: ClientQuotaBroker, context: RequestContext, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
     """AlterClientQuotas (api 49)."""
     try:
@@ -110,4 +121,7 @@ def _changed(entity: Entity, quotas: Mapping[str, float], changes: Sequence[OpDa
     return after
 
 
-HANDLERS = {ApiKey.DESCRIBE_CLIENT_QUOTAS: handle_describe_client_quotas, ApiKey.ALTER_CLIENT_QUOTAS: handle_alter_client_quotas}
+HANDLERS: dict[int, Handler[ClientQuotaBroker]] = {
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: takes(DescribeClientQuotasRequest, handle_describe_client_quotas),
+    ApiKey.ALTER_CLIENT_QUOTAS: takes(AlterClientQuotasRequest, handle_alter_client_quotas),
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.list_offsets import (
@@ -19,18 +19,32 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from barnabas.server.logs.damaged_reads import refuse_read
+from barnabas.server.logs.damaged_reads import ReadFaults, refuse_read
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
+    from barnabas.clock import Clock
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
 
 LATEST, EARLIEST = -1, -2
 CONSUMER, DEBUGGER = -1, -2  # as in the versions since
 
 
-async def list_segment_offsets(broker: Broker, request: ListOffsetsRequest) -> ListOffsetsResponse:
+class SegmentOffsetsBroker(ReadFaults, Protocol):
+    """What is asked of the broker."""
+
+    clock: Clock
+    files: Files
+    loop: asyncio.AbstractEventLoop
+    partitions: HostedPartitions
+    reading_threads: Executor
+
+
+async def list_segment_offsets(broker: SegmentOffsetsBroker, request: ListOffsetsRequest) -> ListOffsetsResponse:
     topics = []
     for topic in request.topics:
         answers = []
@@ -47,7 +61,7 @@ async def list_segment_offsets(broker: Broker, request: ListOffsetsRequest) -> L
     return ListOffsetsResponse(topics=topics)
 
 
-async def _offsets(broker: Broker, topic: str, wanted: ListOffsetsPartition, replica_id: int) -> list[int]:
+async def _offsets(broker: SegmentOffsetsBroker, topic: str, wanted: ListOffsetsPartition, replica_id: int) -> list[int]:
     find = broker.partitions.require if replica_id == DEBUGGER else broker.partitions.require_leader
     partition = find(topic, wanted.partition_index)
     if wanted.timestamp < EARLIEST:

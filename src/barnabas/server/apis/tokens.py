@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas import limits
 from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.protocol.messages.describe_delegation_token import (
@@ -21,18 +22,44 @@ from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTok
 from barnabas.security import tokens
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.security.tokens import Lifetimes, Token
+from barnabas.server.handlers import Handler, Parts, takes
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from barnabas.clock import Clock
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.authorization.access_control import Access
-    from barnabas.server.broker import Broker
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.security.access import Access
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.requests import RequestContext
 
 ANONYMOUS = "User:ANONYMOUS"
 
 
+class ExpiringBroker(Protocol):
+    """What it takes to remove tokens."""
+
+    clock: Clock
+    controller: StandaloneController | Member
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
+class TokenBroker(ExpiringBroker, Protocol):
+    """What is asked of the broker."""
+
+    authorizer: AccessControl | None
+    config: BrokerConfig
+
+    def new_id(self) -> UUID: ...
+
+
 async def create_token(
-    broker: Broker, context: RequestContext, request: CreateDelegationTokenRequest
+    broker: TokenBroker, context: RequestContext, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     owner = context.principal
     if request.owner_principal_name:
@@ -76,7 +103,7 @@ async def create_token(
 
 
 async def renew_token(
-    broker: Broker, context: RequestContext, request: RenewDelegationTokenRequest
+    broker: TokenBroker, context: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     now_ms = broker.clock.now_ms()
 
@@ -91,7 +118,7 @@ async def renew_token(
 
 
 async def expire_token(
-    broker: Broker, context: RequestContext, request: ExpireDelegationTokenRequest
+    broker: TokenBroker, context: RequestContext, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
     now_ms = broker.clock.now_ms()
 
@@ -106,7 +133,7 @@ async def expire_token(
 
 
 def describe_tokens(
-    broker: Broker, context: RequestContext, request: DescribeDelegationTokenRequest
+    broker: TokenBroker, context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
     """All that one may see: of others those that an authorizer allows, or all where there is none."""
     try:
@@ -125,7 +152,7 @@ def describe_tokens(
     return DescribeDelegationTokenResponse(tokens=found)
 
 
-async def remove_expired(broker: Broker) -> None:
+async def remove_expired(broker: ExpiringBroker) -> None:
     """The controller's job: what is over is kept no longer."""
     now_ms = broker.clock.now_ms()
     if not broker.controller.is_controller or not _over(broker.metadata, now_ms):
@@ -142,7 +169,7 @@ def _over(image: MetadataImage, now_ms: int) -> list[Token]:
 
 
 async def _change(
-    broker: Broker, context: RequestContext, secret: bytes, change: Callable[[Token], Token | None]
+    broker: TokenBroker, context: RequestContext, secret: bytes, change: Callable[[Token], Token | None]
 ) -> Token | None:
     key = _key(broker, context)
 
@@ -154,7 +181,7 @@ async def _change(
     return await broker.controller.declare(declaring)
 
 
-def _key(broker: Broker, context: RequestContext) -> str:
+def _key(broker: TokenBroker, context: RequestContext) -> str:
     """The secret of all tokens; raises KafkaError where there is none, or for who may have no tokens."""
     if not may_ask(context):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
@@ -174,7 +201,7 @@ def may_ask(context: RequestContext) -> bool:
     return context.principal != ANONYMOUS and not context.by_token
 
 
-def _lifetimes(broker: Broker) -> Lifetimes:
+def _lifetimes(broker: TokenBroker) -> Lifetimes:
     return Lifetimes(broker.config.delegation_token_max_lifetime_ms, broker.config.delegation_token_expiry_time_ms)
 
 
@@ -205,9 +232,19 @@ def _described(token: Token, key: str) -> DescribedDelegationToken:
     )
 
 
-HANDLERS = {
-    ApiKey.CREATE_DELEGATION_TOKEN: create_token,
-    ApiKey.RENEW_DELEGATION_TOKEN: renew_token,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: expire_token,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: describe_tokens,
+HANDLERS: dict[int, Handler[TokenBroker]] = {
+    ApiKey.CREATE_DELEGATION_TOKEN: takes(CreateDelegationTokenRequest, create_token),
+    ApiKey.RENEW_DELEGATION_TOKEN: takes(RenewDelegationTokenRequest, renew_token),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: takes(ExpireDelegationTokenRequest, expire_token),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: takes(DescribeDelegationTokenRequest, describe_tokens),
 }
+
+
+def parts(_broker: object, context: RequestContext, request: Message) -> tuple[Message | None, Message | None]:
+    """A client that may have no tokens is told so here; the rest is the controller's."""
+    return (None, request) if may_ask(context) else (request, None)
+
+
+PARTS: dict[int, Parts[object]] = dict.fromkeys(
+    (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN), parts
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.planning.deletion import DeleteOutcome
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome
@@ -24,17 +24,23 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.server.quotas.mutations import mutation_quota
+from barnabas.server.handlers import Handler, takes
+from barnabas.server.quotas.mutations import MutationBroker, mutation_quota
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
 FIRST_DELETE_VERSION_WITH_IDS = 6
 FIRST_DELETE_VERSION_WITH_DISABLED_CODE = 3
 
 
-async def handle_create_topics(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+class TopicBroker(MutationBroker, Protocol):
+    """What is asked of the broker."""
+
+
+async def handle_create_topics(
+    broker: TopicBroker, context: RequestContext, request: CreateTopicsRequest
+) -> CreateTopicsResponse:
     """CreateTopics (api 19)."""
     wanted = [
         NewTopic(
@@ -86,7 +92,9 @@ def _created(outcome: TopicOutcome, layers: Layers) -> CreatableTopicResult:
     )
 
 
-async def handle_delete_topics(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+async def handle_delete_topics(
+    broker: TopicBroker, context: RequestContext, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
     """DeleteTopics (api 20)."""
     version = context.api_version
     if version >= FIRST_DELETE_VERSION_WITH_IDS:
@@ -110,7 +118,7 @@ def _deleted(outcome: DeleteOutcome, version: int) -> DeletableTopicResult:
 
 
 async def handle_create_partitions(
-    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+    broker: TopicBroker, context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     """CreatePartitions (api 37)."""
     wanted = [MorePartitions(topic.name, topic.count, _assignments(topic.assignments)) for topic in request.topics]
@@ -136,8 +144,8 @@ def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
     return (ErrorCode.NONE, None) if error is None else (error.code, error.message)
 
 
-HANDLERS = {
-    ApiKey.CREATE_TOPICS: handle_create_topics,
-    ApiKey.DELETE_TOPICS: handle_delete_topics,
-    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
+HANDLERS: dict[int, Handler[TopicBroker]] = {
+    ApiKey.CREATE_TOPICS: takes(CreateTopicsRequest, handle_create_topics),
+    ApiKey.DELETE_TOPICS: takes(DeleteTopicsRequest, handle_delete_topics),
+    ApiKey.CREATE_PARTITIONS: takes(CreatePartitionsRequest, handle_create_partitions),
 }

@@ -8,8 +8,8 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.coordination.interfaces import EndMarker
@@ -46,11 +46,18 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.server.apis.groups import error_of
-from barnabas.server.transactions.marker_sender import begin_marker, marked
+from barnabas.server.handlers import Handler, takes
+from barnabas.server.transactions.marker_sender import MarkerServices, begin_marker, marked
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.coordination.group_coordinator import GroupCoordinator
+    from barnabas.coordination.transactions.coordinator import TransactionCoordinator
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.server.requests import RequestContext
+    from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 
 Codes = dict[TopicPartition, ErrorCode]
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
@@ -65,6 +72,19 @@ ABORTABLE_FROM_VERSION = 4  # of TxnOffsetCommit
 SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit: clients of transactions version 2
 
 
+class TransactionBroker(MarkerServices, Protocol):
+    """What is asked of the broker."""
+
+    add_partitions_to_txn: AddPartitionsToTxn
+    controller: StandaloneController | Member
+    groups: GroupCoordinator
+    partitions: HostedPartitions
+    transactions: TransactionCoordinator
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 def _code(context: RequestContext, error: KafkaError | InvariantViolated) -> ErrorCode:
     code = error_of(error)
     if code is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM.get(context.api_key, 0):
@@ -75,7 +95,9 @@ def _code(context: RequestContext, error: KafkaError | InvariantViolated) -> Err
 # -- InitProducerId ---------------------------------------------------------------------------------------------------------
 
 
-async def init_producer_id(broker: Broker, context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+async def init_producer_id(
+    broker: TransactionBroker, context: RequestContext, request: InitProducerIdRequest
+) -> InitProducerIdResponse:
     """An idempotent producer gets a new id whatever it had before; a transactional one what its coordinator says."""
     try:
         if (request.producer_id != NO_PRODUCER_ID) != (request.producer_epoch != NO_EPOCH):
@@ -108,7 +130,7 @@ async def init_producer_id(broker: Broker, context: RequestContext, request: Ini
 
 
 def add_partitions(
-    broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
+    broker: TransactionBroker, context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     if context.api_version >= BATCHED_FROM_VERSION:
         return _add_all(broker, context, request)
@@ -123,7 +145,9 @@ def add_partitions(
     return _add_one(broker, context, asked)
 
 
-async def _add_all(broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+async def _add_all(
+    broker: TransactionBroker, context: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
     results = []
     for asked in request.transactions:
         codes = await _add(broker, context, asked)
@@ -132,7 +156,9 @@ async def _add_all(broker: Broker, context: RequestContext, request: AddPartitio
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-async def _add_one(broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResponse:
+async def _add_one(
+    broker: TransactionBroker, context: RequestContext, asked: AddPartitionsToTxnTransaction
+) -> AddPartitionsToTxnResponse:
     return _answer_to_one(asked, await _add(broker, context, asked))
 
 
@@ -144,7 +170,7 @@ def _partitions_of(asked: AddPartitionsToTxnTransaction) -> list[TopicPartition]
     return [(topic.name, index) for topic in asked.topics for index in topic.partitions]
 
 
-def _is_added_at_once(broker: Broker, asked: AddPartitionsToTxnTransaction) -> bool:
+def _is_added_at_once(broker: TransactionBroker, asked: AddPartitionsToTxnTransaction) -> bool:
     """Whether the partitions are in the transaction, without waiting; what there is to wait for or to refuse is for `_add`."""
     partitions, metadata = _partitions_of(asked), broker.metadata
     if any(metadata.partition(topic, index) is None for topic, index in partitions):
@@ -156,7 +182,7 @@ def _is_added_at_once(broker: Broker, asked: AddPartitionsToTxnTransaction) -> b
         return False  # nothing has changed: `_add` is refused too, and words it
 
 
-async def _add(broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Codes:
+async def _add(broker: TransactionBroker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Codes:
     partitions = _partitions_of(asked)
     owner = Owner(asked.producer_id, asked.producer_epoch)
     unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
@@ -181,7 +207,9 @@ def _added(topic: AddPartitionsToTxnTopic, codes: Codes) -> AddPartitionsToTxnTo
     return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
 
 
-async def add_offsets(broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+async def add_offsets(
+    broker: TransactionBroker, context: RequestContext, request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse:
     """The partition of a group's offsets joins the transaction."""
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
@@ -193,7 +221,9 @@ async def add_offsets(broker: Broker, context: RequestContext, request: AddOffse
     return AddOffsetsToTxnResponse()
 
 
-async def commit_offsets(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def commit_offsets(
+    broker: TransactionBroker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
     """Offsets that are committed when the transaction is."""
     refused: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -218,7 +248,7 @@ async def commit_offsets(broker: Broker, context: RequestContext, request: TxnOf
     return response
 
 
-async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> None:
+async def _join_offsets(broker: TransactionBroker, context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     await broker.groups.prepare()
     partition = broker.partitions.get(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
     if partition is None or partition.is_offline or not partition.is_leader:
@@ -243,8 +273,8 @@ def _uncommitted(name: str, partitions: Iterable[int], code: ErrorCode) -> TxnOf
 # -- the end ----------------------------------------------------------------------------------------------------------------
 
 
-def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse | Awaitable[EndTxnResponse]:
-    """The dispatcher has the markers written, when it has answered."""
+def end(broker: TransactionBroker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+    """The markers are written when it is answered (`AFTER`)."""
     version = 2 if context.api_version >= SECOND_VERSION_END else 0
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
@@ -269,17 +299,19 @@ def _not_ended(context: RequestContext, error: KafkaError | InvariantViolated) -
     return EndTxnResponse(error_code=_code(context, error), producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
 
 
-async def write_markers(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+async def write_markers(
+    broker: TransactionBroker, context: RequestContext, request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse:
     """Ends of transactions that another broker has decided."""
     return WriteTxnMarkersResponse(markers=await asyncio.gather(*(_write(broker, marker) for marker in request.markers)))
 
 
-async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+async def _write(broker: TransactionBroker, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
     producer = Producer(marker.producer_id, marker.producer_epoch)
     ending = EndMarker(producer, marker.transaction_result, marker.coordinator_epoch, marker.transaction_version)
     topics = []
     for topic in marker.topics:
-        begun = [begin_marker(broker, topic.name, index, ending) for index in topic.partition_indexes]
+        begun = [begin_marker(broker, broker.groups, topic.name, index, ending) for index in topic.partition_indexes]
         codes = [await marked(each) for each in begun]
         told = [
             WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
@@ -289,11 +321,19 @@ async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarker
     return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
 
 
-HANDLERS = {
-    ApiKey.INIT_PRODUCER_ID: init_producer_id,
-    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions,
-    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets,
-    ApiKey.END_TXN: end,
-    ApiKey.WRITE_TXN_MARKERS: write_markers,
-    ApiKey.TXN_OFFSET_COMMIT: commit_offsets,
+HANDLERS: dict[int, Handler[TransactionBroker]] = {
+    ApiKey.INIT_PRODUCER_ID: takes(InitProducerIdRequest, init_producer_id),
+    ApiKey.ADD_PARTITIONS_TO_TXN: takes(AddPartitionsToTxnRequest, add_partitions),
+    ApiKey.ADD_OFFSETS_TO_TXN: takes(AddOffsetsToTxnRequest, add_offsets),
+    ApiKey.END_TXN: takes(EndTxnRequest, end),
+    ApiKey.WRITE_TXN_MARKERS: takes(WriteTxnMarkersRequest, write_markers),
+    ApiKey.TXN_OFFSET_COMMIT: takes(TxnOffsetCommitRequest, commit_offsets),
 }
+
+
+def _write_markers_of_the_end(broker: TransactionBroker) -> None:
+    broker.transactions.follow_up()
+
+
+# What is done when a request is answered: a producer that has ended a transaction goes on while its markers are written
+AFTER: dict[int, Callable[[TransactionBroker], None]] = {ApiKey.END_TXN: _write_markers_of_the_end}

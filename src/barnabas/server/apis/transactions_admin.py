@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.planning.topics import check_name
 from barnabas.coordination.transactions.transaction import State, Transaction
@@ -25,13 +25,26 @@ from barnabas.protocol.messages.describe_transactions import (
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from barnabas.protocol.messages.list_transactions import TransactionState as ListedTransaction
 from barnabas.server.apis.groups import error_of
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.clock import Clock
+    from barnabas.coordination.transactions.coordinator import TransactionCoordinator
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.server.requests import RequestContext
 
 
-async def describe(broker: Broker, context: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+class TransactionsAdminBroker(Protocol):
+    """What is asked of the broker."""
+
+    clock: Clock
+    partitions: HostedPartitions
+    transactions: TransactionCoordinator
+
+
+async def describe(
+    broker: TransactionsAdminBroker, context: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
     described = []
     for name in request.transactional_ids:
         try:
@@ -61,7 +74,7 @@ def _described(found: Transaction) -> TransactionState:
 
 
 async def list_transactions(
-    broker: Broker, context: RequestContext, request: ListTransactionsRequest
+    broker: TransactionsAdminBroker, context: RequestContext, request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     titles = {state.title for state in State}
     unknown = [each for each in request.state_filters if each not in titles]
@@ -100,7 +113,7 @@ def _listed(found: Sequence[Transaction]) -> list[ListedTransaction]:
 
 
 def handle_describe_producers(
-    broker: Broker, _context: RequestContext, request: DescribeProducersRequest
+    broker: TransactionsAdminBroker, _context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     topics = [
         TopicResponse(name=topic.name, partitions=[_producers(broker, topic.name, index) for index in topic.partition_indexes])
@@ -109,7 +122,7 @@ def handle_describe_producers(
     return DescribeProducersResponse(topics=topics)
 
 
-def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
+def _producers(broker: TransactionsAdminBroker, topic: str, index: int) -> PartitionResponse:
     try:
         check_name(topic)
         partition = broker.partitions.require(topic, index)  # of a follower too, which `find-hanging --broker-id` asks
@@ -130,8 +143,8 @@ def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
     return PartitionResponse(partition_index=index, active_producers=producers)
 
 
-HANDLERS = {
-    ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
-    ApiKey.DESCRIBE_TRANSACTIONS: describe,
-    ApiKey.LIST_TRANSACTIONS: list_transactions,
+HANDLERS: dict[int, Handler[TransactionsAdminBroker]] = {
+    ApiKey.DESCRIBE_PRODUCERS: takes(DescribeProducersRequest, handle_describe_producers),
+    ApiKey.DESCRIBE_TRANSACTIONS: takes(DescribeTransactionsRequest, describe),
+    ApiKey.LIST_TRANSACTIONS: takes(ListTransactionsRequest, list_transactions),
 }

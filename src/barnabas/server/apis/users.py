@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.errors import KafkaError
@@ -19,15 +19,30 @@ from barnabas.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResult,
 )
 from barnabas.security import users
+from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
 
+class UserBroker(Protocol):
+    """What is asked of the broker."""
+
+    controller: StandaloneController | Member
+
+    def new_id(self) -> UUID: ...
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 async def alter_users(
-    broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
+    broker: UserBroker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     deletions = [users.Deletion(item.name, item.mechanism) for item in request.deletions]
     upsertions = [
@@ -49,7 +64,7 @@ async def alter_users(
 
 
 def describe_users(
-    broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
+    broker: UserBroker, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     names = None if request.users is None else [user.name for user in request.users]
     described = users.describe(broker.metadata.declarations(Kind.USER), names)
@@ -69,4 +84,7 @@ def _described(each: users.Described) -> DescribeUserScramCredentialsResult:
     return DescribeUserScramCredentialsResult(user=each.user, error_code=each.error.code, error_message=each.error.message)
 
 
-HANDLERS = {ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_users, ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_users}
+HANDLERS: dict[int, Handler[UserBroker]] = {
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: takes(DescribeUserScramCredentialsRequest, describe_users),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: takes(AlterUserScramCredentialsRequest, alter_users),
+}

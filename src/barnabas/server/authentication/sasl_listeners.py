@@ -31,8 +31,9 @@ from barnabas.server.authentication.token_rules import Providers
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
-    from barnabas.server.broker import Broker
+    from barnabas.server.authentication.principals import PrincipalNaming
     from barnabas.server.connection import Connection
+    from barnabas.server.services import Services
 
 
 logger = logging.getLogger(__name__)
@@ -108,34 +109,34 @@ class SaslListener:
 class SaslListeners:
     """All listeners of a broker; raises ConfigError where their settings do not do."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._loop = broker.loop
+    def __init__(self, services: Services, naming: PrincipalNaming) -> None:
+        self._services = services
+        self._loop = services.loop
         self.counts = Counts()
-        self.naming = broker.naming
+        self.naming = naming
         self._patterns = Patterns()
         self._of_tokens = TokenCredentials(limits.MAX_DELEGATION_TOKENS)
-        self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
-        delay_ms = broker.config.connection_failed_authentication_delay_ms
-        self.monotonic_ms = broker.clock.monotonic_ms
+        self.providers = Providers(services.loop, services.io_threads, services.clock.now_ms)
+        delay_ms = services.config.connection_failed_authentication_delay_ms
+        self.monotonic_ms = services.clock.monotonic_ms
         self.penalties: Penalties = Penalties(
             delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS, max_waiting=limits.MAX_WAITING_LOGINS
         )
         self._by_listener: dict[str, SaslListener] = {}
-        self.update_config(broker.config)
+        self.update_config(services.config)
 
     def now_ms(self) -> int:
-        return self._broker.clock.now_ms()
+        return self._services.clock.now_ms()
 
     def new_nonce(self) -> str:
-        return self._broker.new_id().hex
+        return self._services.new_id().hex
 
     def find_user(self, mechanism: str, user: str) -> tuple[Credential, Identity]:
-        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism, self._patterns), Identity(user)
+        return find_credential(self._services.metadata.declarations(Kind.USER), user, mechanism, self._patterns), Identity(user)
 
     def find_token(self, mechanism: str, token_id: str) -> tuple[Credential, Identity]:
-        key = self._broker.config.delegation_token_secret_key or ""
-        token = usable(self._broker.metadata.declarations(Kind.TOKEN), token_id, self.now_ms())
+        key = self._services.config.delegation_token_secret_key or ""
+        token = usable(self._services.metadata.declarations(Kind.TOKEN), token_id, self.now_ms())
         if token is None or not key:
             return unknown(mechanism, token_id, key.encode()), Identity(token_id)
         owner = token.owner.partition(":")[2]
@@ -143,7 +144,7 @@ class SaslListeners:
 
     def prepare(self, missing: NotYet) -> asyncio.Future[None]:
         """Have a thread prepare what a log-in waits for."""
-        return self._loop.run_in_executor(self._broker.io_threads, missing.prepare)
+        return self._loop.run_in_executor(self._services.io_threads, missing.prepare)
 
     def open(self, connection: Connection) -> None:
         """Ask a new connection to log in, if its listener wants that."""

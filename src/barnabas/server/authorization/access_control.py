@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from barnabas import limits
 from barnabas.errors import ConfigError
 from barnabas.protocol.request_headers import read_request_header
-from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, Resource, ResourceType, acl_from_json
+from barnabas.security.access import Access
+from barnabas.security.acls import Acl, AclFilter, acl_from_json
 from barnabas.security.authorizer import Authorizer, Session
 
 if TYPE_CHECKING:
@@ -26,69 +27,8 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-Audited = Callable[["Access", int, str | None], "Access"]  # of an API's key and a client id
+Audited = Callable[[Access, int, str | None], Access]  # of an API's key and a client id
 CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is what Kafka had with ZooKeeper
-
-
-class Access:
-    """What one session may do."""
-
-    __slots__ = ("_anywhere", "_authorizer", "_decided", "groups", "principal", "session", "version")
-
-    def __init__(self, session: Session, authorizer: Authorizer) -> None:
-        self.principal, self.groups = session.principal, session.groups
-        self.session = authorizer.with_roles(session)
-        self.version = authorizer.version
-        self._authorizer = authorizer
-        self._decided: dict[tuple[Operation, ResourceType, str], bool] = {}
-        self._anywhere: dict[tuple[Operation, ResourceType], bool] = {}  # a look at all bindings is worth remembering
-
-    def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether the session may do the operation with a resource."""
-        asked = (operation, kind, name)
-        allowed = self._decided.get(asked)
-        if allowed is None:
-            allowed = self._authorizer.is_allowed(self.session, operation, Resource(kind, name))
-            if len(name) <= limits.MAX_REMEMBERED_NAME:
-                if len(self._decided) >= limits.MAX_DECISIONS_PER_SESSION:
-                    self._decided.clear()
-                self._decided[asked] = allowed
-        return allowed
-
-    @property
-    def silent(self) -> Access:
-        """The same for questions that are nobody's deed: what is left out of a list, which of two rights somebody has."""
-        return self
-
-    def note(self, operation: Operation, kind: ResourceType, name: str) -> None:
-        """Something is done by a right on something else: for the audit log."""
-
-    def sampled(self, operation: Operation, kind: ResourceType, name: str) -> Callable[[int], None] | None:
-        """What is to hear how often something is done again that was allowed; None where nothing wants to."""
-        return None
-
-    def allows_topic(self, operation: Operation, name: str) -> bool:
-        return self.allows(operation, ResourceType.TOPIC, name)
-
-    def allows_group(self, operation: Operation, name: str) -> bool:
-        return self.allows(operation, ResourceType.GROUP, name)
-
-    def allows_transaction(self, operation: Operation, transactional_id: str) -> bool:
-        return self.allows(operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
-
-    def allows_cluster(self, operation: Operation) -> bool:
-        return self.allows(operation, *CLUSTER)
-
-    def allows_anywhere(self, operation: Operation, kind: ResourceType) -> bool:
-        """Whether there can be a resource of this type with which the session may do the operation."""
-        asked = (operation, kind)
-        if asked not in self._anywhere:
-            self._anywhere[asked] = self._authorizer.is_allowed_anywhere(self.session, operation, kind)
-        return self._anywhere[asked]
-
-    def operations(self, kind: ResourceType, name: str) -> int:
-        """The operations that the session may do, as a bit field (KIP-430)."""
-        return sum(1 << operation for operation in self._authorizer.operations(self.session, Resource(kind, name)))
 
 
 class AccessControl:

@@ -30,14 +30,15 @@ from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
+from barnabas.security.access import Access
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
-from barnabas.server.authorization.access_control import Access, AccessControl
+from barnabas.server.authorization.access_control import AccessControl
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.security.authorizer import Session
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
 FLUSH_S = 0.2  # so long entries are gathered, so that a batch is worth its append
@@ -72,9 +73,9 @@ class Entry(NamedTuple):
 class AuditLog:
     """The audit log of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
-        self._broker = broker
+    def __init__(self, services: Services) -> None:
+        config = services.config
+        self._services = services
         self._rate = config.audit_log_data_sample_rate
         self._file = None if config.audit_log_file is None else Path(config.audit_log_file)
         self._uses_topic = config.audit_log_topic_enable
@@ -130,9 +131,9 @@ class AuditLog:
         if len(self._waiting) >= room:
             self._dropped += 1
             return
-        self._waiting.append(Entry(self._broker.clock.now_ms(), session, asked[0], asked[1], *what, allowed))
+        self._waiting.append(Entry(self._services.clock.now_ms(), session, asked[0], asked[1], *what, allowed))
         if self._timer is None and self._writing is None:
-            self._timer = self._broker.loop.call_later(FLUSH_S, self._begin)
+            self._timer = self._services.loop.call_later(FLUSH_S, self._begin)
 
     async def close(self) -> None:
         """Write what waits."""
@@ -147,22 +148,22 @@ class AuditLog:
 
     def _begin(self) -> None:
         self._timer = None
-        self._writing = self._broker.loop.create_task(self._write_all())
+        self._writing = self._services.loop.create_task(self._write_all())
         self._writing.add_done_callback(self._end)
 
     def _end(self, _: asyncio.Task[None]) -> None:
         self._writing = None
         if self._waiting and self._timer is None:
-            self._timer = self._broker.loop.call_later(FLUSH_S, self._begin)
+            self._timer = self._services.loop.call_later(FLUSH_S, self._begin)
 
     async def _write_all(self) -> None:
         while self._waiting or self._dropped:
             lines, size = list[bytes](), 0
             while self._waiting and len(lines) < limits.MAX_AUDIT_BATCH and size < self._enough_bytes:
-                lines.append(_line(self._waiting.popleft(), self._broker.config.broker_id))
+                lines.append(_line(self._waiting.popleft(), self._services.config.broker_id))
                 size += len(lines[-1])
             if self._dropped:
-                lines.append(json.dumps({"broker": self._broker.config.broker_id, "dropped": self._dropped}).encode())
+                lines.append(json.dumps({"broker": self._services.config.broker_id, "dropped": self._dropped}).encode())
                 self._dropped = 0
             await self._write(lines)
 
@@ -170,7 +171,7 @@ class AuditLog:
         """To wherever they go; what fails is told and forgotten, for whoever asked has been answered long ago."""
         if self._file is not None:
             try:
-                await self._broker.loop.run_in_executor(self._broker.io_threads, _append, self._file, lines)
+                await self._services.loop.run_in_executor(self._services.io_threads, _append, self._file, lines)
             except OSError as error:
                 logger.error("event=audit-not-written entries=%d file=%s error=%r", len(lines), self._file, str(error))
         if self._uses_topic:
@@ -181,7 +182,7 @@ class AuditLog:
 
     async def _to_topic(self, lines: Sequence[bytes]) -> None:
         """Raises BarnabasError where it cannot be done, for as long as it was tried."""
-        batch = bytes(build_batch([(None, line) for line in lines], timestamp_ms=self._broker.clock.now_ms()))
+        batch = bytes(build_batch([(None, line) for line in lines], timestamp_ms=self._services.clock.now_ms()))
         for pause_s in PAUSES_S:
             try:
                 await self._append_to_topic(batch)
@@ -194,29 +195,29 @@ class AuditLog:
         await self._append_to_topic(batch)
 
     async def _append_to_topic(self, batch: bytes) -> None:
-        broker = self._broker
-        if broker.metadata.topic(AUDIT_TOPIC) is None:
-            error = (await broker.controller.auto_create([AUDIT_TOPIC]))[AUDIT_TOPIC]
+        services = self._services
+        if services.metadata.topic(AUDIT_TOPIC) is None:
+            error = (await services.controller.auto_create([AUDIT_TOPIC]))[AUDIT_TOPIC]
             if error is not None:
                 raise error
         mine = self._led_here()
         if mine is not None:
-            mine.append_as_leader(memoryview(bytearray(batch)), broker.clock.now_ms(), acks_all=False)
+            mine.append_as_leader(memoryview(bytearray(batch)), services.clock.now_ms(), acks_all=False)
             return
-        state = broker.metadata.partition(AUDIT_TOPIC, 0)
+        state = services.metadata.partition(AUDIT_TOPIC, 0)
         if self._peers is None:
-            self._peers = peers_of(lambda: broker.metadata, broker, "audit")
+            self._peers = peers_of(lambda: services.metadata, services, "audit")
         data = TopicProduceData(name=AUDIT_TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
-        request = ProduceRequest(acks=1, timeout_ms=broker.config.request_timeout_ms, topic_data=[data])
+        request = ProduceRequest(acks=1, timeout_ms=services.config.request_timeout_ms, topic_data=[data])
         answer = await self._peers.send(-1 if state is None else state.leader, request, at_most=LAST_VERSION_BY_NAME)
         (answered,) = answer.responses[0].partition_responses
         if answered.error_code:
             raise KafkaError(ErrorCode(answered.error_code), answered.error_message)
 
     def _led_here(self) -> Partition | None:
-        topic = self._broker.metadata.topic(AUDIT_TOPIC)
+        topic = self._services.metadata.topic(AUDIT_TOPIC)
         for index in range(0 if topic is None else len(topic.partitions)):
-            found = self._broker.partitions.get(AUDIT_TOPIC, index)
+            found = self._services.partitions.get(AUDIT_TOPIC, index)
             if found is not None and found.is_leader and not found.is_offline:
                 return found
         return None
@@ -251,12 +252,12 @@ def _append(path: Path, lines: Sequence[bytes]) -> None:
         file.write(b"".join(line + b"\n" for line in lines))
 
 
-def audit_of(broker: Broker, authorizer: AccessControl) -> AuditLog | None:
+def audit_of(services: Services, authorizer: AccessControl) -> AuditLog | None:
     """The audit log that the configuration asks for, fed by the authorizer."""
-    config = broker.config
+    config = services.config
     if config.audit_log_file is None and not config.audit_log_topic_enable:
         return None
-    audit = AuditLog(broker)
+    audit = AuditLog(services)
     authorizer.audited = lambda access, api_key, client_id: AuditedAccess(access, audit, api_key, client_id)
     return audit
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.cleaning.process import Cleaner
+    from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -66,11 +67,15 @@ class CleanerStatistics:
 
 
 class LogCleaner:
-    """Keeps the compacted logs of a broker clean, from `start` to `close`."""
+    """Keeps the compacted logs of a broker clean, from `start` to `close`.
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._process = broker.environment.make_cleaner(broker.loop, broker.io_threads)
+    Args:
+        process: where cleanings are carried out.
+    """
+
+    def __init__(self, services: Services, process: Cleaner) -> None:
+        self._services = services
+        self._process = process
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
         self._in_progress: dict[TopicPartition, Partition] = {}
         self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files
@@ -91,20 +96,20 @@ class LogCleaner:
     @property
     def uncleanable_bytes(self) -> int:
         """Bytes of the logs that are left alone."""
-        found = (self._broker.partitions.get(*key) for key in self.uncleanable)
+        found = (self._services.partitions.get(*key) for key in self.uncleanable)
         return sum(partition.log.size_bytes for partition in found if partition is not None)
 
     def start(self) -> None:
-        if not self._broker.config.log_cleaner_enable:
+        if not self._services.config.log_cleaner_enable:
             return
-        read = self._broker.logs.read_cleaned_offsets()
-        self._cleaned = {key: offset for key, offset in read.items() if self._broker.partitions.get(*key) is not None}
+        read = self._services.logs.read_cleaned_offsets()
+        self._cleaned = {key: offset for key, offset in read.items() if self._services.partitions.get(*key) is not None}
         self.statistics.last_run_ms = self._now_monotonic_ms()
         self.update_config()
 
     def update_config(self) -> None:
         """Settings of the broker or of a topic changed: there may be something to do now, or more at a time."""
-        config = self._broker.config
+        config = self._services.config
         if not config.log_cleaner_enable:
             return
         self._awake.set()
@@ -150,11 +155,11 @@ class LogCleaner:
                 logger.warning("event=cleaning-files-not-removed directory=%s error=%r", each.directory, str(error))
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        return self._broker.loop.create_task(coroutine, name=name)
+        return self._services.loop.create_task(coroutine, name=name)
 
     async def _keep_cleaning(self, number: int) -> None:
         while True:
-            config = self._broker.config
+            config = self._services.config
             try:
                 chosen = await self._choose() if number < config.log_cleaner_threads else None
                 if chosen is not None and await self._clean(chosen):
@@ -176,7 +181,7 @@ class LogCleaner:
             self.statistics.last_run_ms = self._now_monotonic_ms()
             best: Candidate | None = None
             highest, looked_at = 0.0, 0
-            for partition in list(self._broker.partitions):
+            for partition in list(self._services.partitions):
                 key = partition.topic, partition.index
                 if (
                     partition.is_offline
@@ -220,12 +225,12 @@ class LogCleaner:
                 log_start_offset=log_.log_start_offset,
                 limit_offset=limit_offset,
                 cleaned_offset=self._cleaned.get((partition.topic, partition.index), log_.log_start_offset),
-                now_ms=self._broker.clock.now_ms(),
+                now_ms=self._services.clock.now_ms(),
             )
         except StorageError as error:
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
         except OSError as error:
-            self._broker.faults.report_read(str(log_.directory), log_.log_start_offset, error)
+            self._services.faults.report_read(str(log_.directory), log_.log_start_offset, error)
         self.statistics.failures += 1
         return None
 
@@ -278,7 +283,7 @@ class LogCleaner:
         if isinstance(error, OSError) and error.errno is not None:
             error = storage_error(partition.log.directory.parent, error)
         if isinstance(error, LogDirFailed):
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
         return False
 
     async def _run(self, partition: Partition, found: Dirtiness) -> None:
@@ -299,7 +304,7 @@ class LogCleaner:
             self._check_same(partition, task)
             await self._take(partition, group)
 
-        rate = self._broker.config.log_cleaner_io_max_bytes_per_second
+        rate = self._services.config.log_cleaner_io_max_bytes_per_second
         try:
             result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
         except (StorageError, OSError):
@@ -319,7 +324,7 @@ class LogCleaner:
         )  # fmt: skip
 
     def _task(self, partition: Partition, found: Dirtiness) -> CleaningTask:
-        config, topic_config = self._broker.config, partition.log.config
+        config, topic_config = self._services.config, partition.log.config
         threads = max(config.log_cleaner_threads, 1)
         behind = [segment.base_offset for segment in partition.log.segments if segment.base_offset >= found.end_offset]
         return CleaningTask(
@@ -328,7 +333,7 @@ class LogCleaner:
             later=tuple(behind),
             first_dirty_offset=found.first_dirty_offset,
             producers=partition.log.last_writes(),
-            now_ms=self._broker.clock.now_ms(),
+            now_ms=self._services.clock.now_ms(),
             keeps_expired=not self._is_everywhere(partition),
             delete_retention_ms=topic_config.delete_retention_ms,
             segment_bytes=topic_config.segment_bytes,
@@ -341,8 +346,8 @@ class LogCleaner:
 
     def _is_everywhere(self, partition: Partition) -> bool:
         """Whether every replica has what is committed: one that is behind has not seen the tombstones and markers it will come to."""
-        state = self._broker.metadata.partition(partition.topic, partition.index)
-        member = self._broker.member
+        state = self._services.metadata.partition(partition.topic, partition.index)
+        member = self._services.member
         return state is not None and set(state.isr) == set(state.replicas) and (member is None or not member.is_down)
 
     def _check_same(self, partition: Partition, task: CleaningTask) -> None:
@@ -353,13 +358,13 @@ class LogCleaner:
 
     async def _take(self, partition: Partition, group: CleanedGroup) -> None:
         """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
-        swap = self._spawn(replace_segments(partition.log, group, self._broker.clock.now_ms(), self._in_thread), "cleaner-swap")
+        swap = self._spawn(replace_segments(partition.log, group, self._services.clock.now_ms(), self._in_thread), "cleaner-swap")
         self._swaps[swap] = partition.topic, partition.index
         swap.add_done_callback(self._swaps.pop)
         await asyncio.shield(swap)
 
     async def _write_down(self) -> None:
-        await self._in_thread(lambda: self._broker.logs.write_cleaned_offsets(lambda: dict(self._cleaned)))
+        await self._in_thread(lambda: self._services.logs.write_cleaned_offsets(lambda: dict(self._cleaned)))
 
     def _count(self, read: int, written: int) -> None:
         self.statistics.bytes_read += read
@@ -375,7 +380,7 @@ class LogCleaner:
         logger.error("event=log-not-compacted-any-more topic=%s partition=%d reason=%r", *key, reason)
 
     async def _in_thread(self, job: Callable[[], None]) -> None:
-        await self._broker.loop.run_in_executor(self._broker.io_threads, job)
+        await self._services.loop.run_in_executor(self._services.io_threads, job)
 
     def _now_monotonic_ms(self) -> float:
-        return self._broker.clock.monotonic_ms()
+        return self._services.clock.monotonic_ms()

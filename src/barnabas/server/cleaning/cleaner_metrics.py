@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from barnabas.server.broker import Broker
+    from barnabas.clock import Clock
+    from barnabas.server.cleaning.cleaner import LogCleaner
 
 NAMES = {
     "barnabas_cleaner_runs_total": "Logs compacted since the start.",
@@ -24,7 +25,14 @@ NAMES = {
 }
 
 
-def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric]:
+class CleanerMetricsBroker(Protocol):
+    """What is asked of the broker."""
+
+    cleaner: LogCleaner
+    clock: Clock
+
+
+def measures(broker: CleanerMetricsBroker, counter: Any, gauge: Any) -> Iterator[Metric]:
     """The metrics of `NAMES`."""
     cleaner, counts = broker.cleaner, broker.cleaner.statistics
     for name, count in (

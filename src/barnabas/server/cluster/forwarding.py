@@ -26,7 +26,6 @@ from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.codec import decode, writer_of
-from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -35,11 +34,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.request_headers import has_flexible_response_header, read_request_header
-from barnabas.security.acls import Operation
-from barnabas.server.apis.configs import split
-from barnabas.server.apis.tokens import may_ask
 from barnabas.server.cluster.peers import ClientError, peers_of
 from barnabas.server.request_order import Effect, effect_of
 
@@ -47,11 +42,14 @@ if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
     from barnabas.cluster.metadata.image import BrokerRegistration
     from barnabas.protocol.request_headers import RequestHeader
-    from barnabas.server.broker import Broker
+    from barnabas.server.cluster.quorum import Quorum
     from barnabas.server.requests import RequestContext
+    from barnabas.server.services import Services
 
-TOKENS = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN})
-FORWARDED = TOKENS | {
+FORWARDED = {  # requests that the controller answers
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
     ApiKey.CREATE_ACLS,
@@ -78,29 +76,15 @@ Handle = Callable[[], Awaitable[Message]]
 class Forwarder:
     """Passes requests on for one broker."""
 
-    def __init__(self, broker: Broker, member: Member) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, member: Member, quorum: Quorum) -> None:
+        self._services = services
+        self._quorum = quorum
         self._member = member
-        self._peers = peers_of(lambda: member.image, broker, "controller")
+        self._peers = peers_of(lambda: member.image, services, "controller")
         member.make_topics = self.make_topics
 
     async def close(self) -> None:
         await self._peers.close()
-
-    def parts(self, header: RequestHeader, request: Message, context: RequestContext) -> tuple[Message | None, Message | None]:
-        """What of a request this broker answers itself, and what is the controller's. Who may have no tokens is told so here."""
-        if header.api_key not in FORWARDED or (header.api_key in TOKENS and not may_ask(context)):
-            return request, None
-        if isinstance(request, AlterConfigsRequest):
-            return split(self._broker, request, may_look=self._may_alter_brokers(context))
-        if isinstance(request, IncrementalAlterConfigsRequest):
-            return split(self._broker, request, may_look=self._may_alter_brokers(context))
-        return None, request
-
-    def _may_alter_brokers(self, context: RequestContext) -> bool:
-        """Who may not is told so by the guard, and has no file opened that a change names."""
-        authorizer = self._broker.authorizer
-        return authorizer is None or authorizer.of_request(context).silent.allows_cluster(Operation.ALTER_CONFIGS)
 
     async def answer(
         self, frame: bytes, context: RequestContext, header: RequestHeader, handle: Handle, response: type[Message]
@@ -111,7 +95,7 @@ class Forwarder:
             request_principal=encode_principal(context),
             client_host_address=context.client_host.encode(),
         )
-        deadline = self._broker.loop.time() + PATIENCE_S
+        deadline = self._services.loop.time() + PATIENCE_S
         while True:
             local, refused = None, True
             if self._member.is_controller:
@@ -122,7 +106,7 @@ class Forwarder:
                 data = await self._ask(envelope)
                 if data is not None:
                     return await self._understand(data, header, response)
-            if self._broker.loop.time() > deadline:
+            if self._services.loop.time() > deadline:
                 return local or await handle()
             await self._pause()
 
@@ -130,8 +114,8 @@ class Forwarder:
         """A request that another broker passed on; `serve` is the dispatcher's way to a handler."""
         frame = memoryview(bytes(request.request_data))
         header = read_request_header(frame)
-        if header.api_key == ApiKey.DESCRIBE_QUORUM and self._broker.quorum is not None:
-            return EnvelopeResponse(response_data=_encode(await self._broker.quorum.answer_for_itself(), header))
+        if header.api_key == ApiKey.DESCRIBE_QUORUM:
+            return EnvelopeResponse(response_data=_encode(await self._quorum.answer_for_itself(), header))
         if header.api_key not in FORWARDED:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         if not self._member.is_controller:
@@ -173,7 +157,7 @@ class Forwarder:
     async def _ask(self, envelope: EnvelopeRequest) -> bytes | None:
         """The encoded answer; None where it is to be asked for again."""
         controller_id = self._member.image.controller_id
-        if controller_id in {-1, self._broker.config.broker_id}:
+        if controller_id in {-1, self._services.config.broker_id}:
             return None
         try:
             answer = await self._send(controller_id, envelope)

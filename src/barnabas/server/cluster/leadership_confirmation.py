@@ -24,10 +24,10 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
-from barnabas.server.logs.storage_faults import report_later
+from barnabas.server.services import report_later
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 WAIT_S = 1.0  # as for a topic that is to be made, see `cluster/membership/auto_topic_creation.py`
 PAUSE_S = 0.02
@@ -37,20 +37,20 @@ Term = tuple[str, int, int]  # topic, partition, leader epoch
 class LeadershipConfirmation:
     """What one broker knows of the others."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._peers: Peers | None = None
         self._confirmed: dict[tuple[str, int], int] = {}  # leader epochs
         self._asking: dict[Term, asyncio.Task[None]] = {}
 
     def leads(self, topic: str, index: int) -> bool:
         """Whether there is a leader that is known to lead."""
-        state = self._broker.metadata.partition(topic, index)
+        state = self._services.metadata.partition(topic, index)
         return state is not None and state.leader != NO_LEADER and self._is_known(topic, index, state)
 
     async def wait(self, topic: str, indexes: Iterable[int]) -> None:
         """Until the leaders are known to lead, or `WAIT_S` are over."""
-        wanted, loop = set(indexes), self._broker.loop
+        wanted, loop = set(indexes), self._services.loop
         deadline = loop.time() + WAIT_S
         while (left_s := deadline - loop.time()) > 0 and (tasks := self._tasks(topic, wanted)):
             await asyncio.wait(tasks, timeout=left_s)
@@ -60,7 +60,7 @@ class LeadershipConfirmation:
         begun: dict[int, list[Term]] = {}  # by leader
         tasks = set()
         for index in indexes:
-            state = self._broker.metadata.partition(topic, index)
+            state = self._services.metadata.partition(topic, index)
             if state is None or state.leader == NO_LEADER or self._is_known(topic, index, state):
                 continue
             term = topic, index, state.leader_epoch
@@ -81,15 +81,15 @@ class LeadershipConfirmation:
             await self._peers.close()
 
     def _is_known(self, topic: str, index: int, state: PartitionState) -> bool:
-        return state.leader == self._broker.config.broker_id or self._confirmed.get((topic, index)) == state.leader_epoch
+        return state.leader == self._services.config.broker_id or self._confirmed.get((topic, index)) == state.leader_epoch
 
     def _begin(self, leader: int, topic: str, terms: list[Term]) -> asyncio.Task[None]:
         asking = self._ask(leader, topic, {index: epoch for _, index, epoch in terms})
-        task = self._broker.loop.create_task(asking)
+        task = self._services.loop.create_task(asking)
         for term in terms:
             self._asking[term] = task
         task.add_done_callback(lambda _: self._end(terms))
-        report_later(self._broker, task)
+        report_later(self._services.faults, task)
         return task
 
     def _end(self, terms: list[Term]) -> None:
@@ -100,15 +100,17 @@ class LeadershipConfirmation:
         """Again and again, those that have not taken up their partition yet and are to lead it still."""
         if self._peers is None:
             milliseconds = int(WAIT_S * 1000)
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "coordinators", request_timeout_ms=milliseconds)
-        deadline = self._broker.loop.time() + WAIT_S
-        while epochs and self._broker.loop.time() < deadline:
+            self._peers = peers_of(
+                lambda: self._services.metadata, self._services, "coordinators", request_timeout_ms=milliseconds
+            )
+        deadline = self._services.loop.time() + WAIT_S
+        while epochs and self._services.loop.time() < deadline:
             partitions = [
                 OffsetForLeaderPartition(partition=index, current_leader_epoch=epoch, leader_epoch=epoch)
                 for index, epoch in epochs.items()
             ]
             request = OffsetForLeaderEpochRequest(
-                replica_id=self._broker.config.broker_id, topics=[OffsetForLeaderTopic(topic=topic, partitions=partitions)]
+                replica_id=self._services.config.broker_id, topics=[OffsetForLeaderTopic(topic=topic, partitions=partitions)]
             )
             try:
                 response = await self._peers.send(leader, request)
@@ -122,5 +124,5 @@ class LeadershipConfirmation:
                 await asyncio.sleep(PAUSE_S)
 
     def _is_wanted(self, topic: str, index: int, leader: int, epoch: int) -> bool:
-        state = self._broker.metadata.partition(topic, index)
+        state = self._services.metadata.partition(topic, index)
         return state is not None and (state.leader, state.leader_epoch) == (leader, epoch)

@@ -26,6 +26,8 @@ from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
 from barnabas.cluster.membership.failure_detector import FailureDetector, Registered
 from barnabas.errors import BarnabasError
+from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.cluster.peers import address_of, client_config, inter_broker_listener
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.client.config import Address
     from barnabas.cluster.membership.member import Member
     from barnabas.cluster.metadata.image import MetadataImage
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 # Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
@@ -41,21 +43,22 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_MS = 60_000  # then the connection is made anew
 ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
 TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`liveness_responder.py`)
-# A request that changes nothing and has next to no answer. Brokers may always send it, and quotas do not hold it up.
-SIGN_OF_LIFE = WriteTxnMarkersRequest(markers=[])
+# A broker that does not announce BrokerHeartbeat is asked with a request that it knows and that changes nothing
+OLDER_SIGN_OF_LIFE = Call(WriteTxnMarkersRequest(markers=[]))
 logger = logging.getLogger(__name__)
 
 
 class LivenessProber:
     """Runs until `close`."""
 
-    def __init__(self, broker: Broker, member: Member) -> None:
-        config = broker.config
+    def __init__(self, services: Services, member: Member) -> None:
+        config = services.config
         self._member = member
         self._broker_id = config.broker_id
+        self._sign_of_life = Call(BrokerHeartbeatRequest(broker_id=config.broker_id))
         self._listener = inter_broker_listener(config)
-        self._client = client_config(broker, "lookout", ANSWER_TIMEOUT_MS)
-        self._loop = broker.loop
+        self._client = client_config(services, "lookout", ANSWER_TIMEOUT_MS)
+        self._loop = services.loop
         self._watches: dict[Registered, asyncio.Task[None]] = {}
         self._connections: dict[Registered, AsyncConnection] = {}
         self._questions: set[asyncio.Future[object]] = set()
@@ -66,8 +69,8 @@ class LivenessProber:
         self.reached: set[Registered] = set()  # of those that are watched
         self._dead: set[Registered] = set()  # as the member was told
         self._tasks = [
-            broker.loop.create_task(self._follow(), name="lookout"),
-            broker.loop.create_task(self._ask_for_ever(), name="lookout"),
+            services.loop.create_task(self._follow(), name="lookout"),
+            services.loop.create_task(self._ask_for_ever(), name="lookout"),
         ]
 
     async def close(self) -> None:
@@ -141,7 +144,7 @@ class LivenessProber:
                 self._ask(registered, self._connections[registered])
 
     def _ask(self, registered: Registered, connection: AsyncConnection) -> None:
-        call = Call(SIGN_OF_LIFE)
+        call = self._sign_of_life if ApiKey.BROKER_HEARTBEAT in connection.wire.versions else OLDER_SIGN_OF_LIFE
         try:
             question = connection.request_at_once(call)
         except ClientError:

@@ -1,7 +1,7 @@
 """Gives the other brokers signs of life, in a thread: however busy the loop is, or a disk slow, a process that runs says so.
 
 Owns the connections on which others ask for nothing else (`liveness_prober.py`), from the second time on. The first request is answered by
-the loop, as any request is; its client id tells that nothing else is to come. Those that are like it but for the correlation id are
+the loop (`apis/liveness.py`); its client id tells that nothing else is to come. Those that are like it but for the correlation id are
 answered as it was.
 
 Rules
@@ -24,33 +24,14 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from barnabas import limits
-from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
-from barnabas.security.acls import Operation
-from barnabas.server.answers import encode_answer
 
 if TYPE_CHECKING:
-    from barnabas.protocol.request_headers import RequestHeader
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
 _SIZE = Struct(">i")
 CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, with their sizes in front
 PROBER_CLIENT_ID_SUFFIX = "-lookout"  # how the client id of a liveness prober ends
 READ_BYTES = 4_096  # much more than one request, and there is but one at a time
-
-
-def answer_liveness_probe(
-    broker: Broker, liveness_responder: LivenessResponder, connection: Connection, header: RequestHeader, frame: memoryview
-) -> None:
-    """Answer a WriteTxnMarkers without markers, which is what a liveness prober asks."""
-    answer = encode_answer(WriteTxnMarkersResponse(), header)
-    connection.send([answer])
-    if not (header.client_id or "").endswith(PROBER_CLIENT_ID_SUFFIX):
-        return  # somebody else's, on which anything may follow
-    if broker.authorizer is None or broker.authorizer.of_connection(connection).allows_cluster(Operation.CLUSTER_ACTION):
-        broker.loop.call_soon(
-            liveness_responder.take, connection, bytes(frame), bytes(answer)
-        )  # when all is worked on that came with it
 
 
 class LivenessResponder:

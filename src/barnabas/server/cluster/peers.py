@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.config.listeners import Endpoint
     from barnabas.protocol.base_message import Message
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
 CUT_OFF_S = 5
@@ -201,26 +201,28 @@ def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address |
     return endpoint.host, endpoint.port
 
 
-def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *, request_timeout_ms: int | None = None) -> Peers:
+def peers_of(
+    image: Callable[[], MetadataImage], services: Services, purpose: str, *, request_timeout_ms: int | None = None
+) -> Peers:
     """Connections of this broker for one purpose, which the other ends see in the client id.
 
     Args:
         image: the metadata as it is now.
         request_timeout_ms: `request.timeout.ms` if it is not given.
     """
-    listener = inter_broker_listener(broker.config)
-    client = client_config(broker, purpose, request_timeout_ms)
+    listener = inter_broker_listener(services.config)
+    client = client_config(services, purpose, request_timeout_ms)
     return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)
 
 
-def client_config(broker: Broker, purpose: str, request_timeout_ms: int | None = None) -> ClientConfig:
+def client_config(services: Services, purpose: str, request_timeout_ms: int | None = None) -> ClientConfig:
     """How this broker connects to others; `request.timeout.ms` holds if no other is given."""
-    config = broker.config
+    config = services.config
     return ClientConfig(
         (),
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
         socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, CONNECT_MS),
-        tls=broker.tls.for_peers if has_tls(inter_broker_endpoint(config).protocol) else None,
+        tls=services.tls.for_peers if has_tls(inter_broker_endpoint(config).protocol) else None,
         credentials=inter_broker_credentials(config),
     )

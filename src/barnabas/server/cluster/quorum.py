@@ -32,7 +32,7 @@ from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.server.cluster.peers import peers_of
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 WAIT_S = 1.0
 VERSION = 1  # of the question among brokers
@@ -50,9 +50,9 @@ class Known(NamedTuple):
 class Quorum:
     """Asks for one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._peers = peers_of(lambda: broker.metadata, broker, "quorum", request_timeout_ms=int(WAIT_S * 1000))
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._peers = peers_of(lambda: services.metadata, services, "quorum", request_timeout_ms=int(WAIT_S * 1000))
         self._asking: asyncio.Task[dict[int, Known]] | None = None
 
     async def close(self) -> None:
@@ -64,11 +64,11 @@ class Quorum:
     async def known(self) -> dict[int, Known]:
         """Of every registered broker."""
         if self._asking is None or self._asking.done():
-            self._asking = self._broker.loop.create_task(self._ask_all())
+            self._asking = self._services.loop.create_task(self._ask_all())
         return await asyncio.shield(self._asking)
 
     async def _ask_all(self) -> dict[int, Known]:
-        image = self._broker.metadata
+        image = self._services.metadata
         last = [broker_id for broker_id in image.brokers if broker_id == image.controller_id]
         return {**await self._ask(set(image.brokers).difference(last)), **await self._ask(last)}
 
@@ -77,25 +77,25 @@ class Quorum:
         return dict(zip(asked, await asyncio.gather(*map(self._ask_one, asked)), strict=True))
 
     async def _ask_one(self, broker_id: int) -> Known:
-        broker = self._broker
+        services = self._services
         try:
             async with asyncio.timeout(WAIT_S):
-                if broker_id == broker.config.broker_id:
-                    position = await broker.controller.position()
+                if broker_id == services.config.broker_id:
+                    position = await services.controller.position()
                 else:
                     answer = await self._peers.send(broker_id, _question())
                     position = _read(answer.response_data)
         except (BarnabasError, TimeoutError):
             return Known()
-        return Known(position, broker.clock.now_ms())
+        return Known(position, services.clock.now_ms())
 
     async def answer_for_itself(self) -> DescribeQuorumResponse:
         """What this broker tells another one."""
         try:
-            position = await self._broker.controller.position()
+            position = await self._services.controller.position()
         except StoreUnavailable:
             position = UNKNOWN
-        mine = ReplicaState(replica_id=self._broker.config.broker_id, log_end_offset=position)
+        mine = ReplicaState(replica_id=self._services.config.broker_id, log_end_offset=position)
         return DescribeQuorumResponse(
             topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[ResponsePartitionData(current_voters=[mine])])]
         )

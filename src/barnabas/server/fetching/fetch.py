@@ -55,7 +55,7 @@ class Fetch(DiskLoading):
         request = self._request
         self._begin(known)
         budget = self._connection.budget if self._replica_id < 0 else None
-        self._allowance = None if budget is None else Allowance(self._broker, self._connection, budget)
+        self._allowance = None if budget is None else Allowance(self._broker.quotas, self._broker.loop, self._connection, budget)
         if self._allowance is not None:
             self._max_bytes = min(self._max_bytes, self._allowance.max_bytes)
         if self._context.session is not None:

@@ -21,7 +21,7 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.fetch_request import Named
+from barnabas.protocol.fetch_request import MAX_EPOCH, Named
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
             ...
 
 
-MAX_EPOCH = 2**31 - 1
 TopicKey = str | UUID  # the name below version 13, the id from there on
 PartitionKey = tuple[TopicKey, int]
 _by_place = attrgetter("place")

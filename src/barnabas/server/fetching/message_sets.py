@@ -39,8 +39,8 @@ from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.server.fetching.partition_lookup import FetchBroker
 
 logger = logging.getLogger(__name__)
 MAX_INT32 = 2**31 - 1
@@ -65,7 +65,7 @@ class _Made(NamedTuple):
 
 
 def handle_older_fetch(
-    broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
+    broker: FetchBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
 ) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
     request = read_older_fetch(frame, body, version)

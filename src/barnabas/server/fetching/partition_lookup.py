@@ -12,7 +12,7 @@ that a throttle holds back is passed over; the fetch waits as if there were noth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
@@ -20,19 +20,33 @@ from barnabas.protocol.fetch import Copied, FetchedData
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
-from barnabas.server.authorization.produce_fetch import why_not_fetch
+from barnabas.server.current_leader import LeaderServices
 from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetching.rights import why_not_fetch
 from barnabas.server.fetching.session_cache import replica_id_of
-from barnabas.server.logs.damaged_reads import refuse_read
+from barnabas.server.logs.damaged_reads import ReadFaults, refuse_read
 from barnabas.server.outbox import Region
-from barnabas.server.replication.selector import preferred_replica
+from barnabas.server.replication.selector import SelectorBroker, preferred_replica
 from barnabas.storage.file_region import FileRegion
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
+    from barnabas.clock import Clock
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.connection import Connection
+    from barnabas.server.fetching.session_cache import FetchSessionCache
+    from barnabas.server.metrics import Metrics
+    from barnabas.server.pinned_regions import PinnedFiles
+    from barnabas.server.quotas.client_quotas import ClientQuotas
+    from barnabas.server.replication.isr_changes import IsrChanges
+    from barnabas.server.replication.throttles import Throttles
+    from barnabas.storage.files import Files
+    from barnabas.storage.manager import LogManager
 
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
 FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
@@ -43,12 +57,31 @@ NO_PARTITIONS: frozenset[FetchedPartition] = frozenset()
 NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
+class FetchBroker(LeaderServices, ReadFaults, SelectorBroker, Protocol):
+    """What is asked of the broker."""
+
+    authorizer: AccessControl | None
+    clock: Clock
+    fetch_sessions: FetchSessionCache
+    files: Files
+    io_threads: Executor
+    isr: IsrChanges
+    logs: LogManager
+    loop: asyncio.AbstractEventLoop
+    metrics: Metrics
+    partitions: HostedPartitions
+    pinned_files: PinnedFiles
+    quotas: ClientQuotas
+    reading_threads: Executor
+    throttles: Throttles
+
+
 def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
     return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
 
 
 def count_follower(
-    broker: Broker, request: FetchRequest, replica_id: int, partition: Partition, wanted: FetchedPartition
+    broker: FetchBroker, request: FetchRequest, replica_id: int, partition: Partition, wanted: FetchedPartition
 ) -> None:
     """What a follower tells of its log by asking for more."""
     partition.fetched_by(
@@ -81,7 +114,7 @@ class PartitionLookup:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: FetchBroker,
         connection: Connection,
         request: FetchRequest,
         context: FetchContext,
@@ -119,7 +152,7 @@ class PartitionLookup:
             self._context.session.check_rights(access.version)
         for wanted in self._context.partitions:
             if access is not None:
-                denied = why_not_fetch(self._broker, access, self._replica_id, wanted)
+                denied = why_not_fetch(self._broker.metadata, access, self._replica_id, wanted)
                 if denied is not None:
                     absent.append((wanted, failed(wanted.index, denied, ())))
                     continue

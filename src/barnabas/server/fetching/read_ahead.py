@@ -13,7 +13,7 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.fetch import Copied
@@ -22,15 +22,25 @@ from barnabas.server.page_cache import at_hand
 from barnabas.storage.file_region import Behind, FileRegion
 
 if TYPE_CHECKING:
+    import asyncio
+
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.storage.files import Files
 
 QUICK_S = 0.02  # from one request to the next, of a consumer that waits for nothing but answers
 GOOD_FOR_S = 0.1  # then some of it may have left memory
 ALONE_AFTER_S = 0.02  # without requests of others that are as quick
 MOST_PARTITIONS = 8  # looked at in one turn of the loop
 COPIED_BYTES = FILE_BYTES_PER_TURN - 4096  # with what stands around the records it goes in one system call
+
+
+class ReadAheadBroker(Protocol):
+    """What is asked of the broker."""
+
+    files: Files
+    loop: asyncio.AbstractEventLoop
+    readers: Readers
 
 
 class Readers:
@@ -83,7 +93,7 @@ class ReadAhead:
         return now - before <= QUICK_S
 
     def take(
-        self, broker: Broker, partition: Partition, offset: int, max_bytes: int
+        self, broker: ReadAheadBroker, partition: Partition, offset: int, max_bytes: int
     ) -> tuple[FileRegion, FileRegion | Copied] | None:
         """What was found for this: where it lies, and as it is sent."""
         behind, wanted_bytes = self.found.pop(partition, (None, 0))
@@ -96,12 +106,12 @@ class ReadAhead:
         """The answer has this of a partition, which was to be `max_bytes` at most."""
         self._given.append((partition, region, max_bytes))
 
-    def answered(self, broker: Broker, connection: Connection, isolation_level: int) -> None:
+    def answered(self, broker: ReadAheadBroker, connection: Connection, isolation_level: int) -> None:
         """The answer is on its way."""
         if self._given:
             connection.when_sent(lambda: self._look(broker, isolation_level))
 
-    def _look(self, broker: Broker, isolation_level: int) -> None:
+    def _look(self, broker: ReadAheadBroker, isolation_level: int) -> None:
         """What cannot be read is passed over: whoever asks for it finds the same and words it."""
         self.found.clear()
         self._found_s = broker.loop.time()

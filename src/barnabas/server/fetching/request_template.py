@@ -23,7 +23,7 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from uuid import UUID
 
 from barnabas import limits
@@ -37,20 +37,27 @@ from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
-from barnabas.server.fetching.read_ahead import ReadAhead
+from barnabas.server.fetching.partition_lookup import FetchBroker
+from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
 from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.partition_lookup import Records
+    from barnabas.server.quotas.client_quotas import ClientQuotas
     from barnabas.storage.file_region import FileRegion
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
 _OFFSET = Struct(">q")
 _MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks like, from here on
+
+
+class FetchTemplateBroker(FetchBroker, ReadAheadBroker, Protocol):
+    """What is asked of the broker."""
+
+    client_quotas: ClientQuotas | None
 
 
 class _Wanted(NamedTuple):
@@ -78,7 +85,7 @@ class FetchTemplate:
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
-    def learn(self, broker: Broker, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
+    def learn(self, broker: FetchTemplateBroker, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
         """Remember a request that was taken the general way, if it is of the kind."""
         self._shape = None
         if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not _is_plain(request, version):
@@ -99,7 +106,7 @@ class FetchTemplate:
         topics = [(topic, [each.partition for _, each in group]) for topic, group in groupby(named, key=itemgetter(0))]
         self._shape = FetchAnswerShape(version, topics, is_committed=request.isolation_level == READ_COMMITTED)
 
-    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+    def take(self, broker: FetchTemplateBroker, connection: Connection, frame: memoryview) -> bool:
         """Answer the request in `frame`, now or when there is something, if it is known."""
         shape = self._shape
         if shape is None or len(frame) != self._layout.size or broker.authorizer is not None or broker.client_quotas is not None:
@@ -127,7 +134,7 @@ class FetchTemplate:
         return True
 
     def _answer_of_waiting(
-        self, broker: Broker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
+        self, broker: FetchTemplateBroker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
     ) -> Parts[Records] | None:
         """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
         if self._shape is not shape or broker.authorizer is not None or any(wanted.partition.closed for wanted in self._wanted):
@@ -138,20 +145,22 @@ class FetchTemplate:
         return self._answer(broker, shape, correlation_id, found[0])
 
     def _answer(
-        self, broker: Broker, shape: FetchAnswerShape[Records], correlation_id: int, given: list[Given[Records]]
+        self, broker: FetchTemplateBroker, shape: FetchAnswerShape[Records], correlation_id: int, given: list[Given[Records]]
     ) -> Parts[Records]:
         parts, size = shape.write(correlation_id, given)
         broker.metrics.bytes_out += size
         return parts
 
-    def _most_bytes(self, broker: Broker) -> int:
+    def _most_bytes(self, broker: FetchTemplateBroker) -> int:
         return min(self._request.max_bytes, broker.config.fetch_max_bytes)
 
-    def _least_bytes(self, broker: Broker) -> int:
+    def _least_bytes(self, broker: FetchTemplateBroker) -> int:
         """More can never come."""
         return min(self._request.min_bytes, self._most_bytes(broker))
 
-    def _look(self, broker: Broker, offsets: Sequence[int], *, is_quick: bool) -> tuple[list[Given[Records]], int] | None:
+    def _look(
+        self, broker: FetchTemplateBroker, offsets: Sequence[int], *, is_quick: bool
+    ) -> tuple[list[Given[Records]], int] | None:
         """What every partition gives, and how many bytes that is; None where that is not for this way."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
@@ -202,7 +211,7 @@ def _is_plain(request: FetchRequest, version: int) -> bool:
     )
 
 
-def _wanted(broker: Broker, topic: str | UUID, asked: FetchPartition) -> _Wanted | None:
+def _wanted(broker: FetchTemplateBroker, topic: str | UUID, asked: FetchPartition) -> _Wanted | None:
     partitions = broker.partitions
     found = partitions.get(topic, asked.partition) if isinstance(topic, str) else partitions.by_id(topic, asked.partition)
     if found is None or not found.is_leader or asked.partition_max_bytes < 0 or asked.last_fetched_epoch >= 0:

@@ -23,7 +23,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
@@ -35,18 +35,18 @@ from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
-from barnabas.server.fetching.partition_lookup import count_follower
-from barnabas.server.fetching.read_ahead import ReadAhead
+from barnabas.server.fetching.partition_lookup import FetchBroker, count_follower
+from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
 from barnabas.server.fetching.session_cache import replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.file_region import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession
     from barnabas.server.fetching.partition_lookup import Records
+    from barnabas.server.quotas.client_quotas import ClientQuotas
 
     Looked = list[tuple[FetchedPartition, Partition, "Given | None"]]
     Given = tuple[FileRegion, FileRegion | Copied, int]
@@ -55,6 +55,12 @@ if TYPE_CHECKING:
 _I32 = Struct(">i")
 MOST_PARTITIONS = 8  # with news at once
 MOST_SHAPES = 64  # of answers; each order of partitions has its own
+
+
+class SessionFetchBroker(FetchBroker, ReadAheadBroker, Protocol):
+    """What is asked of the broker."""
+
+    client_quotas: ClientQuotas | None
 
 
 class _None(Enum):
@@ -113,7 +119,7 @@ class SessionFetchTemplate:
         self._shapes.clear()
         self._session_id = request.session_id
 
-    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+    def take(self, broker: SessionFetchBroker, connection: Connection, frame: memoryview) -> bool:
         """Begin the fetch in `frame`, if it is known."""
         if not self._session_id or broker.client_quotas is not None:
             return False
@@ -147,7 +153,7 @@ class SessionFetchTemplate:
             fetch.start(known)
         return True
 
-    def _go_on(self, broker: Broker, data: bytes, epoch_at: int) -> FetchContext | None:
+    def _go_on(self, broker: SessionFetchBroker, data: bytes, epoch_at: int) -> FetchContext | None:
         """The session with what is named in it; None, and nothing changed, where that is not for this way."""
         sessions, uses_ids = broker.fetch_sessions, self._version >= FIRST_TOPIC_ID_VERSION
         session = sessions.find(self._session_id)
@@ -169,7 +175,12 @@ class SessionFetchTemplate:
         return sessions.go_on(session, broker.clock.now_ms())
 
     def _answer_of_waiting(
-        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, correlation_id: int
+        self,
+        broker: SessionFetchBroker,
+        connection: Connection,
+        request: FetchRequest,
+        context: FetchContext,
+        correlation_id: int,
     ) -> Parts[Records] | None:
         """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
         if self._request is not request:
@@ -179,7 +190,7 @@ class SessionFetchTemplate:
 
     def _look(
         self,
-        broker: Broker,
+        broker: SessionFetchBroker,
         connection: Connection,
         context: FetchContext,
         correlation_id: int,
@@ -217,7 +228,7 @@ class SessionFetchTemplate:
             return _None.YET
         return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)
 
-    def _look_at_all(self, broker: Broker, session: FetchSession) -> tuple[Looked, bool] | None:
+    def _look_at_all(self, broker: SessionFetchBroker, session: FetchSession) -> tuple[Looked, bool] | None:
         """What those that may have news have to give, and whether that is enough to answer with or nothing at all; None where something is
         not for this way."""
         looked: Looked = []
@@ -242,7 +253,7 @@ class SessionFetchTemplate:
         return (looked, taken > 0) if not taken or taken >= min(request.min_bytes, most) else None
 
     def _find(
-        self, broker: Broker, partition: Partition, wanted: FetchedPartition, room: int, taken: int
+        self, broker: SessionFetchBroker, partition: Partition, wanted: FetchedPartition, room: int, taken: int
     ) -> Given | Literal[_None.YET, _None.THIS_WAY]:
         """Records of one partition, where there is no word of where histories part.
 
@@ -275,7 +286,7 @@ class SessionFetchTemplate:
 
     def _answer(
         self,
-        broker: Broker,
+        broker: SessionFetchBroker,
         session: FetchSession,
         correlation_id: int,
         looked: Looked,
@@ -321,7 +332,7 @@ class SessionFetchTemplate:
         return shape
 
 
-def _partition_of(broker: Broker, wanted: FetchedPartition) -> Partition | None:
+def _partition_of(broker: SessionFetchBroker, wanted: FetchedPartition) -> Partition | None:
     """That which is followed already, or the one of that name or id; None where it is not here."""
     partition, topic = wanted.partition, wanted.topic
     if partition is None or partition.closed:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
         yield each
 
 
-async def run_in_parts(broker: Broker, jobs: Sequence[Callable[[], T]], name: str) -> list[T | StorageError]:
+async def run_in_parts(services: Services, jobs: Sequence[Callable[[], T]], name: str) -> list[T | StorageError]:
     """What each job answered, or the StorageError that it raised; any other exception ends all.
 
     Args:
@@ -41,13 +41,13 @@ async def run_in_parts(broker: Broker, jobs: Sequence[Callable[[], T]], name: st
     if not jobs:
         return []
     if len(jobs) <= FEW:
-        return await broker.loop.run_in_executor(broker.io_threads, _run, jobs)
-    threads = broker.environment.make_executor(THREADS, name)
+        return await services.loop.run_in_executor(services.io_threads, _run, jobs)
+    threads = services.make_executor(THREADS, name)
     parts = [jobs[at : at + PART] for at in range(0, len(jobs), PART)]
     try:
-        done = await asyncio.gather(*(broker.loop.run_in_executor(threads, _run, part) for part in parts))
+        done = await asyncio.gather(*(services.loop.run_in_executor(threads, _run, part) for part in parts))
     finally:
-        await broker.loop.run_in_executor(None, threads.shutdown)
+        await services.loop.run_in_executor(None, threads.shutdown)
     return [each for part in done for each in part]
 
 

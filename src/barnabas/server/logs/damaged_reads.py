@@ -8,18 +8,25 @@ an index.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import CorruptLog, ErrorCode, StorageError
 from barnabas.storage.integrity import Damage
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import FaultReports
 
 logger = logging.getLogger(__name__)
 
 
-def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
+class ReadFaults(Protocol):
+    """What is asked of the broker."""
+
+    @property
+    def faults(self) -> FaultReports: ...
+
+
+def refuse_read(broker: ReadFaults, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
     """Report a failed read of the log `place`; what the peer is answered."""
     if isinstance(error, OSError):
         broker.faults.report_read(place, offset, error)

@@ -16,41 +16,41 @@ from barnabas.storage.manager import FoundLog
 
 if TYPE_CHECKING:
     from barnabas.cluster.planning.instructions import CreateLog
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 THREADS_NAME = "barnabas-making"
 
 
-async def make_logs(broker: Broker, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
+async def make_logs(services: Services, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
     """The logs, or what the disk said instead. Names are made durable after all are made: then one sync serves many."""
-    prepared = [_prepare(broker, wanted) async for wanted in in_turns(instructions)]
+    prepared = [_prepare(services, wanted) async for wanted in in_turns(instructions)]
     found = [each for each in prepared if isinstance(each, FoundLog)]
-    made = await run_in_parts(broker, [each.open for each in found], THREADS_NAME)
+    made = await run_in_parts(services, [each.open for each in found], THREADS_NAME)
     opened = [each for each in made if isinstance(each, Log)]
-    synced = await run_in_parts(broker, [each.sync_name for each in opened], THREADS_NAME)
+    synced = await run_in_parts(services, [each.sync_name for each in opened], THREADS_NAME)
     failures = {each: error for each, error in zip(opened, synced, strict=True) if error is not None}
-    taken = [_take(broker, each, log, failures) for each, log in zip(found, made, strict=True)]
+    taken = [_take(services, each, log, failures) for each, log in zip(found, made, strict=True)]
     unmade = [log for log, outcome in zip(made, taken, strict=True) if isinstance(log, Log) and outcome is not log]
-    await run_in_parts(broker, [partial(broker.logs.unmake, each) for each in unmade], THREADS_NAME)
+    await run_in_parts(services, [partial(services.logs.unmake, each) for each in unmade], THREADS_NAME)
     outcomes = iter(taken)
     return [next(outcomes) if isinstance(each, FoundLog) else each for each in prepared]
 
 
-def _prepare(broker: Broker, wanted: CreateLog) -> FoundLog | Log | StorageError:
+def _prepare(services: Services, wanted: CreateLog) -> FoundLog | Log | StorageError:
     try:
-        return broker.logs.prepare(wanted.topic, wanted.partition, wanted.topic_id, wanted.config)
+        return services.logs.prepare(wanted.topic, wanted.partition, wanted.topic_id, wanted.config)
     except StorageError as error:
         return error
 
 
 def _take(
-    broker: Broker, prepared: FoundLog, made: Log | StorageError, failures: Mapping[Log, StorageError]
+    services: Services, prepared: FoundLog, made: Log | StorageError, failures: Mapping[Log, StorageError]
 ) -> Log | StorageError:
     """The log that was made, unless something is wrong with it."""
     failure = made if isinstance(made, StorageError) else failures.get(made) or prepared.directory.failure
     if failure is not None:
-        broker.logs.not_made(prepared)
+        services.logs.not_made(prepared)
         return failure
     assert isinstance(made, Log)
-    broker.logs.made(prepared, made)
+    services.logs.made(prepared, made)
     return made

@@ -23,7 +23,9 @@ from barnabas.storage.checkpoints import TopicPartition
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.server.broker import Broker
+    from barnabas.server.cleaning.cleaner import LogCleaner
+    from barnabas.server.logs.delayed_removal import DelayedRemoval
+    from barnabas.server.services import Services
     from barnabas.storage.directory import LogDirectory
     from barnabas.storage.log_move import LogMove
 
@@ -53,8 +55,10 @@ class _Moving:
 class LogDirMoves:
     """The moves of one broker, at most one for each partition."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, cleaner: LogCleaner, removal: DelayedRemoval) -> None:
+        self._services = services
+        self._cleaner = cleaner
+        self._removal = removal
         self._moving: dict[TopicPartition, _Moving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last move of each that was given up
@@ -93,9 +97,9 @@ class LogDirMoves:
             if key in self._ending:  # its folder would pass for a move after a crash
                 await asyncio.wait({self._ending[key]})
                 continue
-            if self._broker.logs.get(topic, partition) is None:
+            if self._services.logs.get(topic, partition) is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            if self._broker.logs.directory_of(topic, partition) is directory:
+            if self._services.logs.directory_of(topic, partition) is directory:
                 return
             if len(self._moving) >= limits.MAX_MOVES_OF_LOGS:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{len(self._moving)} logs are moving already.")
@@ -105,9 +109,9 @@ class LogDirMoves:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(found.failure))
 
     def _begin(self, key: TopicPartition, directory: LogDirectory) -> None:
-        moving = _Moving(directory, self._broker.logs.begin_move(*key, directory))
+        moving = _Moving(directory, self._services.logs.begin_move(*key, directory))
         self._moving[key] = moving
-        moving.task = self._broker.loop.create_task(self._run(key, moving), name=f"move {key[0]}-{key[1]}")
+        moving.task = self._services.loop.create_task(self._run(key, moving), name=f"move {key[0]}-{key[1]}")
         self._tasks.add(moving.task)
         moving.task.add_done_callback(self._tasks.discard)
 
@@ -129,7 +133,7 @@ class LogDirMoves:
             if moving.directory is directory:
                 moving.keeps_folder = True  # nothing is written there, so nothing can be removed
                 self.stop(*key)
-            elif self._broker.logs.directory_of(*key) is directory:
+            elif self._services.logs.directory_of(*key) is directory:
                 self.stop(*key)
 
     async def settle(self, topic: str, partition: int) -> None:
@@ -140,9 +144,9 @@ class LogDirMoves:
 
     def resume(self) -> None:
         """Begin again what the last stop or crash interrupted."""
-        logs = self._broker.logs
+        logs = self._services.logs
         for key, directory in list(logs.interrupted.items()):
-            partition = self._broker.partitions.get(*key)
+            partition = self._services.partitions.get(*key)
             if partition is not None and partition.is_offline:
                 continue  # its log is in a directory that failed: what was copied stays for a start with that
             is_there = partition is not None and logs.directory_of(*key).failure is None
@@ -159,7 +163,7 @@ class LogDirMoves:
         self._moving.clear()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._threads is not None:
-            await self._broker.loop.run_in_executor(None, self._threads.shutdown)
+            await self._services.loop.run_in_executor(None, self._threads.shutdown)
 
     # --- one move
 
@@ -183,7 +187,7 @@ class LogDirMoves:
                     "event=log-move-failed topic=%s partition=%d to=%s error=%r", *key, moving.directory.path, str(error)
                 )
                 if isinstance(error, StorageError):
-                    self._broker.faults.report(error)
+                    self._services.faults.report(error)
         finally:
             moving.noted.set()
         if self._moving.get(key) is moving:
@@ -217,17 +221,17 @@ class LogDirMoves:
         return True
 
     async def _swap(self, key: TopicPartition, moving: _Moving) -> None:
-        broker = self._broker
-        retired = broker.logs.swap(moving.copy, moving.directory)
+        services = self._services
+        retired = services.logs.swap(moving.copy, moving.directory)
         del self._moving[key]
-        broker.cleaner.interrupt(retired.folder)
+        self._cleaner.interrupt(retired.folder)
         self.finished += 1
-        leaving = self._leaving[key] = broker.loop.create_future()
+        leaving = self._leaving[key] = services.loop.create_future()
         logger.info(
             "event=log-moved topic=%s partition=%d to=%s bytes=%d", *key, moving.directory.path, moving.copy.log.size_bytes
         )
         try:
-            garbage = await self._in_thread(lambda: broker.logs.leave(moving.copy, retired))
+            garbage = await self._in_thread(lambda: services.logs.leave(moving.copy, retired))
         except (StorageError, OSError) as error:
             logger.error(
                 "event=moved-log-old-folder-stays path=%s note='stays until the next start' error=%r", retired.folder, str(error)
@@ -238,12 +242,12 @@ class LogDirMoves:
         finally:
             del self._leaving[key]
             leaving.set_result(None)
-        broker.remove_later(garbage, moving.copy.log.config.file_delete_delay_ms)
+        self._removal.remove_later(garbage, moving.copy.log.config.file_delete_delay_ms)
 
     async def _has_turn(self, moving: _Moving) -> bool:
         """Wait until one more may be under way; False where the move is stopped before."""
-        turn = self._broker.loop.create_task(self._slot().acquire())
-        stopped = self._broker.loop.create_task(moving.stopped.wait())
+        turn = self._services.loop.create_task(self._slot().acquire())
+        stopped = self._services.loop.create_task(moving.stopped.wait())
         await asyncio.wait({turn, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if not turn.done():
@@ -258,21 +262,21 @@ class LogDirMoves:
 
     @property
     def _most_at_once(self) -> int:
-        return self._broker.config.num_replica_alter_log_dirs_threads or len(self._broker.logs.directories)
+        return self._services.config.num_replica_alter_log_dirs_threads or len(self._services.logs.directories)
 
     async def _in_thread(self, job: Callable[[], T]) -> T:
         if self._threads is None:
-            self._threads = self._broker.environment.make_executor(self._most_at_once, "barnabas-moving")
-        return await self._broker.loop.run_in_executor(self._threads, job)
+            self._threads = self._services.make_executor(self._most_at_once, "barnabas-moving")
+        return await self._services.loop.run_in_executor(self._threads, job)
 
     def _round_bytes(self) -> int:
-        rate = self._broker.config.replica_alter_log_dirs_io_max_bytes_per_second
+        rate = self._services.config.replica_alter_log_dirs_io_max_bytes_per_second
         return max(MIN_ROUND_BYTES, min(ROUND_BYTES, rate // ROUNDS_PER_S))
 
     async def _hold_back(self, size: int, moving: _Moving) -> None:
         """Wait until the rate of all moves is what it may be."""
-        now_ms = self._broker.clock.monotonic_ms()
-        rate = max(1, self._broker.config.replica_alter_log_dirs_io_max_bytes_per_second)
+        now_ms = self._services.clock.monotonic_ms()
+        rate = max(1, self._services.config.replica_alter_log_dirs_io_max_bytes_per_second)
         self._free_at_ms = max(self._free_at_ms, now_ms) + size * 1000 / rate
         if self._free_at_ms - now_ms >= 1:
             try:

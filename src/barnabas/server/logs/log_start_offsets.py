@@ -7,21 +7,19 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
-from concurrent.futures import Executor
 
 from barnabas.errors import StartsUnwritten
+from barnabas.server.services import Services
 from barnabas.server.shared_job import SharedJob
 from barnabas.storage.log import Log
-from barnabas.storage.manager import LogManager
 
 
 class LogStartOffsets(SharedJob):
     """Writes the checkpoints of all logs' starts, in one run for all who wait."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, logs: LogManager) -> None:
-        super().__init__(loop, threads, logs.checkpoint_log_start_offsets)
+    def __init__(self, services: Services) -> None:
+        super().__init__(services.loop, services.io_threads, lambda: services.logs.checkpoint_log_start_offsets())
 
     async def keep(self, logs: Iterable[Log]) -> None:
         """Return when the starts of these logs are on the disk.

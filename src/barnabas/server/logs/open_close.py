@@ -15,7 +15,7 @@ from barnabas.errors import LogDirFailed
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
     from barnabas.storage.log import Log
     from barnabas.storage.manager import FoundLog
 
@@ -26,52 +26,52 @@ CLOSING_THREADS = 8  # they wait for the disk: a file system takes the syncs of 
 OPENED_AT_ONCE = 200  # logs given to the threads; what one of them fails with ends the start before the others are begun
 
 
-async def open_logs(broker: Broker) -> None:
+async def open_logs(services: Services) -> None:
     """Open every log in `num.recovery.threads.per.data.dir` threads for each log directory.
 
     Raises:
         StorageError: one of them cannot be opened.
     """
-    found = broker.logs.find(broker.controller.topic_config)
+    found = services.logs.find(services.controller.topic_config)
     if not found:
         return
-    threads = broker.config.num_recovery_threads_per_data_dir * len(broker.logs.directories)
-    executor = broker.environment.make_executor(threads, "barnabas-opening")
+    threads = services.config.num_recovery_threads_per_data_dir * len(services.logs.directories)
+    executor = services.make_executor(threads, "barnabas-opening")
     try:
-        await _Opening(broker, executor, len(found)).run(found)
+        await _Opening(services, executor, len(found)).run(found)
     finally:
-        await broker.loop.run_in_executor(None, executor.shutdown)
+        await services.loop.run_in_executor(None, executor.shutdown)
 
 
-async def close_logs(broker: Broker) -> None:
+async def close_logs(services: Services) -> None:
     """Close every log that has something to be synced, in as many threads; `LogManager.close` does the rest, and raises what failed."""
-    changed = [log_ for log_ in broker.logs.logs() if log_.needs_work_to_close]
+    changed = [log_ for log_ in services.logs.logs() if log_.needs_work_to_close]
     if len(changed) <= 1:
         return
-    executor = broker.environment.make_executor(min(CLOSING_THREADS, len(changed)), "barnabas-closing")
-    told_ms = broker.clock.monotonic_ms()
+    executor = services.make_executor(min(CLOSING_THREADS, len(changed)), "barnabas-closing")
+    told_ms = services.clock.monotonic_ms()
     for start in range(0, len(changed), OPENED_AT_ONCE):
         piece = changed[start : start + OPENED_AT_ONCE]
-        await asyncio.gather(*(broker.loop.run_in_executor(executor, broker.logs.close_log, each) for each in piece))
-        if broker.clock.monotonic_ms() - told_ms >= PROGRESS_MS:
-            told_ms = broker.clock.monotonic_ms()
+        await asyncio.gather(*(services.loop.run_in_executor(executor, services.logs.close_log, each) for each in piece))
+        if services.clock.monotonic_ms() - told_ms >= PROGRESS_MS:
+            told_ms = services.clock.monotonic_ms()
             logger.info("event=closing-logs done=%d total=%d", start + len(piece), len(changed))
-    await broker.loop.run_in_executor(None, executor.shutdown)
+    await services.loop.run_in_executor(None, executor.shutdown)
 
 
 class _Opening:
-    def __init__(self, broker: Broker, executor: Executor, total: int) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, executor: Executor, total: int) -> None:
+        self._services = services
         self._executor = executor
         self._total = total
         self._done = 0
         self._bytes = 0
-        self._told_ms = broker.clock.monotonic_ms()
+        self._told_ms = services.clock.monotonic_ms()
 
     async def run(self, found: list[FoundLog]) -> None:
         for start in range(0, len(found), OPENED_AT_ONCE):
             piece = found[start : start + OPENED_AT_ONCE]
-            futures = [self._broker.loop.run_in_executor(self._executor, each.open) for each in piece]
+            futures = [self._services.loop.run_in_executor(self._executor, each.open) for each in piece]
             try:
                 for future in futures:
                     await asyncio.wait([future])
@@ -83,11 +83,11 @@ class _Opening:
                 opened = [(each, future) for each, future in zip(piece, futures, strict=True) if not future.cancelled()]
                 for each, future in opened:
                     if future.exception() is None:
-                        self._broker.logs.adopt(each, future.result())
+                        self._services.logs.adopt(each, future.result())
             for each, future in opened:
                 error = future.exception()
                 if isinstance(error, (LogDirFailed, OSError)):
-                    self._broker.logs.not_opened(each, error)
+                    self._services.logs.not_opened(each, error)
                 elif error is not None:
                     raise error
 
@@ -95,7 +95,7 @@ class _Opening:
         self._done += 1
         if future.exception() is None:
             self._bytes += future.result().size_bytes
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._services.clock.monotonic_ms()
         if now_ms - self._told_ms >= PROGRESS_MS:
             self._told_ms = now_ms
             logger.info("event=opening-logs done=%d total=%d bytes=%d", self._done, self._total, self._bytes)

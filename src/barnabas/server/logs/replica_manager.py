@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.metadata.image import PartitionState, Topic
 from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog
@@ -17,11 +17,12 @@ from barnabas.protocol.values import NO_LEADER
 from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.replication.partition import Partition
+from barnabas.replication.partition_followers import Cluster
 from barnabas.server.gc_tuning import FrozenLogs
 from barnabas.server.logs.batched_jobs import in_turns
 from barnabas.server.logs.log_creation import make_logs
 from barnabas.server.logs.log_removal import LogRemover
-from barnabas.server.logs.storage_faults import report_later
+from barnabas.server.services import report_later
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.log import Log
 
@@ -29,44 +30,81 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from barnabas.config.topic import TopicConfig
-    from barnabas.server.broker import Broker
+    from barnabas.server.cleaning.cleaner import LogCleaner
+    from barnabas.server.logs.group_commit import GroupCommit
+    from barnabas.server.logs.log_dir_moves import LogDirMoves
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
+    from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
 RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
-class ReplicaManager:
-    """Carries out instructions for one broker."""
+class Leaders(Cluster, Protocol):
+    """What partitions that are led here need of the others."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def now_ms(self) -> int: ...
+
+
+class Fetchers(Protocol):
+    """What fetches for partitions that follow."""
+
+    def follow(self, partition: FollowerPartition) -> None: ...
+
+
+class ReplicaManager:
+    """Carries out instructions for one broker.
+
+    Args:
+        load_late: has coordinators read logs that are made when they should have been read already.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        cleaner: LogCleaner,
+        log_dir_moves: LogDirMoves,
+        log_start_offsets: LogStartOffsets,
+        group_commit: GroupCommit,
+        isr: Leaders,
+        fetchers: Fetchers,
+        load_late: Callable[[Sequence[CreateLog]], Awaitable[None]],
+    ) -> None:
+        self._services = services
+        self._cleaner = cleaner
+        self._log_start_offsets = log_start_offsets
+        self._group_commit = group_commit
+        self._isr = isr
+        self._fetchers = fetchers
+        self._load_late = load_late
         self._kept_logs = FrozenLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
         self._making = asyncio.Lock()  # else a log that is made late would get in the way of another topic's of that name
-        self._removing = LogRemover(broker)
+        self._removing = LogRemover(services, cleaner, log_dir_moves)
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
-        broker = self._broker
-        self._high_watermarks = broker.logs.read_high_watermarks()
+        services = self._services
+        self._high_watermarks = services.logs.read_high_watermarks()
         offline = []
-        for topic in broker.metadata.topics.values():
-            config = broker.controller.topic_config(topic.name)
+        for topic in services.metadata.topics.values():
+            config = services.controller.topic_config(topic.name)
             for index, state in enumerate(topic.partitions):
-                if broker.config.broker_id in state.replicas and not self._find(topic, index, state, config):
+                if services.config.broker_id in state.replicas and not self._find(topic, index, state, config):
                     offline.append((topic.topic_id, index))
-        if broker.member is not None and broker.logs.failed_directories:
-            broker.member.tell_offline(offline)
+        if services.member is not None and services.logs.failed_directories:
+            services.member.tell_offline(offline)
         self._sort_out_strays()
-        broker.controller.forget_deleted_topics()
+        services.controller.forget_deleted_topics()
 
     def _find(self, topic: Topic, index: int, state: PartitionState, config: TopicConfig) -> bool:
         """Host the partition with its log, made where there is none; False where it may lie in a directory that cannot be read now.
 
         A second log of it elsewhere would hide the first.
         """
-        logs = self._broker.logs
+        logs = self._services.logs
         found = logs.get(topic.name, index)
         if found is not None and found.topic_id is None:
             found.adopt_topic_id(topic.topic_id)
@@ -84,7 +122,7 @@ class ReplicaManager:
             found = self._make(topic.name, index, topic.topic_id, config)
         if found is None:
             self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
-            is_leader = state.leader == self._broker.config.broker_id
+            is_leader = state.leader == self._services.config.broker_id
             self._retry(CreateLog(topic.name, index, topic.topic_id, config, state.leader_epoch, is_leader))
         else:
             self._host(found, self._believed(state))
@@ -95,8 +133,8 @@ class ReplicaManager:
 
         It goes if the metadata says that its topic was deleted. Metadata that was put back from a copy may not know a topic that is wanted.
         """
-        logs = self._broker.logs
-        if stray.topic_id in self._broker.controller.deleted_topics:
+        logs = self._services.logs
+        if stray.topic_id in self._services.controller.deleted_topics:
             logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
             logs.delete(stray.topic, stray.partition).remove()
         else:
@@ -104,17 +142,17 @@ class ReplicaManager:
 
     def _sort_out_strays(self) -> None:
         """Remove the logs of topics that are deleted and of partitions that are elsewhere now."""
-        broker = self._broker
-        deleted = broker.controller.deleted_topics
-        for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
+        services = self._services
+        deleted = services.controller.deleted_topics
+        for stray in [each for each in services.logs.logs() if services.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
                 logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
-                broker.logs.delete(stray.topic, stray.partition).remove()
+                services.logs.delete(stray.topic, stray.partition).remove()
             elif self._was_moved_away(stray):
                 logger.info(
                     "event=removing-log topic=%s partition=%d reason='its partition has moved away'", stray.topic, stray.partition
                 )
-                broker.logs.delete(stray.topic, stray.partition).remove()
+                services.logs.delete(stray.topic, stray.partition).remove()
             else:
                 logger.warning(
                     "event=unknown-log-left-alone directory=%s reason='the metadata does not know it'", stray.directory
@@ -122,10 +160,10 @@ class ReplicaManager:
 
     def _was_moved_away(self, stray: Log) -> bool:
         """Whether other brokers hold the partition now: it was taken from this one while that was down."""
-        topic = None if stray.topic_id is None else self._broker.metadata.topic_by_id(stray.topic_id)
+        topic = None if stray.topic_id is None else self._services.metadata.topic_by_id(stray.topic_id)
         if topic is None or topic.name != stray.topic or stray.partition >= len(topic.partitions):
             return False
-        return self._broker.config.broker_id not in topic.partitions[stray.partition].replicas
+        return self._services.config.broker_id not in topic.partitions[stray.partition].replicas
 
     # Instructions
 
@@ -141,33 +179,33 @@ class ReplicaManager:
     async def change(self, instruction: ChangeReplica) -> None:
         """Lead a replica that is here, or follow who does."""
         await self._write_down(instruction)
-        replica = self._broker.partitions.get(instruction.topic, instruction.partition)
+        replica = self._services.partitions.get(instruction.topic, instruction.partition)
         if replica is not None and replica.topic_id == instruction.topic_id:
             self._assume(replica, instruction.state)
 
     def stand_down(self) -> None:
         """Lead and follow nothing, as if nobody led."""
-        for replica in list(self._broker.partitions):
+        for replica in list(self._services.partitions):
             self._assume(replica, self._nobody_leads(replica.leader_epoch))
 
     def update_config(self, topic: str, config: TopicConfig) -> None:
         """The settings of a topic changed."""
-        for found in self._broker.partitions.topic(topic).values():
+        for found in self._services.partitions.topic(topic).values():
             found.update_config(config)
-        self._broker.cleaner.update_config()
+        self._cleaner.update_config()
 
     async def _write_down(self, change: ChangeReplica) -> None:
         """Who is to lead has its log written down as it was cut, for what it appends is counted on."""
-        broker = self._broker
-        if change.state.leader != broker.config.broker_id:
+        services = self._services
+        if change.state.leader != services.config.broker_id:
             return
-        replica = broker.partitions.get(change.topic, change.partition)
+        replica = services.partitions.get(change.topic, change.partition)
         if replica is None or replica.is_offline or not replica.log.is_overstated:
             return
         try:
-            await broker.log_start_offsets.keep([replica.log])
+            await self._log_start_offsets.keep([replica.log])
         except StorageError as error:
-            broker.faults.report(error)
+            services.faults.report(error)
 
     async def close(self) -> None:
         """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
@@ -179,28 +217,28 @@ class ReplicaManager:
         Args:
             again: they are here already, without a log, and may go meanwhile.
         """
-        with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
-            outcomes = await make_logs(self._broker, instructions)
+        with self._kept_logs.making(len(self._services.partitions) + len(instructions)):
+            outcomes = await make_logs(self._services, instructions)
             await self._host_all_made(instructions, outcomes, again=again)
 
     async def _host_all_made(
         self, instructions: Sequence[CreateLog], outcomes: Sequence[Log | StorageError], *, again: bool
     ) -> None:
-        broker = self._broker
+        services = self._services
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
             if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
                 if not isinstance(made, StorageError):
-                    broker.logs.delete(wanted.topic, wanted.partition).remove()
+                    services.logs.delete(wanted.topic, wanted.partition).remove()
             elif isinstance(made, StorageError):
-                broker.faults.report(made)
+                services.faults.report(made)
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
-                if isinstance(made, LogDirFailed) and broker.member is not None:
-                    broker.member.tell_offline([(wanted.topic_id, wanted.partition)])
+                if isinstance(made, LogDirFailed) and services.member is not None:
+                    services.member.tell_offline([(wanted.topic_id, wanted.partition)])
                 else:
                     self._retry(wanted)
             else:
                 if again:  # while there was no log nobody took what its topic was set to
-                    made.update_config(broker.controller.topic_config(wanted.topic))
+                    made.update_config(services.controller.topic_config(wanted.topic))
                 if wanted.is_leader:
                     made.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
@@ -209,90 +247,90 @@ class ReplicaManager:
         """Make a log for which there was no room, once there is."""
         self._unmade.append(wanted)
         if len(self._unmade) == 1:
-            self._broker.loop.call_later(RETRY_MS / 1000, self._retry_all)
+            self._services.loop.call_later(RETRY_MS / 1000, self._retry_all)
 
     def _retry_all(self) -> None:
-        broker = self._broker
-        if not broker.ready and not broker.is_stopping:
-            broker.loop.call_later(RETRY_MS / 1000, self._retry_all)
+        services = self._services
+        if not services.is_ready and not services.is_stopping:
+            services.loop.call_later(RETRY_MS / 1000, self._retry_all)
             return
         unmade, self._unmade = self._unmade, []
-        if unmade and broker.ready:
-            report_later(broker, asyncio.ensure_future(self._create_again(unmade)))
+        if unmade and services.is_ready:
+            report_later(services.faults, asyncio.ensure_future(self._create_again(unmade)))
 
     async def _create_again(self, unmade: Sequence[CreateLog]) -> None:
         async with self._making:
             wanted = [each for each in unmade if self._is_unmade(each)]
             await self._create_all(wanted, again=True)
-        await self._broker.coordinators.load_late(wanted)
+        await self._load_late(wanted)
 
     def _is_unmade(self, wanted: CreateLog) -> bool:
         """Whether the partition is still here without its log."""
-        found = self._broker.partitions.get(wanted.topic, wanted.partition)
+        found = self._services.partitions.get(wanted.topic, wanted.partition)
         return found is not None and found.is_offline and found.topic_id == wanted.topic_id
 
     def _state(self, wanted: CreateLog) -> PartitionState:
         """Who leads a replica that was just made, as far as is known here."""
-        state = self._broker.metadata.partition(wanted.topic, wanted.partition)
-        if state is None or self._broker.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
+        state = self._services.metadata.partition(wanted.topic, wanted.partition)
+        if state is None or self._services.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
             return self._nobody_leads(wanted.leader_epoch)
         return self._believed(state)
 
     def _believed(self, state: PartitionState) -> PartitionState:
         """What the metadata says, or while this broker is none of its cluster, that nobody leads: its role is told when it is."""
-        member = self._broker.member
+        member = self._services.member
         return state if member is None or not member.is_down else self._nobody_leads(state.leader_epoch)
 
     def _nobody_leads(self, leader_epoch: int) -> PartitionState:
         """As far as this broker may believe it."""
-        own = self._broker.config.broker_id
+        own = self._services.config.broker_id
         return PartitionState(NO_LEADER, leader_epoch, (own,), (own,))
 
     def _host(self, found: Log, state: PartitionState) -> None:
         """Make a partition of a log."""
-        broker = self._broker
-        own = broker.config.broker_id
+        services = self._services
+        own = services.config.broker_id
         mark = self._high_watermarks.pop((found.topic, found.partition), 0)
         if state.leader != own:
-            followed = FollowerPartition(found, state, flushes=broker.group_commit, high_watermark=mark)
+            followed = FollowerPartition(found, state, flushes=self._group_commit, high_watermark=mark)
             self._begin(followed)
             return
         known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
-        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=broker.group_commit, high_watermark=known)
-        led.lead(state, broker.isr, broker.isr.now_ms())
+        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=self._group_commit, high_watermark=known)
+        led.lead(state, self._isr, self._isr.now_ms())
         self._begin(led)
 
     def _begin(self, partition: Partition) -> None:
-        broker = self._broker
-        broker.partitions.add(partition)
+        services = self._services
+        services.partitions.add(partition)
         partition.resume_flushing()
         if isinstance(partition, FollowerPartition):
-            broker.fetcher_manager.follow(partition)
+            self._fetchers.follow(partition)
 
     def _assume(self, replica: Partition, state: PartitionState) -> None:
         """The controller's word on a replica that is here: lead it, or follow who does."""
-        broker = self._broker
-        own = broker.config.broker_id
+        services = self._services
+        own = services.config.broker_id
         if replica.is_offline or state.leader_epoch < replica.leader_epoch:
             return
         if isinstance(replica, FollowerPartition):
             if state.leader != own:
                 if replica.follow(state):
-                    broker.fetcher_manager.follow(replica)
+                    self._fetchers.follow(replica)
                 return
             after = Partition(
                 replica.log,
                 leader_id=own,
                 leader_epoch=state.leader_epoch,
-                flushes=broker.group_commit,
+                flushes=self._group_commit,
                 high_watermark=replica.high_watermark,
             )
-            after.lead(state, broker.isr, broker.isr.now_ms())
+            after.lead(state, self._isr, self._isr.now_ms())
         elif state.leader == own:
-            replica.lead(state, broker.isr, broker.isr.now_ms())
+            replica.lead(state, self._isr, self._isr.now_ms())
             return
         else:
-            after = FollowerPartition(replica.log, state, flushes=broker.group_commit, high_watermark=replica.high_watermark)
+            after = FollowerPartition(replica.log, state, flushes=self._group_commit, high_watermark=replica.high_watermark)
         logger.info(
             "event=partition-role role=%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
             "leading" if after.is_leader else "following",
@@ -302,13 +340,13 @@ class ReplicaManager:
         self._begin(after)
 
     def _host_offline(self, topic: str, topic_id: UUID, index: int, leader_epoch: int) -> None:
-        leader = self._broker.config.broker_id
-        self._broker.partitions.add(OfflinePartition(topic, topic_id, index, leader_id=leader, leader_epoch=leader_epoch))
+        leader = self._services.config.broker_id
+        self._services.partitions.add(OfflinePartition(topic, topic_id, index, leader_id=leader, leader_epoch=leader_epoch))
 
     def _make(self, topic: str, index: int, topic_id: UUID, config: TopicConfig) -> Log | None:
         """A log that the metadata knows and no directory holds; None where there is no room for it."""
         try:
-            return self._broker.logs.create(topic, index, topic_id, config)
+            return self._services.logs.create(topic, index, topic_id, config)
         except StorageError as error:
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
             return None

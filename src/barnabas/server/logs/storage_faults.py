@@ -14,17 +14,18 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cluster.membership.offline_replicas import MAX_SAID
 from barnabas.errors import CorruptLog, LogDirFailed, StartsUnwritten, StorageError, StorageExhausted
+from barnabas.server.services import report_later
 
 if TYPE_CHECKING:
     from barnabas.cluster.membership.member import Member
-    from barnabas.server.broker import Broker
+    from barnabas.server.logs.log_dir_moves import LogDirMoves
+    from barnabas.server.services import Services
     from barnabas.storage.log import Log
 
 logger = logging.getLogger(__name__)
@@ -36,11 +37,16 @@ class StorageFaults:
 
     Args:
         stop: ends the broker.
+        unload_coordinator: told of a partition (topic and number) whose log is lost.
     """
 
-    def __init__(self, broker: Broker, stop: Callable[[LogDirFailed], None]) -> None:
-        self._broker = broker
+    def __init__(
+        self, services: Services, stop: Callable[[LogDirFailed], None], unload_coordinator: Callable[[str, int], None]
+    ) -> None:
+        self._services = services
         self._stop = stop
+        self._unload_coordinator = unload_coordinator
+        self.log_dir_moves: LogDirMoves  # which report to this
         self._exhausted: dict[str, float] = {}  # log directory -> when it last refused something, monotonic ms
 
     def report(self, error: StorageError) -> None:
@@ -53,20 +59,20 @@ class StorageFaults:
                 for failure in error.failures:
                     self.report(failure)
             case CorruptLog():
-                self._broker.metrics.read_errors += 1
+                self._services.metrics.read_errors += 1
                 logger.error("event=log-unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
             case _:
                 logger.error("event=storage-failed error=%r", str(error))
 
     def report_read(self, directory: str, offset: int, error: OSError) -> None:
         """A read of a log failed: only that read is refused, since the sectors around may be good."""
-        self._broker.metrics.read_errors += 1
+        self._services.metrics.read_errors += 1
         logger.error("event=read-failed directory=%s offset=%d error=%r", directory, offset, str(error))
 
     async def guard(self, job: Callable[[], object]) -> bool:
         """Run a job that blocks in an I/O thread; what the disk refuses is reported. Whether it went well."""
         try:
-            await self._broker.loop.run_in_executor(self._broker.io_threads, job)
+            await self._services.loop.run_in_executor(self._services.io_threads, job)
         except StorageError as error:
             self.report(error)
             return False
@@ -75,44 +81,44 @@ class StorageFaults:
     # Out of room
 
     def _refused(self, error: StorageExhausted) -> None:
-        self._broker.metrics.storage_refusals += 1
+        self._services.metrics.storage_refusals += 1
         if error.path not in self._exhausted:
             logger.error("event=log-directory-refuses-writes path=%s note='reads go on' reason=%r", error.path, error.reason)
-            self._broker.loop.call_later(RECOVERED_AFTER_MS / 1000, self._look_again, error.path)
-        self._exhausted[error.path] = self._broker.clock.monotonic_ms()
+            self._services.loop.call_later(RECOVERED_AFTER_MS / 1000, self._look_again, error.path)
+        self._exhausted[error.path] = self._services.clock.monotonic_ms()
 
     def _look_again(self, path: str) -> None:
-        quiet_ms = self._broker.clock.monotonic_ms() - self._exhausted[path]
+        quiet_ms = self._services.clock.monotonic_ms() - self._exhausted[path]
         if quiet_ms >= RECOVERED_AFTER_MS:
             del self._exhausted[path]
             logger.warning("event=log-directory-takes-writes path=%s refused_nothing_ms=%d", path, quiet_ms)
         else:
-            self._broker.loop.call_later((RECOVERED_AFTER_MS - quiet_ms) / 1000, self._look_again, path)
+            self._services.loop.call_later((RECOVERED_AFTER_MS - quiet_ms) / 1000, self._look_again, path)
 
     # Failed
 
     def _fail(self, error: LogDirFailed) -> None:
-        broker = self._broker
-        if all(str(directory.path) != error.path for directory in broker.logs.directories):
+        services = self._services
+        if all(str(directory.path) != error.path for directory in services.logs.directories):
             logger.error("event=storage-failed error=%r", str(error))
             return
-        if any(str(directory.path) == error.path for directory in broker.logs.failed_directories):
+        if any(str(directory.path) == error.path for directory in services.logs.failed_directories):
             return
-        lost = broker.logs.fail(error)
+        lost = services.logs.fail(error)
         logger.error(
             "event=log-directory-failed path=%s partitions=%d note='out of use until the next start' reason=%r",
             error.path, len(lost), error.reason,
         )  # fmt: skip
-        for directory in broker.logs.failed_directories:
-            broker.log_dir_moves.directory_failed(directory)
+        for directory in services.logs.failed_directories:
+            self.log_dir_moves.directory_failed(directory)
         for each in lost:
-            partition = broker.partitions.get(each.topic, each.partition)
+            partition = services.partitions.get(each.topic, each.partition)
             if partition is not None and partition.log is each:
-                broker.partitions.take_offline(partition)
-            broker.unload_coordinator(each.topic, each.partition)
-        if broker.member is not None:
+                services.partitions.take_offline(partition)
+            self._unload_coordinator(each.topic, each.partition)
+        if services.member is not None:
             report_later(
-                broker, broker.loop.create_task(self._tell_cluster(broker.member, lost, error), name="log-directory-failed")
+                self, services.loop.create_task(self._tell_cluster(services.member, lost, error), name="log-directory-failed")
             )
         reason = self._reason_to_stop()
         if reason is not None:
@@ -121,29 +127,16 @@ class StorageFaults:
 
     async def _tell_cluster(self, member: Member, lost: Collection[Log], error: LogDirFailed) -> None:
         """Have others lead what is lost here. First the next start is kept from counting on it."""
-        await self.guard(self._broker.logs.forget_boots)
+        await self.guard(self._services.logs.forget_boots)
         member.tell_offline((each.topic_id, each.partition) for each in lost if each.topic_id is not None)
         if len(member.offline) > MAX_SAID:
             logger.critical("event=broker-stops logs=%d reason='its logs were in directories that failed'", len(member.offline))
             self._stop(error)
 
     def _reason_to_stop(self) -> str | None:
-        directories = self._broker.logs.directories
+        directories = self._services.logs.directories
         if all(directory.failure is not None for directory in directories):
             return "the log directory failed" if len(directories) == 1 else "all log directories failed"
-        if self._broker.member is not None:
+        if self._services.member is not None:
             return None
         return "the log directory with the metadata failed" if directories[0].failure is not None else None
-
-
-def report_later(broker: Broker, future: asyncio.Future[Any]) -> None:
-    """Report what a job in a thread, for which nobody waits, met."""
-
-    def done(finished: asyncio.Future[object]) -> None:
-        error = None if finished.cancelled() else finished.exception()
-        if isinstance(error, StorageError):
-            broker.faults.report(error)
-        elif error is not None:
-            logger.error("event=background-job-failed", exc_info=error)
-
-    future.add_done_callback(done)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
 from barnabas.protocol.produce import FIRST_LEADER_VERSION, FIRST_TOPIC_ID_VERSION, PartitionAnswer, write_produce_answer
-from barnabas.server.current_leader import current_leader, endpoints_of
+from barnabas.server.current_leader import LeaderServices, current_leader, endpoints_of
 from barnabas.server.request_order import Effect
 
 if TYPE_CHECKING:
+    import asyncio
+
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Answer, Connection
 
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 Topics = list[tuple[bytes, list[PartitionAnswer]]]
+
+
+class WaitingBroker(LeaderServices, Protocol):
+    """What is asked of the broker."""
+
+    loop: asyncio.AbstractEventLoop
 
 
 def refused(partition: int, error: KafkaError) -> PartitionAnswer:
@@ -30,7 +37,7 @@ def must_wait(partition: Partition, last_offset: int, acks: int) -> bool:
     return acks == ACKS_ALL or (acks != ACKS_NONE and not partition.is_kept(last_offset))
 
 
-def refusals(broker: Broker, connection: Connection, version: int, correlation_id: int, answers: Topics) -> bytes:
+def refusals(broker: WaitingBroker, connection: Connection, version: int, correlation_id: int, answers: Topics) -> bytes:
     """The frame of an answer in which partitions may be refused; who asked the wrong broker is told the right one."""
     leaders = []
     if version >= FIRST_LEADER_VERSION:
@@ -45,7 +52,7 @@ def refusals(broker: Broker, connection: Connection, version: int, correlation_i
     return write_produce_answer(version, correlation_id, answers, throttle_ms, endpoints=endpoints)
 
 
-def _name(broker: Broker, key: bytes, version: int) -> str:
+def _name(broker: WaitingBroker, key: bytes, version: int) -> str:
     if version < FIRST_TOPIC_ID_VERSION:
         return key.decode(errors="replace")
     return broker.metadata.topic_name(UUID(bytes=key)) or ""
@@ -56,7 +63,7 @@ class DelayedProduce:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: WaitingBroker,
         connection: Connection,
         version: int,
         correlation_id: int,

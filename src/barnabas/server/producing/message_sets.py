@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas import limits
 from barnabas.config.topic import TopicConfig
@@ -20,13 +20,28 @@ from barnabas.protocol.records.message_sets.up_conversion import batch_of
 from barnabas.server.producing.delayed import refused
 
 if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.server.receiver import Receiver
+    from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 
 logger = logging.getLogger(__name__)
 PAUSE = "converting"
 NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # what Kafka answers to a set without a whole message
+
+
+class ConvertingBroker(Protocol):
+    """What is asked of the broker."""
+
+    add_partitions_to_txn: AddPartitionsToTxn
+    io_threads: Executor
+    loop: asyncio.AbstractEventLoop
+    partitions: HostedPartitions
+    receiver: Receiver
 
 
 class Answered(PartitionRecords):
@@ -51,7 +66,7 @@ class _Job(NamedTuple):
 GoOn = Callable[[memoryview, ProduceHead], None]
 
 
-def convert(broker: Broker, connection: Connection, frame: memoryview, head: ProduceHead, go_on: GoOn) -> None:
+def convert(broker: ConvertingBroker, connection: Connection, frame: memoryview, head: ProduceHead, go_on: GoOn) -> None:
     """Make the sets of a request batches, at once or in a thread, and call `go_on` with the frame and the request of batches."""
     if _is_little(head):
         go_on(frame, _converted(_job(broker, head)))
@@ -95,7 +110,7 @@ def _copied(head: ProduceHead) -> ProduceHead:
     )
 
 
-def _job(broker: Broker, head: ProduceHead) -> _Job:
+def _job(broker: ConvertingBroker, head: ProduceHead) -> _Job:
     configs = []
     for key, wanted in head.topics:
         partitions = broker.partitions.by_name_bytes(key) or {}

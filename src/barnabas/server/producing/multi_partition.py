@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas import limits
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
@@ -39,16 +39,21 @@ from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW, Run
 from barnabas.protocol.records.scan import multi_partition_walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
-from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
-from barnabas.server.quotas.charging import charge_produce
+from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, WaitingBroker, must_wait, refusals, refused
+from barnabas.server.quotas.charging import ChargingBroker, charge_produce
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
+    from barnabas.clock import Clock
+    from barnabas.quota.budget import Budget
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.connection import Connection
-    from barnabas.server.quotas.budget import Budget
+    from barnabas.server.metrics import Metrics
+    from barnabas.server.receiver import Receiver
+    from barnabas.server.services import FaultReports
 
 PATIENCE = 4  # times in a row that the first batch for a partition could not be part of a run
 _INDEX = Struct(">i")
@@ -57,7 +62,20 @@ _HEADER_OF_CLIENT = BEHIND_CORRELATION_ID + _LENGTH.size
 _ACKS_AND_TIMEOUT = 6
 
 
-def find_partition(broker: Broker, version: int, key: bytes, index: int) -> Partition | None:
+class MultiPartitionBroker(ChargingBroker, WaitingBroker, Protocol):
+    """What is asked of the broker."""
+
+    authorizer: AccessControl | None
+    clock: Clock
+    metrics: Metrics
+    partitions: HostedPartitions
+    receiver: Receiver
+
+    @property
+    def faults(self) -> FaultReports: ...
+
+
+def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index: int) -> Partition | None:
     """What a Produce request of `version` means by a topic's name or id, and an index."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     found = broker.partitions.by_id_bytes(key) if by_id else broker.partitions.by_name_bytes(key)
@@ -76,7 +94,7 @@ def beyond_share(count: int) -> int:
 
 
 def paid(
-    broker: Broker, connection: Connection, budget: Budget, size: int, answers: bytes | bytearray, version: int
+    broker: MultiPartitionBroker, connection: Connection, budget: Budget, size: int, answers: bytes | bytearray, version: int
 ) -> bytes | bytearray:
     """One answer or several, in which nothing is refused: the last tells the time to wait, after requests of `size` bytes were paid."""
     wait_ms = charge_produce(broker, connection, budget, size)
@@ -188,7 +206,9 @@ class MultiPartitionProduce:
         self._kinds.clear()
         self.count = 0
 
-    def learn(self, broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
+    def learn(
+        self, broker: MultiPartitionBroker, connection: Connection, frame: memoryview, version: int, head: ProduceHead
+    ) -> None:
         """Remember the partitions of a request whose batches were all appended."""
         if head.transactional_id is not None:
             return
@@ -216,7 +236,13 @@ class MultiPartitionProduce:
         return made
 
     def _add(
-        self, broker: Broker, connection: Connection, frame: memoryview, kind: _Kind, name: bytes, found: Partition | None
+        self,
+        broker: MultiPartitionBroker,
+        connection: Connection,
+        frame: memoryview,
+        kind: _Kind,
+        name: bytes,
+        found: Partition | None,
     ) -> None:
         authorizer = broker.authorizer
         if authorizer is not None and found is not None:
@@ -251,7 +277,7 @@ class MultiPartitionProduce:
         self._room.left += beyond_share(before) - beyond_share(self._all())
         self.count = sum(len(each.numbers) for each in self._kinds)
 
-    def take(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
+    def take(self, broker: MultiPartitionBroker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
         """Append and answer the requests from `position` of `data` on that begin alike; how many, and where the next one begins."""
         for kind in self._kinds:
             requests, order, numbers, tables, behind = multi_partition_walker.read_requests(
@@ -271,7 +297,7 @@ class MultiPartitionProduce:
 
     def _take(
         self,
-        broker: Broker,
+        broker: MultiPartitionBroker,
         connection: Connection,
         kind: _Kind,
         data: memoryview,
@@ -330,7 +356,7 @@ def _run_of(partition: Partition, data: memoryview, rows: bytes, now_ms: int, *,
 
 
 def _append_all(
-    broker: Broker,
+    broker: MultiPartitionBroker,
     connection: Connection,
     kind: _Kind,
     data: memoryview,
@@ -366,7 +392,9 @@ def _append_all(
     _answer(broker, connection, kind, [group for group in groups if group.error is None], answers)
 
 
-def _answer(broker: Broker, connection: Connection, kind: _Kind, groups: list[_Group], answers: bytes | bytearray) -> None:
+def _answer(
+    broker: MultiPartitionBroker, connection: Connection, kind: _Kind, groups: list[_Group], answers: bytes | bytearray
+) -> None:
     """Answer now, or when that is as safe as asked for."""
     if kind.acks == ACKS_NONE:
         return
@@ -387,7 +415,7 @@ class _Waiting:
     __slots__ = ("_answers", "_broker", "_connection", "_errors", "_groups", "_place", "_timer", "_version")
 
     def __init__(
-        self, broker: Broker, connection: Connection, kind: _Kind, groups: list[_Group], answers: bytes | bytearray
+        self, broker: MultiPartitionBroker, connection: Connection, kind: _Kind, groups: list[_Group], answers: bytes | bytearray
     ) -> None:
         self._broker = broker
         self._connection = connection
@@ -425,7 +453,11 @@ class _Waiting:
 
 
 def _with_errors(
-    broker: Broker, connection: Connection, version: int, answers: bytes | bytearray, errors: dict[bytes, KafkaError]
+    broker: MultiPartitionBroker,
+    connection: Connection,
+    version: int,
+    answers: bytes | bytearray,
+    errors: dict[bytes, KafkaError],
 ) -> bytes:
     """The same answers, with these partitions refused."""
     made, view, position = [], memoryview(answers), 0

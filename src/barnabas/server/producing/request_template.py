@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas import limits
 from barnabas.errors import ErrorCode, KafkaError, StorageError
@@ -49,6 +49,7 @@ from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.producing.multi_partition import (
     PATIENCE,
+    MultiPartitionBroker,
     MultiPartitionProduce,
     SharedBudget,
     beyond_share,
@@ -56,20 +57,23 @@ from barnabas.server.producing.multi_partition import (
     find_partition,
     paid,
 )
-from barnabas.server.producing.transactional import is_joined_at_once
+from barnabas.server.producing.transactional import TransactionalBroker, is_joined_at_once
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
+    from barnabas.quota.budget import Budget
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
-    from barnabas.server.quotas.budget import Budget
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
+
+
+class ProduceTemplateBroker(MultiPartitionBroker, TransactionalBroker, Protocol):
+    """What is asked of the broker."""
 
 
 class _Known:
@@ -220,7 +224,7 @@ class ProduceTemplate:
         self._known = kept
         self.patient = sum(known.patience > 0 for known in kept.values())
 
-    def take_run(self, broker: Broker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
+    def take_run(self, broker: ProduceTemplateBroker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
         """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
@@ -240,7 +244,7 @@ class ProduceTemplate:
                 return taken, position
         return 0, position
 
-    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+    def take(self, broker: ProduceTemplateBroker, connection: Connection, frame: memoryview) -> bool:
         """Append and answer the request in `frame`, if it is known."""
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
@@ -261,7 +265,9 @@ class ProduceTemplate:
             self.forget()
 
 
-def _append_run(broker: Broker, connection: Connection, data: memoryview, position: int, known: _Known) -> tuple[int, int]:
+def _append_run(
+    broker: ProduceTemplateBroker, connection: Connection, data: memoryview, position: int, known: _Known
+) -> tuple[int, int]:
     partition = known.partition
     if not known.patience or partition.closed:
         return 0, position
@@ -293,7 +299,7 @@ def _append_run(broker: Broker, connection: Connection, data: memoryview, positi
 
 
 def _answer(
-    broker: Broker,
+    broker: ProduceTemplateBroker,
     connection: Connection,
     known: _Known,
     requests: int | bytes,
@@ -315,7 +321,7 @@ def _answer(
         connection.send([answer])
 
 
-def _append(broker: Broker, connection: Connection, frame: memoryview, end: int, known: _Known) -> bool:
+def _append(broker: ProduceTemplateBroker, connection: Connection, frame: memoryview, end: int, known: _Known) -> bool:
     api, correlation_id = _START.unpack_from(frame)
     records = _records(frame, end, known.version)
     if api != known.api or records is None:
@@ -349,7 +355,12 @@ class _Waiting:
     __slots__ = ("_answer", "_broker", "_connection", "_known", "_place", "_requests", "_timer")
 
     def __init__(
-        self, broker: Broker, connection: Connection, known: _Known, requests: int | bytes, answer: bytes | bytearray
+        self,
+        broker: ProduceTemplateBroker,
+        connection: Connection,
+        known: _Known,
+        requests: int | bytes,
+        answer: bytes | bytearray,
     ) -> None:
         self._broker = broker
         self._connection = connection
@@ -392,12 +403,14 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
     return frame[position:stop]
 
 
-def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
+def learn(broker: ProduceTemplateBroker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
     """Remember a request whose records were appended, and the partitions that it had some for."""
     if connection.closed:
         return
+    template = connection.produce_template
+    assert isinstance(template, ProduceTemplate)
     if compiled is not None:
-        connection.produce_template.multi_partition.learn(broker, connection, frame, version, head)
+        template.multi_partition.learn(broker, connection, frame, version, head)
     if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
         return
     key, (wanted,) = head.topics[0]
@@ -409,7 +422,7 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     length_bytes = ((size + 1).bit_length() + 6) // 7 if flexible else _I32.size
     end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
     key_bytes, transactional = bytes(frame[BEHIND_CORRELATION_ID:end]), is_transactional(wanted.records)
-    if connection.produce_template.knows(key_bytes, partition, transactional=transactional):
+    if template.knows(key_bytes, partition, transactional=transactional):
         return
     taken = _records(frame, end, version)
     if taken is not None and len(taken) == size:
@@ -419,4 +432,4 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         if authorizer is not None:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
-        connection.produce_template.learn(key_bytes, end, known, broker.partitions.closed_count)
+        template.learn(key_bytes, end, known, broker.partitions.closed_count)

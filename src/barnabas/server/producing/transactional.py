@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError
@@ -20,9 +20,12 @@ from barnabas.server.transactions.add_partitions_to_txn import PAUSE
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.server.receiver import Receiver
+    from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 
 Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
@@ -33,8 +36,23 @@ FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
 FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
 
 
+class TransactionalBroker(Protocol):
+    """What is asked of the broker."""
+
+    add_partitions_to_txn: AddPartitionsToTxn
+    config: BrokerConfig
+    partitions: HostedPartitions
+    receiver: Receiver
+
+
 def hold(
-    broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, head: ProduceHead, go_on: GoOn
+    broker: TransactionalBroker,
+    connection: Connection,
+    frame: memoryview,
+    body: int,
+    version: int,
+    head: ProduceHead,
+    go_on: GoOn,
 ) -> bool:
     """Ask the coordinator first, if a partition is not in the transaction yet; False where none has to join.
 
@@ -87,7 +105,7 @@ def hold(
 
 
 def is_joined_at_once(
-    broker: Broker, partition: Partition, records: memoryview, transactional_id: str | None, version: int
+    broker: TransactionalBroker, partition: Partition, records: memoryview, transactional_id: str | None, version: int
 ) -> bool:
     """Whether a partition is in the transaction of a batch of it, or joins it by the word of a coordinator that has nothing to wait for.
 
@@ -108,7 +126,7 @@ def is_joined_at_once(
     return broker.add_partitions_to_txn.is_joined_at_once(transactional_id, owner, partition, adds=adds)
 
 
-def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner], list[Partition]]:
+def _to_join(broker: TransactionalBroker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner], list[Partition]]:
     """The partitions that are not in the transaction yet, whose batches are for them, and the partitions that lack an earlier batch."""
     find = broker.partitions.by_id_bytes if version >= FIRST_TOPIC_ID_VERSION else broker.partitions.by_name_bytes
     joining: list[Partition] = []

@@ -10,41 +10,44 @@ Rules
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from barnabas.quota.meters import Meter
+from barnabas.quota.budget import Paid, take_all
 from barnabas.server.quotas.connection_mute import mute
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    import asyncio
+
+    from barnabas.quota.budget import Budget
     from barnabas.server.connection import Connection
-    from barnabas.server.quotas.budget import Budget
-
-
-class Paid(NamedTuple):
-    """Bytes that a connection may take without paying again."""
-
-    meters: tuple[Meter, ...]
-    size: int
-
-    def give_back(self, now_ms: float) -> None:
-        _take(self.meters, -self.size, now_ms)
+    from barnabas.server.quotas.client_quotas import ClientQuotas
 
 
 class Allowance:
     """Of one fetch."""
 
-    __slots__ = ("_began_ns", "_broker", "_budget", "_connection", "_meters", "_size", "_spent_ns", "max_bytes")
+    __slots__ = (
+        "_began_ns",
+        "_budget",
+        "_connection",
+        "_loop",
+        "_meters",
+        "_quotas",
+        "_size",
+        "_spent_ns",
+        "max_bytes",
+    )
 
-    def __init__(self, broker: Broker, connection: Connection, budget: Budget) -> None:
-        self._broker = broker
+    def __init__(self, quotas: ClientQuotas, loop: asyncio.AbstractEventLoop, connection: Connection, budget: Budget) -> None:
+        self._quotas = quotas
+        self._loop = loop
         self._connection = connection
         self._budget = budget
-        self._meters = broker.quotas.consumer_meters(budget, connection.peer_host)
+        self._meters = quotas.consumer_meters(budget, connection.peer_host)
         self._size = 0  # that was paid
         self._began_ns: int | None = connection.started_ns
         self._spent_ns = 0
-        self.max_bytes = broker.quotas.window_bytes(self._meters)
+        self.max_bytes = quotas.window_bytes(self._meters)
 
     def park(self) -> None:
         """The fetch waits for records: that is not the loop's time."""
@@ -58,7 +61,7 @@ class Allowance:
 
     def ask(self, size: int) -> int:
         """`size` bytes are there; 0 if they may be sent, else the time to wait that the empty answer tells."""
-        now_ms = self._broker.quotas.now_ms()
+        now_ms = self._quotas.now_ms()
         connection = self._connection
         paid, connection.paid = connection.paid, None
         self._size = size
@@ -68,29 +71,24 @@ class Allowance:
         wait_ms = 0
         if paid is None and size:
             wait_ms = max((meter.throttle_ms(now_ms) for meter in self._meters), default=0)
-        _take(self._meters, size - (0 if paid is None else paid.size), now_ms)
+        take_all(self._meters, size - (0 if paid is None else paid.size), now_ms)
         if wait_ms:
             connection.paid = Paid(self._meters, size)
             for meter in self._meters:
                 meter.throttled_ms += wait_ms
             wait_ms = max(wait_ms, self._pay_time(now_ms))
-            mute(connection, self._broker.loop, wait_ms)
+            mute(connection, self._loop, wait_ms)
         return wait_ms
 
     def settle(self, size: int) -> int:
         """`size` bytes are sent, which may be fewer than were asked for; the time to wait that the answer tells."""
-        now_ms = self._broker.quotas.now_ms()
+        now_ms = self._quotas.now_ms()
         if size != self._size:
-            _take(self._meters, size - self._size, now_ms)
+            take_all(self._meters, size - self._size, now_ms)
         wait_ms = self._pay_time(now_ms)
-        mute(self._connection, self._broker.loop, wait_ms)
+        mute(self._connection, self._loop, wait_ms)
         return wait_ms
 
     def _pay_time(self, now_ms: float) -> int:
         self.park()
         return self._budget.spent(self._spent_ns, now_ms)
-
-
-def _take(meters: tuple[Meter, ...], size: int, now_ms: float) -> None:
-    for meter in meters:
-        meter.take(size, now_ms)

@@ -5,27 +5,36 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Generator
 from types import coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.protocol.base_message import Message
 from barnabas.server.quotas.connection_mute import mute
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    import asyncio
+
+    from barnabas.quota.budget import Budget
     from barnabas.server.connection import Connection
-    from barnabas.server.quotas.budget import Budget
+    from barnabas.server.quotas.client_quotas import ClientQuotas
 
 R = TypeVar("R")
 
 
-def charge_produce(broker: Broker, connection: Connection, budget: Budget, size: int) -> int:
+class ChargingBroker(Protocol):
+    """What is asked of the broker."""
+
+    loop: asyncio.AbstractEventLoop
+    quotas: ClientQuotas
+
+
+def charge_produce(broker: ChargingBroker, connection: Connection, budget: Budget, size: int) -> int:
     """A produce request of `size` bytes was worked on; the time to wait that its answer tells."""
     wait_ms = budget.produced(size, time.perf_counter_ns() - connection.started_ns, broker.quotas.now_ms())
     mute(connection, broker.loop, wait_ms)
     return wait_ms
 
 
-def charge_response(broker: Broker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
+def charge_response(broker: ChargingBroker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
     """A request was worked on for so long; its answer is told how long to wait, for this or for what its handler has found."""
     wait_ms = budget.spent(spent_ns, broker.quotas.now_ms())
     if hasattr(response, "throttle_time_ms"):

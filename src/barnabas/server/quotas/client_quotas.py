@@ -10,12 +10,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from barnabas import limits
 from barnabas.cluster.metadata.declared import Kind
+from barnabas.quota.budget import Budget
 from barnabas.quota.entities import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -26,30 +27,48 @@ from barnabas.quota.entities import (
 )
 from barnabas.quota.meters import Meter, MeterKey, Meters, Span
 from barnabas.quota.table import QuotaTable
-from barnabas.server.quotas.budget import Budget
 from barnabas.server.quotas.callback import CallbackQuotas
 from barnabas.server.quotas.group_members import GroupMembers
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.plugins.quotas import ClientQuotaCallback
     from barnabas.server.connection import Connection
+    from barnabas.server.declarations import DeclarationFollowers
+    from barnabas.server.services import Services
 
 NO_TABLE = QuotaTable({})
 OF_GROUP = f"group_{CONSUMER_BYTE_RATE}"  # the kind of a meter whose client id is a group
 
 
 class ClientQuotas:
-    """Of one broker."""
+    """Of one broker.
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
-        self._broker = broker
+    Args:
+        connections: those that are open.
+        callback: a user's class that decides who has which quota.
+        use: told what requests are to ask, whenever that changes: this, or None while there are no quotas of clients.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        connections: Collection[Connection],
+        declarations: DeclarationFollowers,
+        members: GroupMembers,
+        callback: ClientQuotaCallback | None,
+        use: Callable[[ClientQuotas | None], None],
+    ) -> None:
+        config = services.config
+        self._services = services
+        self._connections = connections
+        self._declarations = declarations
+        self._use = use
         self._window_s = config.quota_window_size_seconds
         self._budgets: dict[tuple[str, str | None], Budget | None] = {}
         self.table = NO_TABLE
-        callback = broker.plugins.quota_callback
         self._callback = None if callback is None else CallbackQuotas(callback)
-        self.members = GroupMembers(broker)
+        self.members = members
         self.meters = Meters(
             Span(config.quota_window_num, config.quota_window_size_seconds),
             Span(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
@@ -58,14 +77,14 @@ class ClientQuotas:
 
     def start(self) -> None:
         """Hold to what is declared from now on."""
-        self._broker.declarations.follow(Kind.QUOTA, self._take)
+        self._declarations.follow(Kind.QUOTA, self._take)
 
     def _take(self, declared: Mapping[str, Any]) -> None:
-        broker, by_entity = self._broker, decode_all(declared)
+        by_entity = decode_all(declared)
         self.table = QuotaTable(by_entity)
         if self._callback is not None:
             self._callback.take(by_entity)
-        broker.client_quotas = self if self.table.has_clients or self.table.groups or self.has_callback else None
+        self._use(self if self.table.has_clients or self.table.groups or self.has_callback else None)
         self._begin_anew()
 
     @property
@@ -75,12 +94,12 @@ class ClientQuotas:
 
     def ask_callback(self) -> None:
         """Measure everybody anew where the class that decides says that limits have changed."""
-        if self._callback is not None and self._callback.has_changed(self._broker.metadata):
+        if self._callback is not None and self._callback.has_changed(self._services.metadata):
             self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._forget()
-        for connection in list(self._broker.connections):
+        for connection in list(self._connections):
             if connection.mute is not None:
                 connection.mute.end()
 
@@ -96,7 +115,7 @@ class ClientQuotas:
         return found
 
     def now_ms(self) -> float:
-        return self._broker.clock.monotonic_ms()
+        return self._services.clock.monotonic_ms()
 
     def consumer_meters(self, budget: Budget, host: str) -> tuple[Meter, ...]:
         """What a client at an address pays with for what it consumes: its own quota, and those of its groups."""
@@ -123,7 +142,7 @@ class ClientQuotas:
     def _forget(self) -> None:
         """Who has which budget."""
         self._budgets.clear()
-        for connection in self._broker.connections:
+        for connection in self._connections:
             connection.budget = None
             connection.produce_template.forget()
 

@@ -10,18 +10,25 @@ than `connections.max.idle.ms`: then the connection is closed as any other that 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.server.quotas.mutations import is_served_anyway
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.quota.budget import Budget
     from barnabas.server.connection import Connection
-    from barnabas.server.quotas.budget import Budget
+    from barnabas.server.quotas.client_quotas import ClientQuotas
 
 PAUSE = "quota"
 PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that they are paid from
+
+
+class MutingBroker(Protocol):
+    """What is asked of the broker."""
+
+    loop: asyncio.AbstractEventLoop
+    quotas: ClientQuotas
 
 
 class Mute:
@@ -70,7 +77,7 @@ def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) 
     connection.mute.extend(wait_ms)
 
 
-def delay_over_quota(broker: Broker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
+def delay_over_quota(broker: MutingBroker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
     """Whether the request at hand is the first of its kind on its connection and has to wait for what its client owes already."""
     kind = PRODUCES if api_key == ApiKey.PRODUCE else CHANGES if is_served_anyway(api_key, version) else ANY
     if kind in connection.is_asked:

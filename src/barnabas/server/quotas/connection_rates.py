@@ -16,8 +16,9 @@ from barnabas.quota.meters import Span
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.server.quotas.client_quotas import ClientQuotas
+    from barnabas.server.services import Services
 
 KEY = "max.connection.creation.rate"
 PAUSE = "rate"
@@ -27,9 +28,10 @@ logger = logging.getLogger(__name__)
 class ConnectionRates:
     """Of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
-        self._broker = broker
+    def __init__(self, services: Services, quotas: ClientQuotas) -> None:
+        config = services.config
+        self._services = services
+        self._quotas = quotas
         self._span = Span(config.quota_window_num, config.quota_window_size_seconds)
         self._addresses = AddressRates(self._span, limits.MAX_RATED_ADDRESSES)
         self._of_broker: ConnectionRate | None = None
@@ -64,10 +66,10 @@ class ConnectionRates:
 
     def open(self, connection: Connection) -> str | None:
         """Let a connection in, let it wait, or let it wait to be closed; a reason to close it at once."""
-        table = self._broker.quotas.table
+        table = self._quotas.table
         if not (table.has_addresses or self._of_listeners or self._of_broker is not None):
             return None
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._services.clock.monotonic_ms()
         allowed = table.connection_rate(connection.peer_host)
         if allowed is not None:
             wait_ms = self._addresses.wait_ms(connection.peer_host, allowed, now_ms)
@@ -101,6 +103,6 @@ class ConnectionRates:
             timer.cancel()
             self._waiting -= 1
 
-        timer = self._broker.loop.call_later(wait_ms / 1000, end)
+        timer = self._services.loop.call_later(wait_ms / 1000, end)
         connection.on_close.append(leave)
         return None

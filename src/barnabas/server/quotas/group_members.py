@@ -9,8 +9,8 @@ Coordinators know the members. They are asked every two seconds, wherever they a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas import limits
 from barnabas.errors import BarnabasError
@@ -20,7 +20,8 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.coordination.group_coordinator import GroupCoordinator
+    from barnabas.server.services import Services
 
 INTERVAL_MS = 2_000
 NO_GROUPS: tuple[str, ...] = ()
@@ -28,11 +29,28 @@ Clients = set[tuple[str, str]]  # ids and hosts
 logger = logging.getLogger(__name__)
 
 
-class GroupMembers:
-    """As this broker knows them."""
+class Coordinators(Protocol):
+    """What is asked of the coordinators."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    groups: GroupCoordinator
+
+    def leader_of_group(self, group_id: str) -> int | None: ...
+
+
+class GroupMembers:
+    """As this broker knows them.
+
+    Args:
+        names: of the groups that have a quota; None among them for all others.
+        coordinators: made later than this.
+    """
+
+    def __init__(
+        self, services: Services, names: Callable[[], Collection[str | None]], coordinators: Callable[[], Coordinators]
+    ) -> None:
+        self._services = services
+        self._names = names
+        self._coordinators = coordinators
         self._peers: Peers | None = None
         self._groups: Mapping[tuple[str, str], tuple[str, ...]] = {}
 
@@ -42,7 +60,7 @@ class GroupMembers:
 
     async def refresh(self) -> None:
         """Ask the coordinators."""
-        names = self._broker.quotas.table.groups
+        names = self._names()
         if not names and not self._groups:
             return
         groups = {name for name in names if name is not None}
@@ -59,9 +77,8 @@ class GroupMembers:
             await self._peers.close()
 
     async def _all_groups(self) -> set[str]:
-        broker = self._broker
         try:
-            found = {group.group_id for group in await broker.groups.list_groups()}
+            found = {group.group_id for group in await self._coordinators().groups.list_groups()}
         except BarnabasError as error:  # its groups are being read
             logger.debug("event=groups-not-listed error=%r", str(error))
             found = set()
@@ -79,10 +96,10 @@ class GroupMembers:
         found: dict[str, Clients] = {}
         elsewhere: dict[int, list[str]] = {}
         for group_id in groups:
-            leader = self._broker.coordinators.leader_of_group(group_id)
-            if leader == self._broker.config.broker_id:
+            leader = self._coordinators().leader_of_group(group_id)
+            if leader == self._services.config.broker_id:
                 try:
-                    found[group_id] = await self._broker.groups.clients_of(group_id)
+                    found[group_id] = await self._coordinators().groups.clients_of(group_id)
                 except BarnabasError as error:  # there is no such group now
                     logger.debug("event=group-not-described group=%r error=%r", group_id, str(error))
             elif leader is not None:
@@ -109,9 +126,9 @@ class GroupMembers:
         return {group_id: {(m.client_id, m.client_host) for m in members} for group_id, members in found.items()}
 
     def _others(self) -> list[int]:
-        return [broker_id for broker_id in self._broker.metadata.brokers if broker_id != self._broker.config.broker_id]
+        return [broker_id for broker_id in self._services.metadata.brokers if broker_id != self._services.config.broker_id]
 
     def _to_peers(self) -> Peers:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "group-quotas")
+            self._peers = peers_of(lambda: self._services.metadata, self._services, "group-quotas")
         return self._peers

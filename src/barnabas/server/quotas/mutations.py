@@ -6,7 +6,7 @@ Clients that know how (by the version of their request) are refused topics they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
@@ -15,8 +15,12 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
     from barnabas.quota.meters import Meter
-    from barnabas.server.broker import Broker
+    from barnabas.server.quotas.client_quotas import ClientQuotas
     from barnabas.server.requests import RequestContext
 
 STRICT_SINCE: dict[int, int] = {  # versions of requests that may be refused
@@ -35,6 +39,18 @@ def is_served_anyway(api_key: int, version: int) -> bool:
 REFUSED = "The throttling quota has been exceeded."
 
 
+class MutationBroker(Protocol):
+    """What is asked of the broker."""
+
+    client_quotas: ClientQuotas | None
+    config: BrokerConfig
+    controller: StandaloneController | Member
+    quotas: ClientQuotas
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
 class MutationQuota:
     """Of one request.
 
@@ -45,7 +61,7 @@ class MutationQuota:
 
     __slots__ = ("_broker", "_meter", "_strict")
 
-    def __init__(self, broker: Broker, meter: Meter, *, strict: bool) -> None:
+    def __init__(self, broker: MutationBroker, meter: Meter, *, strict: bool) -> None:
         self._broker = broker
         self._meter = meter
         self._strict = strict
@@ -118,7 +134,7 @@ class MutationQuota:
         return wait_ms
 
 
-def mutation_quota(broker: Broker, context: RequestContext) -> MutationQuota | None:
+def mutation_quota(broker: MutationBroker, context: RequestContext) -> MutationQuota | None:
     """What the request of `context` has to pay with; None where it need not pay."""
     quotas = broker.client_quotas
     budget = None if quotas is None else quotas.budget(context.principal, context.client_id)

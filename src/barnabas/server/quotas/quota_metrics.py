@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas import limits
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from barnabas.server.broker import Broker
+    from barnabas.server.quotas.client_quotas import ClientQuotas
+    from barnabas.server.quotas.connection_rates import ConnectionRates
 
 NAMES = {
     "barnabas_quota_rate": "What is used of a quota: bytes or partitions a second, or per cent of the loop's time, of those used last.",
@@ -29,7 +30,14 @@ LABELS = {
 }
 
 
-def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric]:
+class QuotaBroker(Protocol):
+    """What is asked of the broker."""
+
+    connection_rates: ConnectionRates
+    quotas: ClientQuotas
+
+
+def measures(broker: QuotaBroker, counter: Any, gauge: Any) -> Iterator[Metric]:
     """The metrics of `NAMES`."""
     meters, now_ms = broker.quotas.meters, broker.quotas.now_ms()
     rates, bounds = (gauge(name, NAMES[name], labels=LABELS[name]) for name in ("barnabas_quota_rate", "barnabas_quota_bound"))

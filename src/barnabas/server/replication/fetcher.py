@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from barnabas.replication.follower_partition import FollowerPartition
-    from barnabas.server.broker import Broker
+    from barnabas.server.cluster.peers import Peers
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
+    from barnabas.server.replication.throttles import Throttles
+    from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_MS = 20  # after the first error; twice as long after each that follows
@@ -42,15 +45,31 @@ REQUESTS_IN_FLIGHT = 2
 
 
 class Fetcher:
-    """Follows one leader, until `close`."""
+    """Follows one leader, until `close`.
 
-    def __init__(self, broker: Broker, leader_id: int, number: int) -> None:
-        config = broker.config
-        self._broker = broker
+    Args:
+        requests: connections for what is not a fetch.
+        number: of this fetcher among those of the leader.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        throttles: Throttles,
+        log_start_offsets: LogStartOffsets,
+        requests: Peers,
+        leader_id: int,
+        number: int,
+    ) -> None:
+        config = services.config
+        self._services = services
+        self._throttles = throttles
+        self._log_start_offsets = log_start_offsets
+        self._requests = requests
         self._leader_id = leader_id
         self._peers = peers_of(  # of its own: nothing else is to wait behind a fetch that waits
-            lambda: broker.metadata,
-            broker,
+            lambda: services.metadata,
+            services,
             f"fetcher-{number}",
             request_timeout_ms=max(config.replica_socket_timeout_ms, 2 * config.replica_fetch_wait_max_ms),
         )
@@ -66,7 +85,7 @@ class Fetcher:
         self._awake = asyncio.Event()
         self._is_parked = False  # the task waits for `_awake`
         self._has_failed = False  # outside of the task, which is to begin anew
-        self._task = broker.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
+        self._task = services.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -153,9 +172,9 @@ class Fetcher:
 
     def _send(self) -> None:
         self._is_in_hurry = False
-        broker = self._broker
-        config = broker.config
-        own = broker.metadata.brokers.get(config.broker_id)
+        services = self._services
+        config = services.config
+        own = services.metadata.brokers.get(config.broker_id)
         if own is not None:  # else the one that it had: none would be taken for any
             self._broker_epoch = own.epoch
         replica = ReplicaState(replica_id=config.broker_id, replica_epoch=self._broker_epoch)
@@ -166,7 +185,7 @@ class Fetcher:
         request.max_bytes = config.replica_fetch_response_max_bytes
         answer = self._peers.send_at_once(self._leader_id, request)
         if answer is None:
-            answer = broker.loop.create_task(self._peers.send(self._leader_id, request))
+            answer = services.loop.create_task(self._peers.send(self._leader_id, request))
         answer.add_done_callback(self._answered)
         self._in_flight.append((number, answer))
 
@@ -229,7 +248,7 @@ class Fetcher:
         )
         end = partition.log.log_end_offset
         try:
-            step = partition.receive(asked, told, self._broker.clock.now_ms())
+            step = partition.receive(asked, told, self._services.clock.now_ms())
         except KafkaError as error:
             logger.error(
                 "event=records-refused topic=%s partition=%d leader=%d error=%r", *_name(partition), self._leader_id, str(error)
@@ -237,7 +256,7 @@ class Fetcher:
             self._pause(partition)
             return
         except StorageError as error:
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
             self._pause(partition)
             return
         if step is Next.CUT or partition.log.log_end_offset < end:
@@ -245,17 +264,17 @@ class Fetcher:
                 "event=log-diverges topic=%s partition=%d leader=%d diverging=%r is_cut=%s end_before=%d end=%d",
                 *_name(partition), self._leader_id, told.diverging, step is not Next.CUT, end, partition.log.log_end_offset,
             )  # fmt: skip
-        self._broker.metrics.replicated_bytes_in += len(records)
-        self._broker.throttles.received(partition, len(records))
+        self._services.metrics.replicated_bytes_in += len(records)
+        self._throttles.received(partition, len(records))
         self._go_on(partition, step, told.error)
 
     async def _keep_start(self, partition: FollowerPartition) -> None:
         """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash, and what
         follows a cut stays there."""
         try:
-            await self._broker.log_start_offsets.keep([partition.log])
+            await self._log_start_offsets.keep([partition.log])
         except StorageError as error:
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
             self._pause(partition)
             return
         finally:
@@ -268,7 +287,7 @@ class Fetcher:
         cut = follower_state.planned
         assert cut is not None, "the answer that asked for it planned it"
         try:
-            await self._broker.loop.run_in_executor(self._broker.io_threads, cut.rewind.run)
+            await self._services.loop.run_in_executor(self._services.io_threads, cut.rewind.run)
         finally:
             self._busy.discard(partition)
         if partition.closed or partition.follower_state is not follower_state:
@@ -277,7 +296,7 @@ class Fetcher:
         try:
             partition.cut(cut)
         except StorageError as error:
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
             self._pause(partition)
             return
         logger.info(
@@ -338,10 +357,10 @@ class Fetcher:
     def _pause(self, partition: FollowerPartition) -> None:
         """Leave a partition out for a while."""
         self._session.leave(partition)
-        longest = self._broker.config.replica_fetch_backoff_ms
+        longest = self._services.config.replica_fetch_backoff_ms
         pause_ms = min(max(self._pauses.get(partition, 0) * 2, FIRST_PAUSE_MS), longest)
         self._pauses[partition] = pause_ms
-        self._broker.loop.call_later(pause_ms / 1000, self._resume, partition)
+        self._services.loop.call_later(pause_ms / 1000, self._resume, partition)
 
     def _became_ready(self, partition: FollowerPartition) -> None:
         """Its flush is done. Where it is asked for already, a request in a hurry would only have the leader send the same again."""
@@ -356,10 +375,10 @@ class Fetcher:
 
     def _is_held_back(self, partition: FollowerPartition) -> bool:
         """Whether a throttle has it wait; it goes on by itself then."""
-        wait_ms = self._broker.throttles.fetching_wait_ms(partition)
+        wait_ms = self._throttles.fetching_wait_ms(partition)
         if wait_ms and partition not in self._held_back:
             self._held_back.add(partition)
-            self._broker.loop.call_later(wait_ms / 1000, self._let_go, partition)
+            self._services.loop.call_later(wait_ms / 1000, self._let_go, partition)
         return wait_ms > 0
 
     def _let_go(self, partition: FollowerPartition) -> None:
@@ -367,7 +386,7 @@ class Fetcher:
         self._resume(partition)
 
     def _spawn(self, job: Coroutine[Any, Any, None]) -> None:
-        task = self._broker.loop.create_task(job)
+        task = self._services.loop.create_task(job)
         self._jobs.add(task)
         task.add_done_callback(self._jobs.discard)
 
@@ -387,7 +406,7 @@ class Fetcher:
         try:
             step = partition.reset(start, end)
         except StorageError as error:
-            self._broker.faults.report(error)
+            self._services.faults.report(error)
             step = Next.WAIT
         logger.info(
             "event=position-outside-of-leaders-log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
@@ -403,8 +422,8 @@ class Fetcher:
             partition_index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
         )
         topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
-        request = ListOffsetsRequest(replica_id=self._broker.config.broker_id, topics=topics)
-        answer = await self._broker.fetcher_manager.requests.send(self._leader_id, request)
+        request = ListOffsetsRequest(replica_id=self._services.config.broker_id, topics=topics)
+        answer = await self._requests.send(self._leader_id, request)
         found = answer.topics[0].partitions[0]
         if found.error_code:
             raise KafkaError(ErrorCode(found.error_code))

@@ -15,7 +15,9 @@ from barnabas.server.replication.fetcher import Fetcher
 
 if TYPE_CHECKING:
     from barnabas.replication.follower_partition import FollowerPartition
-    from barnabas.server.broker import Broker
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
+    from barnabas.server.replication.throttles import Throttles
+    from barnabas.server.services import Services
 
 Slot = tuple[int, int]  # leader, number
 
@@ -23,13 +25,15 @@ Slot = tuple[int, int]  # leader, number
 class FetcherManager:
     """See the module."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, throttles: Throttles, log_start_offsets: LogStartOffsets) -> None:
+        self._services = services
+        self._throttles = throttles
+        self._log_start_offsets = log_start_offsets
         self._fetchers: dict[Slot, Fetcher] = {}
         self._home: dict[FollowerPartition, Slot] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
-        self.requests = peers_of(lambda: broker.metadata, broker, "fetcher-requests")
+        self.requests = peers_of(lambda: services.metadata, services, "fetcher-requests")
 
     def __len__(self) -> int:
         return len(self._fetchers)
@@ -43,7 +47,9 @@ class FetcherManager:
             return
         fetcher = self._fetchers.get(slot)
         if fetcher is None:
-            fetcher = self._fetchers[slot] = Fetcher(self._broker, *slot)
+            fetcher = self._fetchers[slot] = Fetcher(
+                self._services, self._throttles, self._log_start_offsets, self.requests, *slot
+            )
         self._home[partition] = slot
         partition.on_close = lambda: self.leave(partition)
         fetcher.add(partition)
@@ -51,7 +57,9 @@ class FetcherManager:
     def _slot(self, partition: FollowerPartition) -> Slot | None:
         if partition.leader_id == NO_LEADER:
             return None
-        return partition.leader_id, (crc32(partition.topic.encode()) + partition.index) % self._broker.config.num_replica_fetchers
+        return partition.leader_id, (
+            crc32(partition.topic.encode()) + partition.index
+        ) % self._services.config.num_replica_fetchers
 
     def leave(self, partition: FollowerPartition) -> None:
         """Do not fetch it any more; a partition that is closed leaves by itself."""
@@ -62,7 +70,7 @@ class FetcherManager:
         fetcher.remove(partition)
         if not len(fetcher):
             del self._fetchers[slot]
-            closing = self._broker.loop.create_task(fetcher.close())
+            closing = self._services.loop.create_task(fetcher.close())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
 RETRY_MS = 50.0  # Kafka's
@@ -62,9 +62,9 @@ Asked = dict["Partition", IsrChange]
 class IsrChanges:
     """The `Cluster` of a broker's partitions."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._peers = peers_of(lambda: broker.metadata, broker, "alter-partition")
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._peers = peers_of(lambda: services.metadata, services, "alter-partition")
         self._waiting: Asked = {}
         self._heard: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class IsrChanges:
 
     @property
     def lag_max_ms(self) -> int:
-        return self._broker.config.replica_lag_time_max_ms
+        return self._services.config.replica_lag_time_max_ms
 
     @property
     def heard(self) -> Mapping[int, int]:
@@ -84,14 +84,14 @@ class IsrChanges:
 
     def now_ms(self) -> int:
         """Milliseconds of a clock that never goes back."""
-        return int(self._broker.clock.monotonic_ms())
+        return int(self._services.clock.monotonic_ms())
 
     def heard_of(self, broker_id: int) -> None:
         """A broker asked for records."""
         self._heard[broker_id] = self.now_ms()
 
     def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
-        registered = self._broker.metadata.brokers.get(replica_id)
+        registered = self._services.metadata.brokers.get(replica_id)
         if registered is None or not registered.is_active or broker_epoch != registered.epoch:
             return False
         return not registered.offline or partition not in registered.offline.get(topic_id, ())
@@ -103,7 +103,7 @@ class IsrChanges:
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self._waiting[partition] = change
         if self._task is None:
-            self._task = self._broker.loop.create_task(self._run(), name="alter-partition")
+            self._task = self._services.loop.create_task(self._run(), name="alter-partition")
 
     # --- sending
 
@@ -149,8 +149,8 @@ class IsrChanges:
 
     async def _send(self, asked: Asked) -> Asked:
         """Ask the controller; what is to be asked again."""
-        image = self._broker.metadata
-        registered = image.brokers.get(self._broker.config.broker_id)
+        image = self._services.metadata
+        registered = image.brokers.get(self._services.config.broker_id)
         if registered is None or image.controller_id < 0:
             return asked
         request = AlterPartitionRequest(broker_id=registered.broker_id, broker_epoch=registered.epoch, topics=_topics(asked))

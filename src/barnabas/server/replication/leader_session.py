@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.protocol.fetch_request import MAX_EPOCH
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.replication.follower_state import Position
-from barnabas.server.fetching.fetch_session import MAX_EPOCH
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.server.series import in_turns
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.server.replication.fetcher_manager import FetcherManager
 
 NAMES = {
     "barnabas_leaders": "Partitions that this broker leads.",
@@ -28,13 +33,26 @@ NAMES = {
 }
 
 
-def measures(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
+class ReplicaMetricsBroker(Protocol):
+    """What is asked of the broker."""
+
+    config: BrokerConfig
+    controller: StandaloneController | Member
+    fetcher_manager: FetcherManager
+    member: Member | None
+    partitions: HostedPartitions
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
+def measures(broker: ReplicaMetricsBroker, gauge: Any) -> Iterator[Metric | None]:
     """The metrics of `NAMES`, and None where a turn of the loop may end."""
     yield from _of_leaders(broker, gauge)
     yield from _of_the_cluster(broker, gauge)
 
 
-def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
+def _of_leaders(broker: ReplicaMetricsBroker, gauge: Any) -> Iterator[Metric | None]:
     leaders = under_replicated = under_minimum = at_minimum = max_lag = 0
     for partition in in_turns(list(broker.partitions)):
         if partition is None:
@@ -62,7 +80,7 @@ def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
         yield gauge(name, NAMES[name], value=value)
 
 
-def _of_the_cluster(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
+def _of_the_cluster(broker: ReplicaMetricsBroker, gauge: Any) -> Iterator[Metric | None]:
     image = broker.metadata
     leaderless = lost = moving = 0
     for partition in in_turns(list(broker.partitions)):

@@ -6,16 +6,26 @@ leader if it is there, else the one in sync that has most. With the other, or no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.config.definitions.replication import RACK_AWARE_SELECTOR
 
 if TYPE_CHECKING:
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
 
 
-def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int | None:
+class SelectorBroker(Protocol):
+    """What is asked of the broker."""
+
+    config: BrokerConfig
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
+def preferred_replica(broker: SelectorBroker, partition: Partition, rack: str, offset: int) -> int | None:
     """The follower that a consumer in `rack` should rather read `offset` from; None for this leader."""
     followers = partition.followers
     if followers is None or broker.config.replica_selector_class != RACK_AWARE_SELECTOR or rack == broker.config.broker_rack:

@@ -19,7 +19,7 @@ from barnabas.quota.rate import RateLimit
 if TYPE_CHECKING:
     from barnabas.replication.follower_partition import FollowerPartition
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 LONGEST_WAIT_MS = 1_000.0
 ALL = "*"
@@ -28,15 +28,15 @@ ALL = "*"
 class Throttles:
     """The rates of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        saved_s = broker.config.replication_quota_window_size_seconds
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        saved_s = services.config.replication_quota_window_size_seconds
         self.sending = RateLimit(saved_s)
         self.fetching = RateLimit(saved_s)
         self.update_config()
 
     def update_config(self) -> None:
-        config, now_ms = self._broker.config, self._now_ms()
+        config, now_ms = self._services.config, self._now_ms()
         self.sending.set_rate(config.leader_replication_throttled_rate, now_ms)
         self.fetching.set_rate(config.follower_replication_throttled_rate, now_ms)
 
@@ -77,7 +77,7 @@ class Throttles:
         return self._is_named(partition.log.config.follower_replication_throttled_replicas, partition)
 
     def _is_named(self, replicas: frozenset[str], partition: Partition) -> bool:
-        return bool(replicas) and (ALL in replicas or f"{partition.index}:{self._broker.config.broker_id}" in replicas)
+        return bool(replicas) and (ALL in replicas or f"{partition.index}:{self._services.config.broker_id}" in replicas)
 
     def _now_ms(self) -> float:
-        return self._broker.clock.monotonic_ms()
+        return self._services.clock.monotonic_ms()

@@ -5,7 +5,7 @@ Only the broker itself can say whether a key store of its own can be read, so it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.planning.configs import ResourceChange, settings_after
 from barnabas.config.login_checks import check_logins
@@ -14,10 +14,25 @@ from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.membership.standalone_controller import StandaloneController
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.tls.listeners import BrokerTls
 
 
-def refuse_security(broker: Broker, change: ResourceChange) -> KafkaError | None:
+class TlsBroker(Protocol):
+    """What is asked of the broker."""
+
+    config: BrokerConfig
+    controller: StandaloneController | Member
+    tls: BrokerTls
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+
+def refuse_security(broker: TlsBroker, change: ResourceChange) -> KafkaError | None:
     """Why this broker cannot take a change of its own TLS or SASL settings; None where it can, or the change is of something else."""
     if change.kind != ResourceType.BROKER or change.name != str(broker.config.node_id):
         return None

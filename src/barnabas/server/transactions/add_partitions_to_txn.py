@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
@@ -24,11 +24,12 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 )
 from barnabas.protocol.partitions import by_topic
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
-from barnabas.server.logs.storage_faults import report_later
+from barnabas.server.services import report_later
 
 if TYPE_CHECKING:
+    from barnabas.coordination.transactions.coordinator import TransactionCoordinator
     from barnabas.replication.partition import Partition
-    from barnabas.server.broker import Broker
+    from barnabas.server.services import Services
 
 PAUSE = "transaction"
 MOST_ATTEMPTS = 5
@@ -45,11 +46,21 @@ UNDECIDED = frozenset(
 )
 
 
+class Coordinators(Protocol):
+    """What is asked of the coordinators."""
+
+    transactions: TransactionCoordinator
+
+    def leader_of_transaction(self, transactional_id: str) -> int | None: ...
+
+
 class AddPartitionsToTxn:
     """Asks the coordinators for one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, coordinators: Coordinators) -> None:
+        self._services = services
+        self._coordinators = coordinators
+        self._transactions = coordinators.transactions
         self._peers: Peers | None = None
         self._held: set[asyncio.Task[None]] = set()
 
@@ -63,10 +74,10 @@ class AddPartitionsToTxn:
 
     def hold(self, work: Coroutine[Any, Any, None]) -> None:
         """Carry out what ends the wait of a request that is held."""
-        task = self._broker.loop.create_task(work)
+        task = self._services.loop.create_task(work)
         self._held.add(task)
         task.add_done_callback(self._held.discard)
-        report_later(self._broker, task)
+        report_later(self._services.faults, task)
 
     async def join(
         self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
@@ -92,8 +103,8 @@ class AddPartitionsToTxn:
         self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode] | None:
         """As `join`, where the coordinator is here and has nothing to wait for; else None, and `join` is to be awaited."""
-        transactions = self._broker.transactions
-        if self._broker.coordinators.leader_of_transaction(transactional_id) != self._broker.config.broker_id:
+        transactions = self._transactions
+        if self._coordinators.leader_of_transaction(transactional_id) != self._services.config.broker_id:
             return None
         here = [(p.topic, p.index) for p in partitions]
         codes: Mapping[TopicPartition, ErrorCode] | None
@@ -116,19 +127,19 @@ class AddPartitionsToTxn:
     def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: Partition, *, adds: bool) -> bool:
         """Whether the coordinator is here and has nothing to wait for, and says that one partition may be written to; else `join` tells."""
         if not adds:
-            return self._broker.transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))
+            return self._transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))
         told = self.join_at_once(transactional_id, owner, (partition,), adds=adds, knows_abortable=True)
         return told is not None and not any(told.values())
 
     async def _ask(
         self, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        leader = self._broker.coordinators.leader_of_transaction(transactional_id)
+        leader = self._coordinators.leader_of_transaction(transactional_id)
         try:
-            if leader == self._broker.config.broker_id:
+            if leader == self._services.config.broker_id:
                 if not adds:
-                    return await self._broker.transactions.verify(transactional_id, owner, partitions)
-                await self._broker.transactions.add(transactional_id, owner, partitions, ADDING_VERSION)
+                    return await self._transactions.verify(transactional_id, owner, partitions)
+                await self._transactions.add(transactional_id, owner, partitions, ADDING_VERSION)
                 return dict.fromkeys(partitions, ErrorCode.NONE)
             if leader is None:
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -144,7 +155,7 @@ class AddPartitionsToTxn:
         self, leader: int, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "transactions")
+            self._peers = peers_of(lambda: self._services.metadata, self._services, "transactions")
         asked = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
             producer_id=owner.producer_id,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.coordination.hosted_shard import shielded
@@ -27,13 +27,16 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
-from barnabas.server.coordinator_log import append_marker
+from barnabas.server.coordinator_log import AppendServices, append_marker
 from barnabas.server.transactions.marker_channel import MarkerChannel
 
 if TYPE_CHECKING:
+    from barnabas.clock import Clock
+    from barnabas.coordination.group_coordinator import GroupCoordinator
     from barnabas.coordination.transactions.coordinator import Delivery
     from barnabas.coordination.transactions.markers import Marker
-    from barnabas.server.broker import Broker
+    from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.server.services import Services
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 DONE = (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -41,16 +44,25 @@ logger = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]
 
 
-def begin_marker(broker: Broker, topic: str, index: int, marker: EndMarker) -> ErrorCode | asyncio.Future[None]:
+class MarkerServices(AppendServices, Protocol):
+    """What it takes to write a marker."""
+
+    clock: Clock
+    partitions: HostedPartitions
+
+
+def begin_marker(
+    services: MarkerServices, groups: GroupCoordinator, topic: str, index: int, marker: EndMarker
+) -> ErrorCode | asyncio.Future[None]:
     """Write the end of a transaction to a partition that this broker leads: a future where that is not committed at once."""
     try:
         if topic == OFFSETS_TOPIC:
-            commit = broker.groups.end_transaction(index, marker)
+            commit = groups.end_transaction(index, marker)
         else:
-            partition = broker.partitions.get(topic, index)
+            partition = services.partitions.get(topic, index)
             if partition is None:
-                return broker.partitions.absence(topic, index)
-            commit = append_marker(broker, partition, marker, broker.clock.now_ms())
+                return services.partitions.absence(topic, index)
+            commit = append_marker(services, partition, marker, services.clock.now_ms())
     except KafkaError as error:
         return _refused(error)
     except InvariantViolated:  # of the groups, which have said so; they are read again
@@ -88,8 +100,9 @@ class _Begun(NamedTuple):
 class MarkerSender:
     """`MarkerSender` of the coordinator."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: Services, groups: GroupCoordinator) -> None:
+        self._services = services
+        self._groups = groups
         self._tasks: set[asyncio.Task[None]] = set()
         self._peers: Peers | None = None
         self._channel = MarkerChannel(self._request)
@@ -103,7 +116,7 @@ class MarkerSender:
         if begun.is_done(partitions):
             delivery.written(begun.codes)
             return
-        task = self._broker.loop.create_task(self._deliver(end, begun, set(partitions), delivery))
+        task = self._services.loop.create_task(self._deliver(end, begun, set(partitions), delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -135,13 +148,13 @@ class MarkerSender:
 
     def _begin(self, end: EndMarker, partitions: Iterable[TopicPartition]) -> _Begun:
         begun = _Begun({}, {}, {})
-        metadata = self._broker.metadata
+        metadata = self._services.metadata
         for place in sorted(partitions):
             state = metadata.partition(*place)
             if state is None:
                 begun.codes[place] = ErrorCode.NONE  # deleted
-            elif state.leader == self._broker.config.broker_id:
-                written = begin_marker(self._broker, *place, end)
+            elif state.leader == self._services.config.broker_id:
+                written = begin_marker(self._services, self._groups, *place, end)
                 if isinstance(written, ErrorCode):
                     begun.codes[place] = written
                 else:
@@ -184,6 +197,6 @@ class MarkerSender:
 
     async def _request(self, leader: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "transactions")
+            self._peers = peers_of(lambda: self._services.metadata, self._services, "transactions")
         response: WriteTxnMarkersResponse = await self._peers.send(leader, request)
         return response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.coordination.transactions.transaction import State
 from barnabas.server.series import Series, in_turns
@@ -11,7 +11,9 @@ from barnabas.server.series import Series, in_turns
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from barnabas.server.broker import Broker
+    from barnabas.clock import Clock
+    from barnabas.coordination.transactions.coordinator import TransactionCoordinator
+    from barnabas.replication.hosted_partitions import HostedPartitions
 
 NAMES = {
     "barnabas_transactions_committed_total": "Transactions coordinated here whose commit was decided.",
@@ -31,14 +33,22 @@ LABELS = {
 }
 
 
-def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric | Series | None]:
+class TransactionMetricsBroker(Protocol):
+    """What is asked of the broker."""
+
+    clock: Clock
+    partitions: HostedPartitions
+    transactions: TransactionCoordinator
+
+
+def measures(broker: TransactionMetricsBroker, counter: Any, gauge: Any) -> Iterator[Metric | Series | None]:
     """The metrics of `NAMES`, and None where a turn of the loop may end."""
     now_ms = broker.clock.now_ms()
     yield from _coordinated(broker, counter, gauge, now_ms)
     yield from _held_back(broker, now_ms)
 
 
-def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Iterator[Metric | Series | None]:
+def _coordinated(broker: TransactionMetricsBroker, counter: Any, gauge: Any, now_ms: int) -> Iterator[Metric | Series | None]:
     coordinator = broker.transactions
     known = opened = two_phase = ending = 0
     oldest_ms = now_ms
@@ -68,7 +78,7 @@ def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Itera
         yield gauge(name, NAMES[name], value=value)
 
 
-def _held_back(broker: Broker, now_ms: int) -> Iterator[Metric | Series | None]:
+def _held_back(broker: TransactionMetricsBroker, now_ms: int) -> Iterator[Metric | Series | None]:
     name, oldest = "barnabas_last_stable_offset_lag", "barnabas_oldest_open_transaction_seconds"
     lag, ages = (Series(each, NAMES[each], LABELS[each]) for each in (name, oldest))
     for partition in in_turns(list(broker.partitions)):

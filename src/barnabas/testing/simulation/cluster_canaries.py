@@ -55,7 +55,7 @@ def truncating_to_the_high_watermark() -> Iterator[None]:
 
     def cut_all(self: replica_manager.ReplicaManager) -> None:
         host_all(self)
-        for replica in self._broker.partitions:
+        for replica in self._services.partitions:
             if not replica.is_offline and replica.log.log_end_offset > replica.high_watermark:
                 replica.log.truncate_to(replica.high_watermark)
 

@@ -25,6 +25,7 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResult,
 )
 from barnabas.protocol.messages.api_keys import ApiKey
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from barnabas.protocol.messages.create_acls import AclCreationResult, CreateAclsResponse
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
@@ -42,7 +43,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRespons
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.apis.tokens import may_ask
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, on_cluster
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, on_cluster
 
 MESSAGE = "Cluster authorization failed."
 
@@ -185,6 +186,10 @@ def _no_partition(_request: Any, code: ErrorCode) -> AlterPartitionResponse:
     return AlterPartitionResponse(error_code=code)
 
 
+def _no_sign_of_life(_request: Any, code: ErrorCode) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=code)
+
+
 def _no_ids(_request: Any, code: ErrorCode) -> AllocateProducerIdsResponse:
     return AllocateProducerIdsResponse(error_code=code)
 
@@ -206,6 +211,7 @@ GUARDS: dict[int, Guard] = {
     ApiKey.ALTER_PARTITION: on_cluster(Operation.CLUSTER_ACTION, _no_partition),
     ApiKey.UPDATE_FEATURES: on_cluster(Operation.ALTER, _no_feature),
     ApiKey.ENVELOPE: on_cluster(Operation.CLUSTER_ACTION, _no_envelope),
+    ApiKey.BROKER_HEARTBEAT: on_cluster(Operation.CLUSTER_ACTION, _no_sign_of_life),
     ApiKey.UNREGISTER_BROKER: on_cluster(Operation.ALTER, _not_unregistered),
     ApiKey.ALLOCATE_PRODUCER_IDS: on_cluster(Operation.CLUSTER_ACTION, _no_ids),
 }

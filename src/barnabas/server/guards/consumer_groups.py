@@ -11,7 +11,7 @@ from barnabas.protocol.messages.consumer_group_describe import (
 )
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.security.acls import Operation, ResourceType
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, itself, split, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, itself, split, then
 
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."

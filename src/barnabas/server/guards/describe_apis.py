@@ -19,7 +19,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.security.acls import CLUSTER, Operation, ResourceType
 from barnabas.server.apis.metadata import FIRST_VERSION_WITH_AUTO_CREATE_FLAG, FIRST_VERSION_WITH_TOPIC_ID_LOOKUP
 from barnabas.server.apis.operations import NOT_ASKED
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, on_cluster, split, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, on_cluster, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

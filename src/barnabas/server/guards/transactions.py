@@ -36,7 +36,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.apis.transactions import BATCHED_FROM_VERSION, NO_EPOCH, NO_PRODUCER_ID
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, itself, on_cluster, split, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, itself, on_cluster, split, then
 
 REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED

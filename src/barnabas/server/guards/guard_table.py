@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.server.authorization import (
+from barnabas.server.guards import (
     cluster,
     configs,
     consumer_groups,
@@ -23,11 +23,10 @@ from barnabas.server.authorization import (
     topics,
     transactions,
 )
-from barnabas.server.authorization.guard import Answer, Asked, Guard
+from barnabas.server.guards.guard import Answer, Asked, Guard, GuardedBroker
 
 if TYPE_CHECKING:
     from barnabas.server.authorization.access_control import AccessControl
-    from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
 ASKS_ITSELF = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
@@ -48,7 +47,7 @@ for _family in (cluster, configs, consumer_groups, describe_apis, groups, offset
 
 
 def guarded(
-    broker: Broker, authorizer: AccessControl, context: RequestContext, request: Any, handle: Callable[[Any], Answer]
+    broker: GuardedBroker, authorizer: AccessControl, context: RequestContext, request: Any, handle: Callable[[Any], Answer]
 ) -> Answer:
     """What `handle` answers to what is allowed of the request, and the refusal of the rest."""
     guard = GUARDS.get(context.api_key)

@@ -38,7 +38,7 @@ from barnabas.server.apis.groups import (
     SHARE_KEY,
     TRANSACTION_KEY,
 )
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, itself, split, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, itself, split, then
 
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 COORDINATOR_REFUSALS = {

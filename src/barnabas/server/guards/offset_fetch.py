@@ -21,7 +21,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.security.acls import Operation
 from barnabas.server.apis.committed_offsets import ERROR_FROM_VERSION, GROUPS_FROM_VERSION, NO_OFFSET, TOPIC_IDS_FROM_VERSION
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, split, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, split, then
 
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

@@ -4,12 +4,14 @@ A client is told to wait by `throttle_time_ms`, and its connection is not read m
 
 Rules
   1. Bytes that were produced are paid when they have come; the answer says how long to wait until they are paid back.
-  2. Bytes that are consumed are paid by `allowance.py`.
+  2. Bytes that are consumed are paid by `server/quotas/allowance.py`.
   3. Time for requests is paid by what the loop spent on them. The wait is a window at most, as Kafka's is; what is owed
      beyond is forgiven, for a slow request is as often the broker's doing as the client's.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from barnabas.quota.meters import Meter
 
@@ -67,3 +69,19 @@ class Budget:
             wait_ms = self._longest_ms
         meter.throttled_ms += wait_ms
         return wait_ms
+
+
+class Paid(NamedTuple):
+    """Bytes that a connection may take without paying again."""
+
+    meters: tuple[Meter, ...]
+    size: int
+
+    def give_back(self, now_ms: float) -> None:
+        take_all(self.meters, -self.size, now_ms)
+
+
+def take_all(meters: tuple[Meter, ...], size: int, now_ms: float) -> None:
+    """`size` of what each of the meters measures was used."""
+    for meter in meters:
+        meter.take(size, now_ms)

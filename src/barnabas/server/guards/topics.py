@@ -24,7 +24,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
 from barnabas.server.apis.topics import FIRST_DELETE_VERSION_WITH_IDS
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, split, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 TOPIC_MESSAGE = "Topic authorization failed."

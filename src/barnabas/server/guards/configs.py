@@ -14,7 +14,7 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsResult
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from barnabas.protocol.values import ResourceType as ConfigResourceType
 from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
-from barnabas.server.authorization.guard import Answer, Asked, GoOn, Guard, on_cluster, then
+from barnabas.server.guards.guard import Answer, Asked, GoOn, Guard, on_cluster, then
 
 REFUSALS = {
     ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),

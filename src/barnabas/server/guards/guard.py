@@ -8,22 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.base_message import Message
 from barnabas.security.acls import Operation
 
 if TYPE_CHECKING:
-    from barnabas.server.authorization.access_control import Access
-    from barnabas.server.broker import Broker
+    from barnabas.cluster.metadata.image import MetadataImage
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.security.access import Access
     from barnabas.server.requests import RequestContext
+
+
+class GuardedBroker(Protocol):
+    """What guards ask of the broker."""
+
+    config: BrokerConfig
+
+    @property
+    def metadata(self) -> MetadataImage: ...
 
 
 class Asked(NamedTuple):
     """Who asks what of whom."""
 
-    broker: Broker
+    broker: GuardedBroker
     context: RequestContext
     access: Access
 

@@ -1,0 +1,54 @@
+"""What a handler of an API is, and the class of the requests that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from barnabas.protocol.base_message import Message
+from barnabas.server.requests import RequestContext
+
+if TYPE_CHECKING:
+    from barnabas.protocol.request_headers import RequestHeader
+    from barnabas.server.connection import Connection
+
+B = TypeVar("B")
+B_contra = TypeVar("B_contra", contravariant=True)
+R = TypeVar("R", bound=Message)
+Answer = Message | Awaitable[Message]
+
+
+class Handle(Protocol[B_contra]):
+    """Answers requests of one API.
+
+    Args:
+        broker: what the API needs of the broker, which it declares as a `Protocol`.
+    """
+
+    def __call__(self, broker: B_contra, context: RequestContext, request: Message, /) -> Answer: ...
+
+
+class Handler(NamedTuple, Generic[B_contra]):
+    """One API: the dispatcher decodes a frame into `request` and gives that to `handle`."""
+
+    request: type[Message]
+    handle: Handle[B_contra]
+
+
+def takes(request: type[R], handle: Callable[[B, RequestContext, R], Answer]) -> Handler[B]:
+    """A handler of these requests."""
+    return Handler(request, cast("Handle[B]", handle))
+
+
+class Parts(Protocol[B_contra]):
+    """What of a request a broker of a cluster answers itself, and what is the controller's; None for nothing."""
+
+    def __call__(
+        self, broker: B_contra, context: RequestContext, request: Message, /
+    ) -> tuple[Message | None, Message | None]: ...
+
+
+class TakeOver(Protocol[B_contra]):
+    """Looks at a request before it is decoded; whether it is answered."""
+
+    def __call__(self, broker: B_contra, connection: Connection, header: RequestHeader, frame: memoryview, /) -> bool: ...

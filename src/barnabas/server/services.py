@@ -1,0 +1,127 @@
+"""What every part of a broker stands on: settings, metadata, time, threads, files, partitions, logs, counters.
+
+One `Services` is made for each broker, and its parts keep it. What changes or is made after the parts is read here when it is needed and
+not kept: `config`, `metadata`, `controller`, `member`, `logs`. A part names everything else that it works with in its constructor, and
+imports nothing of the broker that puts the parts together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Protocol
+from uuid import UUID
+
+from barnabas.clock import Clock
+from barnabas.cluster.membership.member import Member
+from barnabas.cluster.membership.standalone_controller import StandaloneController
+from barnabas.cluster.metadata.image import MetadataImage
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import StorageError
+from barnabas.replication.hosted_partitions import HostedPartitions
+from barnabas.server.metrics import Metrics
+from barnabas.storage.files import Files
+from barnabas.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
+READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
+MakeExecutor = Callable[[int, str], Executor]
+
+
+class FaultReports(Protocol):
+    """Takes what a disk refuses (`logs/storage_faults.py`)."""
+
+    def report(self, error: StorageError) -> None: ...
+    def report_read(self, directory: str, offset: int, error: OSError) -> None:
+        """A read of a log failed: only that read is refused."""
+        ...
+
+    async def guard(self, job: Callable[[], object]) -> bool:
+        """Run a job that blocks in an I/O thread; what the disk refuses is reported. Whether it went well."""
+        ...
+
+
+class PeerTls(Protocol):
+    """What this broker connects to others with (`tls/listeners.py`)."""
+
+    def for_peers(self) -> ssl.SSLContext: ...
+
+
+class Services:
+    """Of one broker.
+
+    Args:
+        config: as the user gave it; the broker puts the settings in its place that were changed while it ran.
+        make_executor: `count` threads whose names begin with `name`.
+        new_id: an id that nobody else has.
+    """
+
+    __slots__ = (
+        "clock",
+        "config",
+        "controller",
+        "faults",
+        "files",
+        "io_threads",
+        "is_ready",
+        "is_stopping",
+        "logs",
+        "loop",
+        "make_executor",
+        "member",
+        "metrics",
+        "new_id",
+        "partitions",
+        "reading_threads",
+        "tls",
+    )
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Clock,
+        files: Files,
+        make_executor: MakeExecutor,
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self.config = config
+        self.loop = loop
+        self.clock = clock
+        self.files = files
+        self.make_executor = make_executor
+        self.new_id = new_id
+        self.metrics = Metrics()
+        self.partitions = HostedPartitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
+        self.io_threads = make_executor(IO_THREADS, "barnabas-io")
+        self.reading_threads = make_executor(READING_THREADS, "barnabas-reading")
+        self.faults: FaultReports
+        self.tls: PeerTls
+        self.is_ready = False
+        self.is_stopping = False
+        self.member: Member | None = None  # where this broker is one of several
+        # Made by the start
+        self.controller: StandaloneController | Member
+        self.logs: LogManager
+
+    @property
+    def metadata(self) -> MetadataImage:
+        return self.controller.image
+
+
+def report_later(faults: FaultReports, future: asyncio.Future[Any]) -> None:
+    """Report what a job in a thread, for which nobody waits, met."""
+
+    def done(finished: asyncio.Future[object]) -> None:
+        error = None if finished.cancelled() else finished.exception()
+        if isinstance(error, StorageError):
+            faults.report(error)
+        elif error is not None:
+            logger.error("event=background-job-failed", exc_info=error)
+
+    future.add_done_callback(done)
