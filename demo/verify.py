@@ -137,7 +137,7 @@ def read_results(bootstrap: str) -> Iterator[dict[str, Any]]:
                 else:
                     raise DemoError(f"reading {topics.RESULTS}: {error}")
             if time.monotonic() - read_at_s > IDLE_S:
-                raise DemoError(f"reading {topics.RESULTS}: nothing came for {IDLE_S:g} s, and the end is not reached")
+                raise DemoError(f"reading {topics.RESULTS}: no record came for {IDLE_S:g} s, and the end is not reached")
     finally:
         consumer.close()
 

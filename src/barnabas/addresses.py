@@ -1,4 +1,4 @@
-"""Addresses of peers, which people and clients spell in several ways: `::1` is `0:0:0:0:0:0:0:1` as Java writes it."""
+"""One spelling for addresses of peers: Java writes `::1` as `0:0:0:0:0:0:0:1`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def plain_address(text: str) -> str:
-    """The one spelling of an address; a text that is none stays as it is."""
+    """The canonical spelling of an address; a text that is not an address stays unchanged."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where time comes from: cores get `now_ms` as an argument, shells ask a clock that the simulator can replace."""
+"""The source of time: cores get `now_ms` as an argument; shells read a clock that the simulator can replace."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks: wall time for what is written down, monotonic time for waiting."""
+    """Two clocks: wall time for stored timestamps, monotonic time for waiting."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
         ...
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since some moment; never goes back."""
+        """Milliseconds since an unspecified moment; never decreases."""
         ...
 
 

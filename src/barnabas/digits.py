@@ -1,12 +1,13 @@
-"""Whole numbers in texts that others wrote.
+"""Checks whole numbers in texts from outside.
 
-`str.isdigit` takes digits that `int` does not (`²`), and `int` refuses texts of more than 4,300 digits: neither alone is a check.
+`str.isdigit` accepts digits that `int` does not (`²`), and `int` refuses texts of more than 4,300 digits. So neither is a check
+alone.
 """
 
 from __future__ import annotations
 
 INT16, INT32, INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
-MOST_DIGITS = 40  # of any number that means something here, with zeros in front
+MOST_DIGITS = 40  # digits of the longest useful number, leading zeros included
 
 
 def is_number(text: str | bytes, most: int = INT32) -> bool:

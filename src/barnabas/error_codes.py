@@ -1,4 +1,4 @@
-"""Every error code of the protocol, and which of them a client may try again after.
+"""Every error code of the protocol, and whether a client may retry after it.
 
 Numbers and names are Kafka's; `tests/test_errors.py` holds them against the kio package.
 """

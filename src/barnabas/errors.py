@@ -8,16 +8,14 @@
     │   └── FrameTooLarge         a frame over socket.request.max.bytes
     ├── StorageError
     │   ├── CorruptLog            bytes on disk that cannot be what was written
-    │   ├── SegmentsGone          segments of a log that are no longer what a cleaning took them for
-    │   ├── LogDirFailed          a log directory that no longer works
-    │   ├── StorageExhausted      no room on the disk (or no descriptor) for now; nothing has changed
-    │   └── StartsUnwritten       those two, of all log directories in which it could not be written down where logs begin
-    ├── ConfigError               a configuration value that is refused: key, value, what is allowed
-    ├── Closed                    used after close, or the other side went away
-    └── InvariantViolated         something that cannot happen happened; stops the partition or the broker
+    │ ├── SegmentsGone segments of a log that changed while a cleaning read them │ ├── LogDirFailed a log directory that no
+    longer works │ ├── StorageExhausted no disk space (or no descriptor) for now; nothing has changed │ └── StartsUnwritten the
+    errors of all log directories whose log start offsets could not be written ├── ConfigError a configuration value that is
+    refused: key, value, what is allowed ├── Closed used after close, or the peer closed the connection └── InvariantViolated
+    a rule of the code is broken; stops the partition or the broker
 
-Exceptions carry fields; their text is built in `__str__`. What a peer is told is a code and, where the protocol has room
-for it, the text of a `KafkaError`, never that of another exception.
+Exceptions carry fields; `__str__` builds their text. A peer gets an error code and, where the protocol has a field for it, the
+text of a `KafkaError`, never the text of another exception.
 """
 
 from __future__ import annotations
@@ -47,18 +45,18 @@ __all__ = [
 ]
 
 
-TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a client that expects TLS, read as the size of a frame
+TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake, read as the size of a frame
 
 
 class BarnabasError(Exception):
-    """Everything that barnabas raises on purpose. Can be pickled, with its fields, whatever its constructor takes."""
+    """The base of all errors that barnabas raises. Can be pickled with its fields, whatever arguments its constructor takes."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _as_it_was, (type(self), self.args), self.__dict__.copy()
 
 
 def _as_it_was(kind: type[BarnabasError], arguments: tuple[Any, ...]) -> BarnabasError:
-    """An exception without its fields, which pickle sets."""
+    """An exception without its fields; pickle sets them afterwards."""
     return kind.__new__(kind, *arguments)
 
 
@@ -66,8 +64,8 @@ class KafkaError(BarnabasError):
     """A protocol error for one request, topic or partition.
 
     Args:
-        code: what the peer is answered.
-        message: a sentence for the peer, for responses that carry one; None where Kafka sends none.
+        code: the error code for the peer.
+        message: a sentence for the peer, in responses that have a field for it; None where Kafka sends none.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -97,7 +95,7 @@ class ProtocolError(BarnabasError):
 
 
 class MalformedMessage(ProtocolError):
-    """Bytes that are not the message they should be."""
+    """Bytes that do not decode as the expected message."""
 
     def __init__(self, message_name: str, version: int, reason: str) -> None:
         super().__init__(message_name, version, reason)
@@ -110,7 +108,7 @@ class MalformedMessage(ProtocolError):
 
 
 class FrameTooLarge(ProtocolError):
-    """A frame that announces more bytes than are taken, or fewer than none."""
+    """A frame whose size is above the limit or negative."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(size, limit)
@@ -127,7 +125,7 @@ class StorageError(BarnabasError):
 
 
 class CorruptLog(StorageError):
-    """Bytes in a file that cannot be what was written there."""
+    """Bytes in a file that the broker cannot have written."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(path, position, reason)
@@ -140,7 +138,7 @@ class CorruptLog(StorageError):
 
 
 class SegmentsGone(StorageError):
-    """A log was deleted, truncated or shortened while somebody worked on its sealed segments."""
+    """A log was deleted or truncated while a cleaning or a conversion worked on its sealed segments."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -151,7 +149,7 @@ class SegmentsGone(StorageError):
 
 
 class _LogDirError(StorageError):
-    """Of the log directory at `path`, for a `reason`."""
+    """An error of the log directory at `path`, with its `reason`."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -163,15 +161,15 @@ class _LogDirError(StorageError):
 
 
 class LogDirFailed(_LogDirError):
-    """A log directory that cannot be used, and why."""
+    """A log directory that cannot be used any more."""
 
 
 class StorageExhausted(_LogDirError):
-    """Disk space, a quota, descriptors or memory have run out: nothing has changed, and it may be tried again later."""
+    """Disk space, a disk quota, descriptors or memory have run out: nothing has changed, and a later try may succeed."""
 
 
 class StartsUnwritten(StorageError):
-    """Where the logs of some log directories begin could not be written down."""
+    """The log start offsets of some log directories could not be written to their checkpoints."""
 
     def __init__(self, failures: Sequence[LogDirFailed | StorageExhausted]) -> None:
         super().__init__(failures)
@@ -200,11 +198,11 @@ class ConfigError(BarnabasError):
 
 
 class Closed(BarnabasError):
-    """Something was used after it was closed."""
+    """An object was used after it was closed."""
 
 
 class InvariantViolated(BarnabasError):
-    """A rule of the code itself does not hold; `story` are the last events that led there."""
+    """A rule of the code itself is broken; `story` holds the last events before that."""
 
     def __init__(self, rule: str, story: Sequence[str] = ()) -> None:
         super().__init__(rule, story)

@@ -1,4 +1,4 @@
-"""Which signals end a process of ours, and what ends it with the one that started it."""
+"""The signals that end a process of ours, and ending it together with its parent."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
 def die_with_parent() -> None:
-    """Have Linux kill this process when the thread that started it is gone."""
-    import ctypes  # here, for it takes milliseconds
+    """Make Linux kill this process when the thread that started it ends."""
+    import ctypes  # imported here, because the import takes milliseconds
 
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def ending_signals() -> list[signal.Signals]:
-    """SIGTERM always; SIGINT and SIGHUP unless the process was started with them ignored, or its owner ignores them.
+    """The signals that end the process: SIGTERM always; SIGINT and SIGHUP unless the process was started with them ignored, or
+    ignores them itself.
 
-    A shell without job control starts so what it puts in the background (Ctrl-C is for what is in front), and so does nohup. The JVM keeps
-    to it, and so do Kafka's broker and tools; kcat does not.
+    A shell without job control starts background processes with them ignored (Ctrl-C is for the foreground), and so does nohup.
+    The JVM respects this, and so do Kafka's broker and tools; kcat does not.
     """
     others = (signal.SIGINT, signal.SIGHUP)
     return [signal.SIGTERM, *(each for each in others if signal.getsignal(each) is not signal.SIG_IGN)]
@@ -31,9 +32,9 @@ def ending_signals() -> list[signal.Signals]:
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """What is inside ends by SIGTERM as it does by Ctrl-C, with KeyboardInterrupt; a second SIGTERM ends the process at once.
+    """In this context SIGTERM raises KeyboardInterrupt, as Ctrl-C does; a second SIGTERM ends the process at once.
 
-    Only the main thread can be interrupted; in others nothing changes.
+    Only the main thread can be interrupted; in other threads the context has no effect.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -1,8 +1,8 @@
-"""The standard streams of a process of ours: there from the start, and let go of when nobody takes what is written.
+"""The standard streams of a process of ours: makes sure that they exist, and detaches them when they cannot be written.
 
-A process may be started with one of the descriptors 0, 1 and 2 closed (`<&-`, `>&-`, a service manager). The next file or socket that it
-opens would get that number, and whatever uses the standard stream would then use that file. So every entry point opens the null device
-on those that are missing before it opens anything else.
+A process may be started with one of the descriptors 0, 1 and 2 closed (`<&-`, `>&-`, a service manager). The next file or
+socket that it opens would get that number, and a write to the standard stream would go to that file. So every entry point first
+opens the null device on the missing descriptors.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ STREAMS = ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"))
 
 
 def open_missing_streams() -> None:
-    """Give each closed descriptor of 0 to 2 the null device, and Python's stream of it where Python has none.
+    """Open the null device on each closed descriptor of 0 to 2, and make Python's stream of it if Python has none.
 
-    Children inherit them. To be called before anything else is opened.
+    Children inherit them. Call it before anything else is opened.
     """
     for descriptor, name, mode in STREAMS:
         try:
@@ -40,13 +40,14 @@ def open_missing_streams() -> None:
 
 
 class OutputFailed(OSError):
-    """Standard output takes nothing more: its reader is gone (EPIPE), the disk is full, and so on."""
+    """Standard output cannot be written: its reader closed the pipe (EPIPE), the disk is full, and so on."""
 
 
 class _Output(io.BufferedWriter):
-    """A buffer whose errors are told apart from those of other files.
+    """A buffer that raises errors of its own type, so that they differ from errors of other files.
 
-    Not the raw file below it: a signal's exception between its write and the buffer's notice of it would have the bytes written twice.
+    It wraps the buffer and not the raw file: an exception of a signal handler between the raw write and the buffer's
+    bookkeeping would write the bytes twice.
     """
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -63,7 +64,8 @@ class _Output(io.BufferedWriter):
 
 
 def prepare_output() -> None:
-    """Make standard output raise OutputFailed, and take every name: bytes of paths as they are, else what it cannot encode escaped."""
+    """Make standard output raise OutputFailed and accept every text: bytes of paths stay unchanged, other characters that it
+    cannot encode are escaped."""
     encoding = sys.stdout.encoding
     errors = "surrogateescape" if encoding.lower() == "utf-8" else "backslashreplace"
     buffer = _Output(io.FileIO(sys.stdout.fileno(), "w", closefd=False))
@@ -71,7 +73,8 @@ def prepare_output() -> None:
 
 
 def drop_unwritten() -> None:
-    """Point standard output and error at nothing where they take nothing, so that the interpreter's last flush does not fail on them."""
+    """Point standard output and error at the null device if they cannot be written, so that the interpreter's last flush does
+    not fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -80,7 +83,7 @@ def drop_unwritten() -> None:
 
 
 def drop_standard_output() -> None:
-    """Point standard output at nothing."""
+    """Point standard output at the null device."""
     _drop(sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Named tuples where they are made for every request."""
+"""A fast constructor of named tuples, for those that every request creates."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_damage_is_one_line_each(command: Command, folder: Path) -> None:
     assert ended.code == 1
     assert ended.lines[0] == f"{log}, byte 0, offsets 0 to 99: the CRC does not match; these records cannot be read"
     assert ended.lines[1].startswith(f"{(folder / 'weather-0' / FIRST).with_suffix('.index')}: the file is missing; ")
-    assert ended.lines[2].endswith(": 2 findings; the next start deals with 1 of them")
+    assert ended.lines[2].endswith(": 2 findings; the next start repairs 1 of them")
     repaired = command("doctor", "check", "--data-dir", folder, "--repair")
     assert repaired.code == 1
     assert repaired.lines[0].endswith(" [not repaired: their bytes are not what was written]")
@@ -151,7 +151,7 @@ def test_what_a_move_left_half_done(command: Command, folder: Path, tmp_path: Pa
         f"{moved / 'moved.tmp'}: the log was moved here from another data folder, where it may still lie; "
         "nothing is lost: the next start removes what is left there",
     ]
-    assert lines[2].endswith("2 findings; the next start deals with all of them")
+    assert lines[2].endswith("2 findings; the next start repairs all of them")
     (other / ".kafka_cleanshutdown").unlink()
     (copy,) = (line for line in command("doctor", "check", *dirs).lines if "-future" in line)
     assert copy.endswith(
@@ -194,7 +194,7 @@ def test_a_deletion_that_a_stop_interrupted(command: Command, folder: Path) -> N
     database.close()
     lines = command("doctor", "check", "--data-dir", folder).lines
     assert lines[0] == f"{folder / 'weather-0'}: topic weather was deleted; nothing is lost: the next start removes it"
-    assert lines[1].endswith("1 finding; the next start deals with all of them")
+    assert lines[1].endswith("1 finding; the next start repairs all of them")
 
 
 def test_a_folder_that_cannot_be_written_is_checked(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,9 @@ def test_the_authority_signs_more_and_nothing_is_overwritten(command: Command, t
         (["--clients", "carol"], "nothing is overwritten"),
         (["--hosts", "elsewhere"], "nothing is overwritten"),
         ([], "--hosts or --clients"),
-        (["--clients", "../carol"], "no name"),
+        (["--clients", "../carol"], "not a valid name"),
         (["--clients", "broker"], "brokers' certificate"),
-        (["--hosts", "a b"], "no name"),
+        (["--hosts", "a b"], "not a valid name"),
         (["--days", "0"], "days"),
     ):
         code, error = make(*options)

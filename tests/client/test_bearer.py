@@ -76,7 +76,7 @@ def test_no_token(endpoint: Endpoint, status: int, text: str, expected: type[Exc
 def test_a_provider_that_is_not_there(endpoint: Endpoint) -> None:
     source = asked(endpoint)
     endpoint.close()
-    with pytest.raises(ConnectionFailed, match="cannot be asked"):
+    with pytest.raises(ConnectionFailed, match="cannot be reached"):
         source.token()
 
 

@@ -82,7 +82,7 @@ def test_a_broker_that_refuses_to_talk() -> None:
 def test_answers_come_in_the_order_of_the_requests() -> None:
     wire = agreed({3: (0, 9)})
     wire.send(MetadataRequest(topics=[]))
-    with pytest.raises(ProtocolError, match="correlation id 9 where 1 was due"):
+    with pytest.raises(ProtocolError, match="correlation id 9 instead of 1"):
         wire.receive(struct.pack(">i", 9) + b"\0" * 8)
 
 
@@ -97,7 +97,7 @@ def test_who_broke_the_protocol_is_neither_heard_nor_told_anything_more() -> Non
     wire.send(MetadataRequest(topics=[]))
     with pytest.raises(ProtocolError):
         wire.receive(struct.pack(">i", 9) + b"\0" * 8)
-    with pytest.raises(Closed, match="correlation id 9 where 1 was due"):
+    with pytest.raises(Closed, match="correlation id 9 instead of 1"):
         wire.receive(struct.pack(">i", 2) + b"\0" * 8)
     with pytest.raises(Closed):
         wire.send(MetadataRequest(topics=[]))

@@ -249,7 +249,7 @@ class LaggingClient(BlockingClient):
         if node_id < 0:
             return self._any_broker()
         if node_id not in self.cluster.brokers:
-            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
+            raise ConnectionFailed(f"broker {node_id}", "the metadata does not have its address")
         return node_id
 
     def connection_to(self, node_id: int) -> Any:

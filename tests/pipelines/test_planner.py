@@ -485,11 +485,11 @@ def test_a_topic_with_another_id_is_another_topic() -> None:
     client.ids = {"t": UUID(int=7), "u": UUID(int=8)}
     before, start = {"t": "old", "u": id_text(UUID(int=8))}, {("t", 0): 10, ("u", 0): 2}
     strict, lenient = planner(client, subscribe="t,u"), planner(client, subscribe="t,u", failOnDataLoss="false")
-    with pytest.raises(DataLoss, match="Topic t was deleted and made again: its id was old and is"):
+    with pytest.raises(DataLoss, match="Topic t was deleted and created again: its id was old and is"):
         strict.latest(start, everything=False, now_ms=0, start_ids=before)
     end = lenient.latest(start, everything=False, now_ms=0, start_ids=before)
     assert lenient.replaced(before) == ["t"]
-    with pytest.raises(DataLoss, match="Topic t was deleted and made again"):
+    with pytest.raises(DataLoss, match="Topic t was deleted and created again"):
         strict.stream_ranges(start, end, before, strict.topic_ids)
     assert lenient.stream_ranges(start, end, before, lenient.topic_ids) == [OffsetRange("t", 0, 0, 50), OffsetRange("u", 0, 2, 5)]
     assert strict.stream_ranges(start, end, {}, strict.topic_ids)[0] == OffsetRange("t", 0, 10, 50), "of a checkpoint without ids"

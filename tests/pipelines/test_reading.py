@@ -51,7 +51,7 @@ def test_records_of_a_topic_that_took_the_place_of_another_are_not_taken_for_its
         pass
     client.create_topics([NewTopic(name, 1, 1)])
     produce(name, [(0, None, b"new")] * 5)
-    with pytest.raises(DataLoss, match=f"topic {name} was deleted and made again"):
+    with pytest.raises(DataLoss, match=f"topic {name} was deleted and created again"):
         offsets(task(client, name, 0, 5, topic_id=before))
     assert offsets(task(client, name, 0, 5, topic_id=before, fail_on_data_loss=False)) == []
     assert offsets(task(client, name, 0, 5)) == list(range(5)), "where the id is not known, offsets are all there is"

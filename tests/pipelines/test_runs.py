@@ -155,7 +155,7 @@ def test_projects_and_targets(tmp_path: Path) -> None:
     script.write_text("")
     assert find_target(script).is_script
     spec = tmp_path / "bad.yml"
-    for text, message in (("{", "is no YAML"), ("storage: x", "does not say the pipeline's name")):
+    for text, message in (("{", "is no YAML"), ("storage: x", "has no name for the pipeline")):
         spec.write_text(text)
         with pytest.raises(PipelineError, match=message):
             find_target(spec)

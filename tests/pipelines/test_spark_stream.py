@@ -173,7 +173,7 @@ def test_a_topic_made_anew(run: Run, stream: Load, topic: MakeTopic, produce: Pr
         pass
     client.create_topics([NewTopic(name, 1, 1)])
     produce(name, records(4))
-    with pytest.raises(Exception, match="was deleted and made again: its id was"):
+    with pytest.raises(Exception, match="was deleted and created again: its id was"):
         run.to_end(stream(subscribe=name, startingOffsets="earliest"))
     run.to_end(stream(subscribe=name, startingOffsets="earliest", failOnDataLoss="false"))
     produce(name, records(3))

@@ -67,6 +67,8 @@ def test_a_topic_that_is_made_again_under_a_task_fails_it(partitions: int, clien
         remake(client, name, partitions)
         yield rows(100, 100)
 
-    with pytest.raises(WriteFailed, match=f"could not write to {name}: UNKNOWN_TOPIC_ID: the topic was deleted and made again"):
+    with pytest.raises(
+        WriteFailed, match=f"could not write to {name}: UNKNOWN_TOPIC_ID: the topic was deleted and created again"
+    ):
         write(client, name, batches())
     assert sum(lengths(client, name)) == 0, "rows that were placed for the topic of before are in the next"

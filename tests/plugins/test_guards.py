@@ -65,7 +65,7 @@ def test_kafkas_own_classes_are_taken(key: str, value: str) -> None:
         (f"{HERE}Nowhere", "a class that can be imported: AttributeError: module"),
         (f"{HERE}Unrelated", "a class that derives from barnabas.plugins.CreateTopicPolicy"),
         (f"{HERE}Settings", "a class that derives from barnabas.plugins.CreateTopicPolicy"),
-        (f"{HERE}NotConfigured", "a class that can be made and configured: ValueError: the key my.own.key is missing"),
+        (f"{HERE}NotConfigured", "a class that can be created and configured: ValueError: the key my.own.key is missing"),
         ("com.example.Policy", "Java classes do not run here"),
     ],
 )
@@ -81,5 +81,5 @@ def test_a_broker_without_its_guard_does_not_start(tmp_path: Path, value: str, r
 
 
 def test_who_may_change_settings_chooses_no_code() -> None:
-    with pytest.raises(KafkaError, match="a Python class is named in the configuration that a broker starts with"):
+    with pytest.raises(KafkaError, match="only the configuration that a broker starts with may name a Python class"):
         check_broker({"listener.name.plaintext.principal.builder.class": f"{HERE}Names"}, of_all_brokers=False)

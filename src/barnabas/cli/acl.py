@@ -1,4 +1,4 @@
-"""`barnabas acl`: who may do what."""
+"""`barnabas acl`: access control lists."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ if TYPE_CHECKING:
 SUPER_USERS, IF_NONE = "super.users", "allow.everyone.if.no.acl.found"
 
 principals_option = click.option("--principal", "principals", type=PRINCIPAL, multiple=True, required=True, metavar="TYPE:NAME",
-                                 help="Who: User:alice, Group:finance, Role:auditor, User:* for everybody; repeatable.")  # fmt: skip
+                                 help="The principal: User:alice, Group:finance, Role:auditor, or User:* "
+                                     "for everybody; repeatable.")  # fmt: skip
 hosts_option = click.option("--host", "hosts", multiple=True, default=("*",), metavar="ADDRESS",
-                            help="From where: an address, a range like 10.0.0.0/8, or * for anywhere; repeatable.")  # fmt: skip
+                            help="The client's host: an address, a range like 10.0.0.0/8, or * for any; repeatable.")  # fmt: skip
 
 
 @click.group(context_settings=HELP_OPTIONS)
 def acl() -> None:
-    """Say who may do what, and ask whether somebody may."""
+    """Add, list, test and remove access control lists."""
 
 
 @acl.command("add")
 @principals_option
 @hosts_option
-@rights_options("Forbid it; a denial goes before whatever allows.")
+@rights_options("Deny the operations; a denial overrules every binding that allows.")
 @connection_options
 @output_option
 def add(connection: Connection, output: Output, resources: list[Pattern], **options: Any) -> None:
-    """Make bindings: each operation on each resource for each principal and host."""
+    """Create bindings: each operation on each resource for each principal and host."""
     wanted = bindings(resources, **{**options, "operations": options["operations"] or (Operation.ALL,)})
     with connection.wire() as wire:
         create(wire, wanted)
@@ -58,9 +59,9 @@ def add(connection: Connection, output: Output, resources: list[Pattern], **opti
 
 
 @acl.command("list")
-@click.option("--principal", type=PRINCIPAL, metavar="TYPE:NAME", help="Only those of a principal, and what it has by its roles.")
+@click.option("--principal", type=PRINCIPAL, metavar="TYPE:NAME", help="Only bindings of this principal and of its roles.")
 @resource_options
-@click.option("--matching", is_flag=True, help="Also those whose pattern the names fall under.")
+@click.option("--matching", is_flag=True, help="Also bindings whose pattern matches the names.")
 @connection_options
 @output_option
 def list_acls(connection: Connection, output: Output, principal: str | None, resources: list[Pattern], matching: bool) -> None:
@@ -76,7 +77,7 @@ def list_acls(connection: Connection, output: Output, principal: str | None, res
 @principals_option
 @hosts_option
 @rights_options("Bindings that forbid.")
-@click.option("--all", "everything", is_flag=True, help="All bindings of the principals, on whatever resources.")
+@click.option("--all", "everything", is_flag=True, help="All bindings of the principals, on every resource.")
 @connection_options
 @output_option
 def remove(
@@ -87,10 +88,10 @@ def remove(
     principals: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Remove bindings, named as they were made."""
+    """Remove bindings, with the same options that created them."""
     if everything:
         if resources or options["operations"] or options["hosts"] != ("*",) or options["prefixed"] or options["deny"]:
-            raise BadInput("--all removes every binding of the principals; leave out what would choose among them")
+            raise BadInput("--all removes every binding of the principals; do not give other options that select bindings")
         filters = [AclFilter(principal=principal) for principal in principals]
     else:
         operations = options["operations"] or (Operation.ALL,)
@@ -101,10 +102,10 @@ def remove(
 
 
 @acl.command("test")
-@click.option("--principal", type=PRINCIPAL, required=True, metavar="TYPE:NAME", help="Who would do it.")
-@click.option("--in-group", "in_groups", multiple=True, metavar="Group:NAME", help="A group that they would be in; repeatable.")
+@click.option("--principal", type=PRINCIPAL, required=True, metavar="TYPE:NAME", help="The principal that asks.")
+@click.option("--in-group", "in_groups", multiple=True, metavar="Group:NAME", help="A group of the principal; repeatable.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="From where.")
-@click.option("--operation", type=OPERATION, required=True, metavar="NAME", help="What they would do.")
+@click.option("--operation", type=OPERATION, required=True, metavar="NAME", help="The operation.")
 @resource_options
 @connection_options
 @output_option
@@ -117,9 +118,9 @@ def test(
     operation: Operation,
     resources: list[Pattern],
 ) -> int:
-    """Ask whether somebody may do something; the exit code is 1 where not.
+    """Ask whether a principal may do an operation; the exit code is 1 if not.
 
-    The bindings are asked for and decided by here, with the rules of the broker.
+    The command reads the bindings from the cluster and decides itself, by the broker's rules.
     """
     from barnabas.security.authorizer import Session
 
@@ -149,7 +150,7 @@ def _without_bindings(authorizer: Authorizer, principal: str, allowed: bool) -> 
 
 
 def _authorizer(wire: Wire) -> Authorizer:
-    """The decider of the broker: its bindings, and its settings as far as they may be seen."""
+    """The broker's own decider, fed with the cluster's bindings and with the settings that the client may see."""
     from barnabas.cli.resources import describe_settings, resource_names
     from barnabas.protocol.values import ResourceType as ConfigResource
     from barnabas.security.authorizer import Authorizer

@@ -23,18 +23,19 @@ FOLDER_TYPE = FilePath(path_type=Path, exists=True, file_okay=False)
 
 
 @click.command("adopt")
-@click.option("--data-dir", "data_dirs", type=FOLDER_TYPE, multiple=True, help="A data folder of Kafka's (log.dirs). Repeatable.")
-@click.option("--config-from", type=READABLE, help="Kafka's server.properties: takes log.dirs and metadata.log.dir from there.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--data-dir", "data_dirs", type=FOLDER_TYPE, multiple=True, help="A data folder of Kafka (log.dirs). Repeatable.")
+@click.option("--config-from", type=READABLE, help="Kafka's server.properties; log.dirs and metadata.log.dir come from it.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @output_option
 def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, dry_run: bool) -> int:
-    """Take over the data folders of a stopped Apache Kafka broker (KRaft).
+    """Adopt the data folders of a stopped Apache Kafka broker (KRaft).
 
-    Topics with their ids, settings and records, committed offsets, users, rights, quotas and the cluster's id come along, so that
-    clients go on where they were. The logs are not changed, no byte of them is copied; what is added is metadata.db. Then start the
-    broker on the same folders, with the same node id. Make sure that Kafka is not started on them again.
+    Kept are topics with their ids, settings and records, committed offsets, users, access control lists, quotas and
+    the cluster id, so clients continue where they were. The logs are neither changed nor copied; the command adds the
+    file metadata.db. Then start the broker on the same folders, with the same node id. Do not start Kafka on these
+    folders again.
 
-    Exit code 2: a broker is running on a folder, or something stands against taking it over; then nothing was done.
+    Exit code 2: a broker runs on a folder, or a folder cannot be adopted; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
     from barnabas.cluster.offline.adoption import adopt as carry_out
@@ -96,7 +97,7 @@ def _show(output: Output, plan: Adoption, dry_run: bool) -> None:
             }
         )
         return
-    stopped = "yes" if plan.was_clean else "no: the start checks what lies behind the recovery points"
+    stopped = "yes" if plan.was_clean else "no: the next start checks the logs from their recovery points on"
     print_fields({"cluster": plan.cluster_id, "node": plan.node_id, "stopped cleanly": stopped})
     output.table(rows, COLUMNS, empty="no topics")
     declared = ", ".join(f"{count} {what}" for what, count in plan.declared.counts().items() if count)

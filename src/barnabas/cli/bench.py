@@ -1,8 +1,8 @@
-"""`barnabas bench`: how fast a cluster takes and gives records, measured with the client that most people use.
+"""`barnabas bench`: how fast a cluster writes and reads records, measured with librdkafka.
 
-What is measured is librdkafka's path as seen from Python with batches of records: on a fast broker the client is the limit, so
-figures are for comparing clusters and settings with each other and not for what a broker can do at most. Records of the warm-up
-are not counted.
+The client is librdkafka, called from Python with batches of records. On a fast broker the client is the limit. So use
+the figures to compare clusters and settings, not as the most that a broker can do. Records of the warm-up are not
+counted.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from barnabas.signals import interrupted_by_sigterm
 
 COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_per_s": "RECORDS/S", "mb_per_s": "MB/S",
            "p50_ms": "P50 MS", "p99_ms": "P99 MS", "max_ms": "MAX MS"}  # fmt: skip
-LATENCY_RATE = 1_000  # records a second: little enough that nothing queues
+LATENCY_RATE = 1_000  # records a second: low enough that no record queues
 LATENCY_SECONDS = 3
 PROGRESS_EVERY = 8_192
 Advance = Callable[[int], object]
 
 
 class Result(Struct):
-    """One test: how many records of which size in which time, and how long single ones took."""
+    """The result of one test: the number and size of the records, the time, and the latencies of single records."""
 
     test: str
     records: int
@@ -63,11 +63,13 @@ class Result(Struct):
     show_default=True,
     help="The size of each value.",
 )
-@click.option("-p", "--partitions", type=PARTITIONS, default=1, show_default=True, help="Of the topic that is made.")
+@click.option(
+    "-p", "--partitions", type=PARTITIONS, default=1, show_default=True, help="Partitions of the topic that the command creates."
+)
 @compression_option
 @acks_option
-@click.option("--topic", help="Use this topic and keep it.  [default: one that is made and deleted]")
-@click.option("--skip-latency", is_flag=True, help="Leave out the test of single records.")
+@click.option("--topic", help="Use this topic and keep it.  [default: a topic that is created and deleted again]")
+@click.option("--skip-latency", is_flag=True, help="Skip the test of single records.")
 @connection_options
 @output_option
 def bench(
@@ -81,9 +83,10 @@ def bench(
     topic: str | None,
     skip_latency: bool,
 ) -> None:
-    """Measure how fast a cluster takes and gives records.
+    """Measure how fast a cluster writes and reads records.
 
-    Writes records to a topic, reads them back, then sends single records at a low rate and times each confirmation.
+    Writes records to a topic, reads them back, then sends single records at a low rate and measures the latency of
+    each.
     """
     settings: dict[str, Any] = {
         "compression.type": compression,
@@ -105,7 +108,7 @@ def bench(
 
 @contextmanager
 def _topic(connection: Connection, given: str | None, partitions: int) -> Iterator[str]:
-    """The name of the topic to use; one that was made for the occasion is deleted afterwards."""
+    """The name of the topic to use; a topic that was created for the run is deleted afterwards."""
     from confluent_kafka import KafkaException
     from confluent_kafka.cimpl import NewTopic
 
@@ -128,7 +131,7 @@ def _topic(connection: Connection, given: str | None, partitions: int) -> Iterat
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Advance]:
-    """A bar on standard error where someone looks."""
+    """A progress bar on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return
@@ -149,7 +152,7 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
         errors.append(reason_of(error) if errors else explain(connection, topic, error, len(payload), is_ours=False))
 
     producer = connection.producer({**settings, "delivery.report.only.error": True, "on_delivery": receive_report})
-    producer.list_topics(topic, timeout=connection.timeout_s)  # connected and with metadata before the clock starts
+    producer.list_topics(topic, timeout=connection.timeout_s)  # connects and reads metadata before the clock starts
     with _progress("producing", records) as advance:
         began = time.perf_counter()
         for index in range(records):
@@ -186,7 +189,7 @@ def _measure_consume(connection: Connection, topic: str, record_bytes: int, reco
             while seen < records:
                 batch = consumer.consume(min(10_000, records - seen), connection.timeout_s)
                 if not batch:
-                    raise Failure(f"{seen} of {records} records came back, then nothing for {connection.timeout_s:g} s")
+                    raise Failure(f"read {seen} of {records} records, then none for {connection.timeout_s:g} s")
                 seen += len(batch)
                 advance(len(batch))
             seconds = time.perf_counter() - began
@@ -196,8 +199,8 @@ def _measure_consume(connection: Connection, topic: str, record_bytes: int, reco
 
 
 def _measure_latency(connection: Connection, settings: dict[str, Any], topic: str, payload: bytes) -> Result:
-    """Time from when a record was to be handed over to its confirmation, at a rate at which nothing queues; so what stalls pays for
-    all that it holds up."""
+    """Time from the planned send of each record to its confirmation, at a rate at which no record queues. A stall
+    therefore counts for every record that it delays."""
     latencies: list[float] = []
     errors: list[str] = []
     producer = connection.producer(settings)

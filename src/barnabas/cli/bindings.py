@@ -1,4 +1,5 @@
-"""Access control lists as the command line says them: from options to bindings, and the three requests that make, show and remove them."""
+"""Access control lists on the command line: options become bindings, and three requests create, list and delete
+them."""
 
 from __future__ import annotations
 
@@ -42,10 +43,10 @@ def _parse_operation(text: str) -> Operation:
 
 
 def _parse_principal(text: str) -> str:
-    """Raises BadInput for what is no principal."""
+    """Raises BadInput for a text that is not a principal."""
     kind, _, name = text.partition(":")
     if not kind or not name:
-        raise BadInput(f"{text!r} is no principal; write it like User:alice, Group:finance or Role:auditor")
+        raise BadInput(f"{text!r} is not a principal; write it like User:alice, Group:finance or Role:auditor")
     return text
 
 
@@ -75,17 +76,17 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rights_options(denying: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options that say what may be done with what.
+    """Give a command the options for operations and resources.
 
     Args:
-        denying: what the option that forbids it says of itself.
+        denying: help text of the option --deny.
     """
     options = (
         click.option("--deny", is_flag=True, help=denying),
-        click.option("--prefixed", is_flag=True, help="Names are beginnings of names."),
+        click.option("--prefixed", is_flag=True, help="The names are prefixes: bindings hold for all names that begin so."),
         resource_options,
         click.option("--operation", "operations", type=OPERATION, multiple=True, metavar="NAME",
-                     help="What: read, write, create, delete, alter, describe, ..., or all; repeatable."),
+                     help="The operation: read, write, create, delete, alter, describe, ..., or all; repeatable."),
     )  # fmt: skip
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,7 +106,8 @@ def bindings(
     prefixed: bool = False,
     deny: bool = False,
 ) -> list[Acl]:
-    """Every resource with every principal, operation and host. Raises BadInput for an operation that a resource does not know."""
+    """A binding for every resource, principal, operation and host. Raises BadInput for an operation that a resource
+    does not have."""
     found = []
     for (kind, name), operation in itertools.product(resources, operations):
         if operation is not Operation.ALL and operation not in OPERATIONS[kind]:
@@ -114,7 +116,7 @@ def bindings(
         for principal, host in itertools.product(principals, hosts):
             found.append(Acl(kind, name, pattern, principal, host, operation, Permission.DENY if deny else Permission.ALLOW))
     if not found:
-        raise BadInput("nothing is named: give --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
+        raise BadInput("no resource: give --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
     return found
 
 
@@ -155,17 +157,17 @@ def creation_of(acls: Iterable[Acl]) -> CreateAclsRequest:
 
 
 def create(wire: Wire, acls: Iterable[Acl]) -> None:
-    """Raises Failure with the first refusal; the others of the request are made all the same, as the protocol has it."""
+    """Raises Failure for the first binding that is refused; the protocol still creates the others of the request."""
     for result in wire.request(creation_of(acls)).results:
-        _check(result, "the binding is not made")
+        _check(result, "cannot create the binding")
 
 
 def find(wire: Wire, wanted: AclFilter) -> list[Acl]:
-    """The bindings that a filter means; raises Failure."""
+    """The bindings that match a filter; raises Failure."""
     from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 
     answer = wire.request(DescribeAclsRequest(**_fields(wanted)))
-    _check(answer, "the bindings are not shown")
+    _check(answer, "cannot list the bindings")
     return [
         Acl(
             ResourceType(resource.resource_type),
@@ -182,15 +184,15 @@ def find(wire: Wire, wanted: AclFilter) -> list[Acl]:
 
 
 def delete(wire: Wire, filters: Iterable[AclFilter]) -> list[Acl]:
-    """What was removed; raises Failure."""
+    """The bindings that were removed; raises Failure."""
     from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 
     answer = wire.request(DeleteAclsRequest(filters=[DeleteAclsFilter(**_fields(each)) for each in filters]))
     gone = []
     for result in answer.filter_results:
-        _check(result, "the bindings are not removed")
+        _check(result, "cannot remove the bindings")
         for acl in result.matching_acls:
-            _check(acl, "a binding is not removed")
+            _check(acl, "cannot remove a binding")
             kind, pattern = ResourceType(acl.resource_type), PatternType(acl.pattern_type)
             operation, permission = Operation(acl.operation), Permission(acl.permission_type)
             gone.append(Acl(kind, acl.resource_name, pattern, acl.principal, acl.host, operation, permission))
@@ -198,7 +200,7 @@ def delete(wire: Wire, filters: Iterable[AclFilter]) -> list[Acl]:
 
 
 def exactly(acl: Acl) -> AclFilter:
-    """The filter that means one binding."""
+    """The filter that matches exactly one binding."""
     return AclFilter(*acl)
 
 

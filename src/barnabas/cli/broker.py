@@ -1,6 +1,6 @@
 """`barnabas broker start`: from options, settings file and `--config` to the properties of the server.
 
-What is said later wins: the environment, then the settings file, then --config, then the options that have a name of their own.
+A later source wins: the environment, then the settings file, then --config, then options with a name of their own.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def broker_options(function: F) -> F:
         [
             click.option("--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting by Kafka's name; repeatable."),
             click.option("--config-file", type=READABLE, help="A server.properties file."),
-            click.option("--broker-id", type=BROKER_ID, help="The number of this broker in its cluster (node.id)."),
-            click.option("--metadata", metavar="ADDRESS", help="Join the cluster that keeps its metadata there: "
-                         "zookeeper://HOST:PORT,.../ROOT. Without it the broker stands alone."),
-            click.option("--authorizer", type=click.Choice(["acl", "none"]), help="acl: only what an access control list allows is done "
-                         "(authorizer.class.name); super.users may do everything."),
-            click.option("--metrics-listener", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there."),
+            click.option("--broker-id", type=BROKER_ID, help="The id of this broker in its cluster (node.id)."),
+            click.option("--metadata", metavar="ADDRESS", help="Join the cluster whose metadata is at zookeeper://HOST:PORT,.../ROOT. "
+                "Without this option the broker stands alone."),
+            click.option("--authorizer", type=click.Choice(["acl", "none"]), help="acl: access control lists decide what clients may do "
+                "(authorizer.class.name); super.users may do everything."),
+            click.option("--metrics-listener", metavar="HOST:PORT", help="The address that serves /metrics, /healthz and /readyz."),
             click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="info", show_default=True,
-                         help="How much is written to standard error."),
+                         help="The lowest level of log lines on standard error."),
         ]
     ):  # fmt: skip
         function = option(function)
@@ -46,13 +46,13 @@ def broker_options(function: F) -> F:
     cls=LazyGroup,
     entries={
         "start": Entry("broker", "broker_start", "Run a broker until it is told to stop (SIGTERM, SIGHUP or Ctrl-C)."),
-        "adopt": Entry("adopt", "adopt", "Take over the data folders of a stopped Apache Kafka broker (KRaft)."),
-        "drain": Entry("reassign", "drain_broker", "Move every replica off a broker, so that it can go for good."),
+        "adopt": Entry("adopt", "adopt", "Adopt the data folders of a stopped Apache Kafka broker (KRaft)."),
+        "drain": Entry("reassign", "drain_broker", "Move every replica off a broker, so that you can remove the broker."),
     },
     context_settings=HELP_OPTIONS,
 )
 def broker() -> None:
-    """Run a broker, take over the folders of another, or empty one."""
+    """Run a broker, adopt the data folders of Kafka, or drain a broker."""
 
 
 @click.command("start")
@@ -61,14 +61,16 @@ def broker() -> None:
     type=DataFolder(),
     envvar="BARNABAS_DATA_DIR",
     show_envvar=True,
-    help="The folder of the topics; made when missing. The environment counts where the settings name none.",
+    help="The folder of the topics, created if missing. log.dirs in the settings overrides the environment variable.",
 )
-@click.option("--listeners", metavar="NAME://HOST:PORT,...", help="Where to accept connections; port 0 takes a free one.")
+@click.option(
+    "--listeners", metavar="NAME://HOST:PORT,...", help="The addresses that accept connections; port 0 takes a free port."
+)
 @broker_options
 def broker_start(data_dir: str | None, listeners: str | None, **options: Any) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGHUP or Ctrl-C).
 
-    The line on standard output comes when it accepts connections, and names the addresses.
+    When it accepts connections, it prints a line with its addresses to standard output.
     """
     said = data_dir if is_given("data_dir") else None
     properties = collect_properties(data_dir=said, listeners=listeners, **server_options(options))
@@ -80,7 +82,7 @@ def broker_start(data_dir: str | None, listeners: str | None, **options: Any) ->
 
 
 def is_given(name: str) -> bool:
-    """Whether the option stands on the command line, and is neither the environment's nor the default."""
+    """Whether the option was given on the command line, not by the environment or the default."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
@@ -98,7 +100,7 @@ def collect_properties(
     metadata: str | None = None,
     authorizer: str | None = None,
 ) -> dict[str, str]:
-    """The server's properties as the user asked for them; defaults are the server's."""
+    """The server's properties that the user set; the server adds its defaults."""
     properties = read_properties_file(config_file) if config_file else {}
     properties.update(parse_pairs(pairs, "--config"))
     named = {"log.dirs": data_dir, "listeners": listeners, "node.id": None if broker_id is None else str(broker_id)}

@@ -1,4 +1,5 @@
-"""The brokers of a cluster for commands that must ask a certain one, or all of them: one connection to each, opened when it is needed."""
+"""Connections to the brokers of a cluster, for commands that must ask one certain broker or all of them. Each is
+opened when it is first needed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ TRANSACTION = 1  # the kind of coordinator
 
 
 class Brokers:
-    """Connections to the brokers of one cluster.
+    """The connections to the brokers of one cluster.
 
     Raises, from every call:
         Failure: a broker cannot be reached, or refuses.
@@ -57,7 +58,8 @@ class Brokers:
         return found.node_id, self._to((found.host, found.port))
 
     def leaders(self, topics: Iterable[str] | None) -> dict[Partition, int]:
-        """The leader of each partition of `topics`, of all topics without; partitions without one are left out."""
+        """The leader of each partition of `topics`, or of all topics if it is empty; partitions without a leader are
+        left out."""
         found: dict[Partition, int] = {}
         for topic in self._metadata(None if topics is None else sorted(topics)).topics:
             if topic.error_code:

@@ -1,4 +1,4 @@
-"""`barnabas cluster`: the brokers, and which requests they know."""
+"""`barnabas cluster`: the brokers, and the requests that they support."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ API_COLUMNS = {"key": "KEY", "name": "REQUEST", "min": "FIRST", "max": "LAST", "
 
 @click.group(context_settings=HELP_OPTIONS)
 def cluster() -> None:
-    """Run several brokers here, show those of a cluster and what they speak."""
+    """Run several brokers on this machine, and describe a cluster and its brokers."""
 
 
 cluster.add_command(start)
@@ -97,7 +97,8 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
 
 
 def _lost(connection: Connection, leaderless: Sequence[str]) -> dict[str, list[int]]:
-    """Of these partitions those that nobody in sync can lead any more, and the brokers whose return ends that (none: an operator does)."""
+    """The partitions whose in-sync replicas are all down, each with the brokers whose return makes it available
+    again. An empty list means that an operator must choose a leader."""
     from barnabas.protocol.messages.describe_topic_partitions import (
         DescribeTopicPartitionsRequest,
         RequestCursor,
@@ -142,7 +143,7 @@ def _least_in_sync(connection: Connection, topics: Sequence[str]) -> dict[str, i
 @connection_options
 @output_option
 def api_versions(connection: Connection, output: Output) -> None:
-    """Show which requests the broker knows, in which versions."""
+    """Show the requests that the broker supports, and their versions."""
     from barnabas.protocol.messages import APIS
 
     with connection.wire() as wire:
@@ -155,4 +156,4 @@ def api_versions(connection: Connection, output: Output) -> None:
     if output.as_json:
         output.json({"broker": broker, "apis": rows})
     else:
-        output.table(rows, API_COLUMNS, title=f"{broker} knows {len(rows)} requests")
+        output.table(rows, API_COLUMNS, title=f"{broker} supports {len(rows)} requests")

@@ -1,7 +1,7 @@
 """`barnabas cluster start`: a cluster on this machine, to try things out with.
 
-Owns its processes: ZooKeeper servers and brokers, children that end with this process in whatever way that ends. They may be killed by hand
-to see what the others do; who was killed is named and left alone.
+Owns its processes: ZooKeeper servers and brokers. They are children that end whenever this process ends. You may kill
+one to see how the others react; the command then prints which one ended and does not restart it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.signals import ending_signals
 
 DATA_DIR = "barnabas-cluster"
 ROOT = "/barnabas"
-TICK_MS = 500  # of ZooKeeper: sessions last 2 to 20 of them
+TICK_MS = 500  # ZooKeeper's unit: a session timeout has 2 to 20 ticks
 SESSION_TIMEOUT_MS = 6_000
 START_TIMEOUT_S = 120.0
 LOOK_S = 0.2
@@ -36,17 +36,17 @@ LOOK_S = 0.2
     "--zookeepers", type=click.Choice(["1", "3", "5"]), default="1", show_default=True, help="How many ZooKeeper servers."
 )
 @click.option("--data-dir", type=DataFolder(), default=DATA_DIR, show_default=True,
-              help="The folder of everything; the next start in the same place goes on from there.")  # fmt: skip
+              help="The folder of all data; the next start with this folder continues with it.")  # fmt: skip
 @click.option("--base-port", type=click.IntRange(0, 65000), default=0,
-              help="The port of broker 1, one more for each other broker; 0 takes free ones.")  # fmt: skip
+              help="The port of broker 1; each further broker takes the next port. 0 takes free ports.")  # fmt: skip
 @click.option(
-    "--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting of every broker by Kafka's name; repeatable."
+    "--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting for every broker, by Kafka's name; repeatable."
 )
 def start(brokers: int, zookeepers: str, data_dir: str, base_port: int, pairs: tuple[str, ...]) -> int:
     """Run several brokers and their ZooKeeper on this machine until Ctrl-C, SIGTERM or SIGHUP.
 
     For trying things out: everything listens on 127.0.0.1 and ends with this command. ZooKeeper comes from Debian's package
-    `zookeeper`. Standard output says where the brokers are.
+    `zookeeper`. Standard output names the addresses of the brokers.
     """
     given = parse_pairs(pairs, "--config")
     with ending_on_signals(), ExitStack() as running:
@@ -99,14 +99,14 @@ def _run(running: ExitStack, count: int, zookeepers: int, folder: Path, base_por
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """The ending signals end what is inside in order, the second one too."""
+    """Turns each signal that ends the process into an orderly end of the block, also the second one."""
 
     class Ended(BaseException):
-        """Told to stop."""
+        """The process received a signal to stop."""
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)  # what follows is the end already
+            signal.signal(number, signal.SIG_IGN)  # the orderly end has begun; ignore further signals
         raise Ended
 
     before = {number: signal.getsignal(number) for number in ending_signals()}

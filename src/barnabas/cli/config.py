@@ -30,8 +30,10 @@ def config() -> None:
 @config.command("describe")
 @kind_argument
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "with_defaults", is_flag=True, help="Also settings that nobody changed.")
-@click.option("--key", "keys", multiple=True, metavar="NAME", help="Only this setting, whoever set it; repeatable.")
+@click.option("--all", "with_defaults", is_flag=True, help="Also show settings that have their default.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="NAME", help="Only this setting, wherever its value comes from; repeatable."
+)
 @connection_options
 @output_option
 def describe(
@@ -39,8 +41,8 @@ def describe(
 ) -> None:
     """Show settings that differ from the defaults.
 
-    TYPE is topic, broker, group, client-metrics or broker-logger; without a NAME all of that type are shown. The broker named
-    default stands for the settings of all brokers.
+    TYPE is topic, broker, group, client-metrics or broker-logger; without a NAME all resources of that type are
+    shown. The broker name "default" means the settings of all brokers.
     """
     from barnabas.cli.resources import describe_settings, resource_names, title_of
 
@@ -68,8 +70,8 @@ def describe(
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Give a setting a value; repeatable.")
 @click.option("--delete", "deletes", multiple=True, metavar="KEY", help="Go back to the default; repeatable.")
 @click.option("--append", "appends", multiple=True, metavar="KEY=ITEM", help="Add an item to a list; repeatable.")
-@click.option("--subtract", "subtracts", multiple=True, metavar="KEY=ITEM", help="Take an item out of a list; repeatable.")
-@click.option("--validate-only", is_flag=True, help="Only ask whether it would be accepted.")
+@click.option("--subtract", "subtracts", multiple=True, metavar="KEY=ITEM", help="Remove an item from a list; repeatable.")
+@click.option("--validate-only", is_flag=True, help="Only check whether the broker would accept it.")
 @connection_options
 @output_option
 def alter(connection: Connection, output: Output, kind: str, name: str, validate_only: bool, **changes: tuple[str, ...]) -> None:

@@ -1,9 +1,9 @@
 """How a command reaches a cluster: the options that all of them share, and clients made from them.
 
-Settings are librdkafka's. A file written for Kafka's own tools works too: the keys that differ (JAAS text, PEM stores) are
-translated, and those that only the Java client knows are left out when they cannot change what a command does.
+Settings are librdkafka's. A file written for Kafka's own tools works too: the keys that differ (JAAS text, PEM
+stores) are translated. Keys that only the Java client has are ignored if they cannot change what a command does.
 
-What is said later wins: defaults of the command, the environment, the file, -X, --bootstrap-server.
+A later source wins: defaults of the command, the environment, the file, -X, --bootstrap-server.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ T = TypeVar("T")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT_S = 10.0
-LAST_LOCAL_ERROR = -100  # from there down librdkafka tells of itself; the codes above are the protocol's
-UNKNOWN_TO_LIBRDKAFKA = re.compile(r"Err-\d+\?")  # its sentence for a code that came after it
+LAST_LOCAL_ERROR = -100  # codes at or below it are librdkafka's own; codes above are the protocol's
+UNKNOWN_TO_LIBRDKAFKA = re.compile(r"Err-\d+\?")  # librdkafka's sentence for a code that is younger than this release of it
 JAAS_NAMES = {
     "username": "sasl.username",
     "password": "sasl.password",
@@ -50,8 +50,8 @@ JAAS_NAMES = {
     "principal": "sasl.kerberos.principal",
 }
 OAUTH = re.compile(r"sasl\.oauthbearer\..*|sasl\.login\..*")
-TOKEN_SHOWN_S = 300.0  # until librdkafka asks for another one; the broker says how long a session lives
-IDENTIFICATION = "ssl.endpoint.identification.algorithm"  # librdkafka has a word for no check
+TOKEN_SHOWN_S = 300.0  # until librdkafka asks for the next token; the broker sets the session's lifetime
+IDENTIFICATION = "ssl.endpoint.identification.algorithm"  # librdkafka calls "no check" so
 JAVA_STORE = re.compile(r"ssl\.(truststore|keystore)\..*")
 JAVA_ONLY = re.compile(
     r"((key|value)\.(de)?serializer|interceptor\.classes|metric.*|client\.dns\.lookup"
@@ -60,7 +60,7 @@ JAVA_ONLY = re.compile(
 
 
 class Connection(Struct):
-    """Where the cluster is and how to talk to it."""
+    """The address of the cluster and the client settings for it."""
 
     bootstrap: str
     properties: dict[str, str] = field(default_factory=dict)
@@ -70,12 +70,13 @@ class Connection(Struct):
         """Host and port of every bootstrap server.
 
         Raises:
-            BadInput: something else than host:port,host:port.
+            BadInput: the text is not like host:port,host:port.
         """
         return parse_addresses(self.bootstrap)
 
     def require_broker(self) -> None:
-        """Fail at once, and with the reason, when no bootstrap server accepts connections: librdkafka would keep trying.
+        """Fail at once, with the reason, when no bootstrap server accepts connections; librdkafka alone would keep
+        trying.
 
         Raises:
             Failure: none could be reached.
@@ -91,9 +92,9 @@ class Connection(Struct):
         raise Failure(f"cannot reach {', '.join(reasons)}; is a broker running there? (`barnabas start` runs one)")
 
     def settings(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Settings for a librdkafka client; the user's go before `extra`.
+        """Settings for a librdkafka client; the user's settings override `extra`.
 
-        They stand behind them too: some settings have two names, and of these librdkafka takes the one that comes last.
+        They also come after `extra` in the dict: some settings have two names, and librdkafka takes the last one.
         """
         quiet = {} if "debug" in self.properties else {"log_level": 0}
         mine = with_tokens(self.properties)
@@ -112,7 +113,7 @@ class Connection(Struct):
         return _make(Producer, self.settings(extra))
 
     def consumer(self, extra: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Consumer:
-        """With what the command line has `asked` for going before the settings."""
+        """A copy in which the values of `asked`, which come from options of the command, override the settings."""
         from confluent_kafka import Consumer
 
         settings = {**self.settings(extra), **(asked or {})}
@@ -122,7 +123,7 @@ class Connection(Struct):
         return _make(Consumer, settings)
 
     def wire(self) -> Wire:
-        """A connection for requests that librdkafka has no call for."""
+        """A connection for requests that librdkafka does not offer."""
         from barnabas.cli.wire import Wire
 
         return Wire.open_first(self)
@@ -162,9 +163,11 @@ def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 
 def reason_of(error: Any) -> str:
-    """The sentence in an error of confluent-kafka with Kafka's name of its code; the text of any other error.
+    """The text of an error: for confluent-kafka its sentence with Kafka's name of the code, for any other error
+    `str`.
 
-    What librdkafka says of itself has its own name, which begins with an underscore, and says that it is the client's.
+    An error of librdkafka itself shows librdkafka's name, which begins with an underscore, and is marked as the
+    client's.
     """
     kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
     name = getattr(kafka_error, "name", None)
@@ -178,7 +181,7 @@ def reason_of(error: Any) -> str:
 
 
 def is_error(error: KafkaException, code: ErrorCode) -> bool:
-    """Whether the cluster answered with this error; librdkafka has names of its own for some."""
+    """Whether the cluster answered with this error code; librdkafka has names of its own for some codes."""
     return bool(error.args[0].code() == code)
 
 
@@ -188,7 +191,7 @@ def fail(what: str, error: KafkaException) -> NoReturn:
 
 
 def translate_client_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Client settings of Kafka's Java tools as librdkafka's; those that both know pass unchanged."""
+    """Translates client settings of Kafka's Java tools into librdkafka's; settings that both know stay unchanged."""
     result = {key: value for key, value in properties.items() if not JAVA_ONLY.fullmatch(key) and not JAVA_STORE.fullmatch(key)}
     if result.get(IDENTIFICATION) == "":
         result[IDENTIFICATION] = "none"
@@ -215,10 +218,11 @@ def _login_options(text: str) -> Mapping[str, str]:
 
 
 def with_tokens(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The settings for librdkafka, which bearer tokens are handed to: it knows files of them not at all, and providers by other names.
+    """The settings by which librdkafka gets bearer tokens: it cannot read token files, and it names providers
+    differently.
 
     Raises:
-        BadInput: there is no place to have tokens from.
+        BadInput: no source of tokens is configured.
     """
     mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms"))
     if mechanism != "OAUTHBEARER" or properties.get("sasl.oauthbearer.method") == "oidc":
@@ -237,10 +241,10 @@ def with_tokens(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _stores(properties: Mapping[str, str]) -> dict[str, str]:
-    """Java's key store and trust store as librdkafka takes them: as PEM text, whatever they are.
+    """Java's key store and trust store converted to PEM text for librdkafka, from any store type.
 
     Raises:
-        BadInput: a file that cannot be read, or is none.
+        BadInput: a file cannot be read, or is not a store.
     """
     if not any(JAVA_STORE.fullmatch(key) for key in properties):
         return {}
@@ -278,7 +282,7 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for option in (
         click.option("--timeout", type=TIMEOUT, default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
-                     help="How long to wait for an answer."),
+                     help="Seconds to wait for an answer."),
         click.option("-X", "settings", metavar="KEY=VALUE", multiple=True, help="A client setting of librdkafka; repeatable."),
         click.option("--command-config", type=READABLE, help="A file of client settings (key=value lines)."),
         click.option("-b", "--bootstrap-server", type=Text(checked(parse_addresses)),

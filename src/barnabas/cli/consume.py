@@ -1,11 +1,13 @@
 """`barnabas consume`: print the records of topics.
 
 Rules
-  1. Without --follow it ends where the partitions ended when it began, so it ends also while others write. The end is that of
-      committed records unless the settings ask for others: no record behind an open transaction comes before that has ended.
-  2. Without --group nothing is committed and no group is joined. With --group a record counts as read once it was printed and
-      flushed. What is committed are positions: they stand behind markers and aborted records, so that no lag is left at the end.
-  3. Ctrl-C is the normal end of --follow: exit code 0, and what was printed is committed.
+  1. Without --follow it ends at the end offsets that the partitions had when it began, so it also ends while
+     producers write. Unless isolation.level says otherwise it reads committed records: no record after an open
+     transaction is printed before that transaction has ended.
+  2. Without --group nothing is committed and no group is joined. With --group a record is committed after it was
+     printed and flushed. The committed offset is the consumer's position: it also passes markers and aborted records,
+     so no lag remains at the end.
+  3. Ctrl-C is the normal end of --follow: exit code 0, and the printed records are committed.
 """
 
 from __future__ import annotations
@@ -27,28 +29,29 @@ from barnabas.signals import interrupted_by_sigterm
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-Ends = dict[Partition, int]  # partitions whose end was reached, and where that is
-Messages = list[Any]  # of confluent_kafka.Message, whose every getter may be None by its types; records that came have all
+Ends = dict[Partition, int]  # partitions whose end was reached, with the end offset
+Messages = list[Any]  # the getters of confluent_kafka.Message may all return None by their types, but never for a received record
 
 BATCH = 1_000
-END_WAIT_MS = 50  # the end of a partition shows in an empty answer, which a broker holds back this long
-WAIT_S = 0.25  # between two looks for Ctrl-C while nothing arrives
-LOOK_AGAIN_S = 10.0  # between two looks for partitions that were added
-LOOKUP_S = 1.0  # such a look may hold up the printing
+END_WAIT_MS = 50  # the end of a partition shows in an empty fetch response, which a broker delays by this time
+WAIT_S = 0.25  # between two checks for Ctrl-C while no record arrives
+LOOK_AGAIN_S = 10.0  # between two checks for added partitions
+LOOKUP_S = 1.0  # such a check may delay printing by this time
 CONFIG = {
     "enable.partition.eof": True,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",
-    # librdkafka waits a whole second before it looks again at a queue that was full; printing empties it sooner.
+    # When its queue is full, librdkafka waits a whole second before it fetches again; printing empties the queue
+    # sooner.
     "fetch.queue.backoff.ms": 10,
 }
 
 
 class ByPartition:
-    """Reads partitions from given offsets; finished when each has come to its end.
+    """Reads partitions from given offsets; finished when each has reached its end.
 
     Args:
-        grows: partitions that are added to the topics are read as well, from their beginning.
+        grows: also read partitions that are added to the topics later, from their beginning.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class ByPartition:
             self.open.discard(where)
 
     def accept(self, messages: Messages) -> Messages:
-        """Those before the ends."""
+        """The records before the ends."""
         if self.ends is None:
             return messages
         wanted = []
@@ -84,10 +87,10 @@ class ByPartition:
         return wanted
 
     def receive_printed(self, messages: Messages, ends: Ends) -> None:
-        """Nothing is remembered."""
+        """Commits nothing."""
 
     def look_for_more(self) -> None:
-        """Take up partitions that were added since, if it is time to look."""
+        """Assign added partitions, if it is time to check for them."""
         from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
         if not self.grows or time.monotonic() < self.look_again_at:
@@ -97,7 +100,7 @@ class ByPartition:
             try:
                 described = self.consumer.list_topics(topic, LOOKUP_S).topics[topic]
             except KafkaException:
-                break  # no broker answered, and every other topic would wait as long; reading goes on, and says what it cannot
+                break  # no broker answered, and every other topic would wait as long; reading continues and reports its own errors
             found |= {(topic, number) for number in described.partitions}
         added = sorted(found - self.open)
         self.consumer.incremental_assign([TopicPartition(*where, OFFSET_BEGINNING) for where in added])
@@ -106,7 +109,7 @@ class ByPartition:
 
 
 class ByGroup:
-    """Reads what the group gives to this member; finished when it is at the end of all of that."""
+    """Reads the partitions that the group assigns to this member; finished at the end of all of them."""
 
     def __init__(self, consumer: Consumer, topics: list[str], *, follow: bool, commit: bool) -> None:
         self.consumer = consumer
@@ -121,11 +124,11 @@ class ByGroup:
 
     def _receive_revocation(self, consumer: Consumer, partitions: list[Any]) -> None:
         gone = {(p.topic, p.partition) for p in partitions}
-        self.assigned = (self.assigned or set()) - gone or None  # with nothing left it waits for what the group gives it next
+        self.assigned = (self.assigned or set()) - gone or None  # without partitions it waits for the next assignment
         self.at_end -= gone
 
     def look_for_more(self) -> None:
-        """The group does."""
+        """The group assigns added partitions itself."""
 
     def is_finished(self) -> bool:
         return not self.follow and self.assigned is not None and self.assigned <= self.at_end
@@ -142,7 +145,7 @@ class ByGroup:
 
         if not self.commit:
             return
-        # What was taken away meanwhile is for its owner to commit, who reads it again.
+        # A partition that was revoked meanwhile belongs to another member, which reads it again and commits it.
         ours = {*ends, *((message.topic(), message.partition()) for message in messages)} & (self.assigned or set())
         positions = self.consumer.position([TopicPartition(*where) for where in ours])
         reached = [(each, max(each.offset, ends.get((each.topic, each.partition), -1))) for each in positions]
@@ -158,11 +161,17 @@ class ByGroup:
     default="earliest",
     show_default=True,
     metavar="POSITION",
-    help="Where to begin: earliest, latest, an offset, -10 (ten before the end), -5m (ago), @milliseconds, a date.",
+    help="The position to begin at: earliest, latest, an offset, -10 (ten before the end), -5m (five minutes ago), @milliseconds, a date.",
 )
-@click.option("--to", "end", type=POSITION, metavar="POSITION", help="Where to end.  [default: where the topic ends now]")
-@click.option("-F", "--follow", is_flag=True, help="Wait for more records, without end; those of partitions that are "
-              "added come within ten seconds, unless --partition or --group shares them out.")  # fmt: skip
+@click.option(
+    "--to",
+    "end",
+    type=POSITION,
+    metavar="POSITION",
+    help="The position to end at.  [default: the end offsets at the start of the command]",
+)
+@click.option("-F", "--follow", is_flag=True, help="Keep waiting for more records. Partitions that are added to the topic are read within "
+    "ten seconds, except with --partition or --group.")  # fmt: skip
 @click.option("-n", "--max-messages", type=COUNT, metavar="N", help="End after N records.")
 @click.option("-p", "--partition", "partitions", type=PARTITION, multiple=True, help="Only this partition; repeatable.")
 @click.option(
@@ -213,12 +222,12 @@ def consume(
     null = null_marker.encode() if null_marker is not None else None
     printer = printer_for("json" if as_json else format_name, key_separator=separator, null_marker=null)
     if follow and end:
-        raise click.UsageError("--follow has no end; leave --to out")
+        raise click.UsageError("--follow and --to exclude each other")
     consumer: Consumer
     reader: ByPartition | ByGroup
     if group:
         if partitions or end:
-            raise click.UsageError("a group shares out all partitions to their end; leave --partition and --to out")
+            raise click.UsageError("a group reads all partitions to their end; --group excludes --partition and --to")
         consumer, reader = open_group(connection, topics, group, start, follow=follow, commit=not no_commit)
     else:
         consumer, reader = open_partitions(connection, topics, partitions, start, end, follow=follow)
@@ -226,7 +235,7 @@ def consume(
         with interrupted_by_sigterm():
             _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)
     except KeyboardInterrupt:
-        pass  # the way to end --follow
+        pass  # the usual end of --follow
     finally:
         consumer.close()
 
@@ -236,7 +245,8 @@ def open_group(
 ) -> tuple[Consumer, ByGroup]:
     if begin.kind not in {PositionKind.EARLIEST, PositionKind.LATEST}:
         raise BadInput(
-            "a group begins where it stopped; only --from earliest or latest is for its first time (see group reset-offsets)"
+            "a group continues at its committed offsets; with --group, --from takes only earliest or "
+            "latest, for partitions without one (see group reset-offsets)"
         )
     settings: dict[str, Any] = {**CONFIG, "auto.offset.reset": begin.kind.value}
     if not follow:
@@ -268,7 +278,8 @@ def open_partitions(
     if ends is not None and stop is not None:
         asked = resolve_positions(admin, wanted, stop, connection.timeout_s, stable=stable)
         ends = {where: min(end, asked[where]) for where, end in ends.items()}
-    # librdkafka wants a group's name; it is used for nothing, because partitions are assigned and nothing is stored.
+    # librdkafka requires a group id; it has no effect, because partitions are assigned by hand and no offset is
+    # stored.
     consumer = connection.consumer({**CONFIG, "group.id": "barnabas-cli", "enable.auto.commit": False})
     return consumer, ByPartition(consumer, starts, ends, grows=follow and not partitions)
 
@@ -305,7 +316,7 @@ def _print_all(
         if messages or ends:
             heard_at = time.monotonic()
         elif not follow and time.monotonic() - heard_at > timeout_s:
-            raise Failure(f"nothing came for {timeout_s:g} s (--timeout)")
+            raise Failure(f"no record came for {timeout_s:g} s (--timeout)")
         wanted = reader.accept(messages)
         for where in ends:
             reader.receive_end(where)
@@ -319,10 +330,12 @@ def _print_all(
 
 
 def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, Ends]:
-    """Records, and the partitions whose end was reached. Waits for the first only: a slow topic is printed as it comes.
+    """Records, and the partitions whose end was reached. Waits for the first record only, so that records of a slow
+    topic are printed as they arrive.
 
     Args:
-        in_group: else it is nothing to us that we may not use the group which librdkafka wants a name of.
+        in_group: whether a group is really used; otherwise an authorization error about the group id that librdkafka
+            requires is ignored.
     """
     from confluent_kafka import KafkaError, KafkaException
 

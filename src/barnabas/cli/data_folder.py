@@ -1,4 +1,4 @@
-"""Keeping brokers off the folders that a command works on."""
+"""Prevents brokers from using the folders that a command works on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep brokers off the folder; one that cannot be written is looked at all the same.
+    """Hold the folder's lock, so that no broker starts on it; a folder that this user cannot write is used without
+    the lock.
 
     Raises:
         BadInput: a broker is running on it.

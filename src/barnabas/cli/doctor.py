@@ -1,6 +1,7 @@
-"""`barnabas doctor`: is this machine fit for a broker, do Spark's processes find barnabas, is a data folder whole, does a broker answer.
+"""`barnabas doctor`: checks that this machine suits a broker, that Spark's processes find barnabas, that a data
+folder is intact and that a broker answers.
 
-Every check gives one line: ok, warning (works, but look at it) or failed. It writes nothing anywhere.
+Every check gives one line: ok, warning (works, but needs attention) or failed. It writes no file.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class Finding(Struct, frozen=True):
     type=FilePath(path_type=Path),
     envvar="BARNABAS_DATA_DIR",
     show_envvar=True,
-    help="Look at this data folder too.",
+    help="Also check this data folder.",
 )
-@click.option("--no-broker", is_flag=True, help="Do not ask a broker.")
+@click.option("--no-broker", is_flag=True, help="Do not connect to a broker.")
 @connection_options
 @output_option
 @click.pass_context
 def doctor(context: click.Context, connection: Connection, output: Output, data_dir: Path | None, no_broker: bool) -> int:
-    """Check this machine, Spark's Python where PySpark is installed, a data folder and a broker.
+    """Check this machine, Spark's Python if PySpark is installed, a data folder and a broker.
 
     Exit code 1 means that a check failed; warnings do not count.
     """
@@ -88,10 +89,10 @@ def check_machine() -> Iterator[Finding]:
         yield Finding(
             "event loop", WARNING, "uvloop is not installed: the broker runs on asyncio's own loop, at about half the speed"
         )
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # a broker takes all that it may have
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # a broker raises its soft limit to the hard limit
     allowed = sys.maxsize if most == resource.RLIM_INFINITY else most
     status = OK if allowed >= OPEN_FILES_WANTED else WARNING if allowed >= OPEN_FILES_NEEDED else FAILED
-    advice = "" if status == OK else f"; a broker with many partitions wants {OPEN_FILES_WANTED} (ulimit -Hn)"
+    advice = "" if status == OK else f"; a broker with many partitions needs {OPEN_FILES_WANTED} (ulimit -Hn)"
     yield Finding("open files", status, f"{'any number' if most == resource.RLIM_INFINITY else most} allowed{advice}")
     yield Finding("processors", OK, f"{os.cpu_count()}; one broker uses one of them")
 
@@ -127,7 +128,7 @@ def check_data_folder(path: Path) -> Iterator[Finding]:
     if running or described["clean_shutdown"]:
         yield Finding("last stop", OK, "a broker is running on it" if running else "clean")
     elif partitions:
-        yield Finding("last stop", WARNING, "not clean: the next start checks what lies behind the recovery points")
+        yield Finding("last stop", WARNING, "not clean: the next start checks the logs from their recovery points on")
     problems = described["problems"]
     yield Finding("logs", FAILED if problems else OK, _log_summary(partitions, problems))
     for problem in problems[:PROBLEMS_SHOWN]:
@@ -149,7 +150,7 @@ def check_broker(connection: Connection) -> Iterator[Finding]:
         with connection.wire() as wire:
             elapsed_ms = (time.perf_counter() - began) * 1000
             apis, name = len(wire.versions), wire.name
-        yield Finding("broker", OK, f"{name} answered in {elapsed_ms:.1f} ms and knows {apis} requests")
+        yield Finding("broker", OK, f"{name} answered in {elapsed_ms:.1f} ms and supports {apis} requests")
         cluster = describe_cluster(connection)
     except (click.ClickException, BarnabasError) as error:
         yield Finding("broker", FAILED, error.format_message() if isinstance(error, click.ClickException) else str(error))
@@ -160,9 +161,7 @@ def check_broker(connection: Connection) -> Iterator[Finding]:
         f"{cluster['cluster_id']} with {len(cluster['brokers'])} brokers, {cluster['topics']} topics, "
         f"{cluster['partitions']} partitions",
     )
-    yield _replica_finding(
-        "leaders", cluster["leaderless"], "without a leader: nothing can be read from or written to them", FAILED
-    )
+    yield _replica_finding("leaders", cluster["leaderless"], "without a leader: clients can neither read nor write them", FAILED)
     yield _replica_finding("replicas", cluster["under_replicated"], "with replicas that are not in sync", WARNING)
 
 

@@ -1,7 +1,7 @@
 """`barnabas doctor check`: every batch, index and checkpoint of stopped data folders, verified.
 
-Owns the order of the work, the processes that share it, and how it is shown. What is right and wrong is decided in
-`storage/check` and `cluster/offline/check.py`.
+Owns the order of the work, the worker processes and the output. The checks themselves are in `storage/check` and
+`cluster/offline/check.py`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from barnabas.storage.check.partition import PartitionContext, PartitionReport
     from barnabas.storage.checkpoints import TopicPartition
 
-SHARED_FROM_BYTES = 256 * 1024 * 1024  # less is read before a second process has started
-MAX_PROCESSES = 8  # a disk gives no more, and each holds a piece of a file
-SHOWN_FROM_BYTES = 512 * 1024 * 1024  # for less a progress bar would only flash
+SHARED_FROM_BYTES = 256 * 1024 * 1024  # one process reads fewer bytes faster than a second process starts
+MAX_PROCESSES = 8  # more processes do not make a disk faster, and each holds a piece of a file in memory
+SHOWN_FROM_BYTES = 512 * 1024 * 1024  # below this a progress bar would only flash
 PROGRESS_INTERVAL_S = 0.2
 
 
 class Checked(Struct):
-    """What one run found."""
+    """The findings of one run."""
 
     folders: Sequence[DataFolder]
     metadata: StoredMetadata
     reports: Mapping[TopicPartition, PartitionReport]
     findings: list[Finding] = field(default_factory=list)
-    outcomes: list[str] = field(default_factory=list)  # of a repair, one for each finding
+    outcomes: list[str] = field(default_factory=list)  # outcomes of the repair, one for each finding
 
 
 @click.command("check")
@@ -56,20 +56,20 @@ class Checked(Struct):
     required=True,
     help="A data folder; name all of a broker's (log.dirs). Repeatable.",
 )
-@click.option("--repair", "repairs", is_flag=True, help="Put right what can be put right without losing anything.")
+@click.option("--repair", "repairs", is_flag=True, help="Repair what can be repaired without loss.")
 @output_option
 def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
     """Verify every file of stopped data folders.
 
-    Reads every batch (sizes, CRC, offsets, the records inside), index, snapshot, checkpoint and the metadata. One line says of each
-    thing that is wrong in which file it is, at which byte, which offsets it concerns and what it costs. Nothing is written
-    without --repair; with it, indexes and other files that the batches tell are written anew, and what the next start would remove is
-    removed. No byte of a batch is ever changed.
+    Reads every batch (sizes, CRC, offsets, the records inside), index, snapshot, checkpoint and the metadata. Each
+    finding is one line: the file, the byte position, the offsets concerned and the consequence. Without --repair the
+    command writes nothing. With --repair it rewrites indexes and other files that can be derived from the batches,
+    and removes what the next start would remove. It never changes a byte of a batch.
 
-    What a broker that was killed leaves behind, and the next start deals with by itself, counts as wrong too; the last line says how
-    much of what was found is of that kind.
+    A killed broker leaves findings that its next start repairs by itself. They are counted too; the last line says
+    how many they are.
 
-    Exit code 0: nothing is wrong, or all of it was repaired. 1: something is wrong. 2: a broker is running on the folder.
+    Exit code 0: no findings, or all were repaired. 1: findings are left. 2: a broker runs on the folder.
 
     \b
     barnabas doctor check --data-dir barnabas-data
@@ -96,7 +96,7 @@ def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
 
 
 def check_folders(paths: Sequence[Path]) -> Checked:
-    """Everything that is wrong in the data folders of one broker, sorted by file and position."""
+    """All findings in the data folders of one broker, sorted by file and position."""
     from barnabas.cluster.offline.check import check_topics, read_metadata
     from barnabas.storage.check.directory import check_checkpoints, check_together, read_data_folder, settle_moves
     from barnabas.storage.files import ReadingFiles
@@ -132,7 +132,7 @@ Work = tuple["TopicPartition", Path, "PartitionContext"]
 def _check_all(work: Sequence[Work]) -> dict[TopicPartition, PartitionReport]:
     sizes = {path: sum(file.stat().st_size for file in path.glob("*.log")) for _, path, _ in work}
     total = sum(sizes.values())
-    work = sorted(work, key=lambda item: -sizes[item[1]])  # the largest first, so that the processes end together
+    work = sorted(work, key=lambda item: -sizes[item[1]])  # the largest first, so that the processes end at about the same time
     processes = min(os.cpu_count() or 1, MAX_PROCESSES, len(work)) if total >= SHARED_FROM_BYTES else 1
     with _progress_bar(total) as show:
         if processes <= 1:
@@ -168,7 +168,7 @@ def _check_in_processes(work: Sequence[Work], processes: int, show: Any) -> dict
     return reports
 
 
-_seen: Any = None  # in a worker: the bytes that all of them have looked at
+_seen: Any = None  # in a worker: the counter of bytes that all workers have checked
 COUNT_STEP_BYTES = 4 * 1024 * 1024
 
 
@@ -200,7 +200,7 @@ def _check_one(path: Path, context: PartitionContext) -> PartitionReport:
 
 @contextmanager
 def _progress_bar(total: int) -> Iterator[Any]:
-    """A function to be told how many bytes are done."""
+    """A function that takes the number of bytes done, for the progress bar."""
     if total < SHOWN_FROM_BYTES or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -226,7 +226,7 @@ def _print(checked: Checked, elapsed: float) -> None:
     elif checked.findings:
         mended = sum(finding.mended for finding in checked.findings)
         of_them = "all" if mended == len(checked.findings) else str(mended) if mended else "none"
-        state += f"; the next start deals with {of_them} of them"
+        state += f"; the next start repairs {of_them} of them"
     segments = sum(r.segments for r in reports)
     click.echo(
         f"{_counted(len(reports), 'partition')}, {_counted(segments, 'segment')}, {_counted(records, 'record')}, "

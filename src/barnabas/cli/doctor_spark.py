@@ -1,8 +1,10 @@
-"""What `barnabas doctor` says of Spark: whether the processes that a session starts from here will find the data source.
+"""The checks of `barnabas doctor` for Spark: whether the processes of a session that starts here will find the data
+source.
 
 Rules
-  1. Nothing of Spark is imported or started: the check asks the Pythons themselves, as the environment of this command names them.
-  2. Without PySpark there is nothing to say.
+  1. Spark is neither imported nor started. The check runs the Python interpreters that the environment of this
+     command names.
+  2. Without PySpark there is no line about Spark.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from barnabas.pipelines.interpreter import command
 from barnabas.pipelines.spark_session import DRIVERS, WORKERS
 
 OLDEST = (4, 2)
-DEFAULT_PYTHON = "python3"  # what Spark runs where the environment names nothing
+DEFAULT_PYTHON = "python3"  # the interpreter that Spark runs if the environment names none
 ASK = "import barnabas.pipelines.source"
 WITHIN_S = 30.0
-UPDATES = "outputMode('update') is written by barnabas.pipelines.write_stream(frame), since Spark lets no Python sink take it"
+UPDATES = "for outputMode('update') use barnabas.pipelines.write_stream(frame), since Spark does not offer it to Python sinks"
 Answer = tuple[bool, str]
 
 
 def check_spark(environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, bool, str]]:
-    """What was looked at, whether it is good, and the line about it."""
+    """One check: its subject, its state, and the line to print."""
     try:
         spark = version("pyspark")
     except PackageNotFoundError:
@@ -59,13 +61,13 @@ def _python(setting: str, python: str, environment: Mapping[str, str]) -> Answer
     if wrong is None:
         return True, f"{path} finds barnabas"
     return False, (
-        f"a session that does not come from barnabas.pipelines.session() runs {origin}: {wrong}. It ends in DATA_SOURCE_NOT_FOUND; use "
+        f"a session that barnabas.pipelines.session() did not make runs {origin}: {wrong}. It ends in DATA_SOURCE_NOT_FOUND; use "
         f"that function, or set {setting}={command()}"
     )
 
 
 def _missing(python: str, environment: Mapping[str, str]) -> str | None:
-    """The last line of what Python says where it does not find the data source."""
+    """The last line of Python's error if it does not find the data source, else an empty text."""
     try:
         asked = subprocess.run(
             [python, "-c", ASK],

@@ -1,9 +1,9 @@
-"""Reading a data folder without a broker: what is in its files, and whether they fit together.
+"""Reads a data folder without a broker: the contents of its files, and whether they are consistent.
 
-Owns nothing and changes nothing: files are opened for reading, so it may run beside a broker. Then the end of the active
-segment may be cut in the middle of a batch that is just being written, and the last problem of a folder says so.
+Owns nothing and changes nothing: files are opened for reading, so it may run beside a broker. Then the active segment
+may end in the middle of a batch that is being written, and the last problem of a folder says so.
 
-A folder that does not parse is a problem to report, not a reason to stop: everything here returns what it could read and
+A folder that does not parse is reported and does not stop the work: every function returns what it could read, and
 sentences about the rest.
 """
 
@@ -49,7 +49,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 class Batch(NamedTuple):
-    """A batch and where it lies in its segment; `crc_matches` is False for one that was damaged."""
+    """A batch and its position in its segment; `crc_matches` is False for a damaged batch."""
 
     position: int
     header: BatchHeader
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
 
 
 class Segment(Struct):
-    """One `.log` file and what belongs to it."""
+    """One `.log` file with its indexes and snapshot."""
 
     path: Path
     base_offset: int
@@ -89,7 +89,7 @@ def codec_name(header: BatchHeader) -> str:
 
 @contextmanager
 def mapped(path: Path) -> Iterator[memoryview]:
-    """The bytes of a file without reading them all."""
+    """The bytes of a file, mapped and not read at once."""
     with path.open("rb") as file:
         if not path.stat().st_size:  # an empty file cannot be mapped
             yield memoryview(b"")
@@ -99,7 +99,7 @@ def mapped(path: Path) -> Iterator[memoryview]:
 
 
 def read_segment(path: Path, *, check_crc: bool = True) -> Segment:
-    """Walk a `.log` file from batch to batch, and hold its indexes against it."""
+    """Read a `.log` file batch by batch, and compare its indexes with it."""
     if not SEGMENT_FILE.fullmatch(path.name):
         raise BadInput(f"{path} is not the .log file of a segment")
     segment = Segment(path, int(path.stem), path.stat().st_size)
@@ -117,7 +117,7 @@ def _walk(data: memoryview, segment: Segment, check_crc: bool) -> None:
         left = len(data) - position
         header = read_header(data, position) if left >= HEADER_SIZE else None
         if header is not None and header.magic != MAGIC:
-            segment.problems.append(f"byte {position}: a batch of format {header.magic}; what follows was not read")
+            segment.problems.append(f"byte {position}: a batch of format {header.magic}; the rest was not read")
             return
         if header is None or header.size > left or header.batch_length < HEADER_SIZE - LENGTH_OVERHEAD:
             segment.problems.append(f"byte {position}: the last {left} bytes are not a whole batch")
@@ -133,7 +133,7 @@ def _walk(data: memoryview, segment: Segment, check_crc: bool) -> None:
 
 
 def read_entries(path: Path, layout: struct.Struct) -> list[tuple[int, int]]:
-    """The entries of an index file; zeros behind the last one are room that Kafka reserves."""
+    """The entries of an index file; zeros after the last entry are space that Kafka preallocates."""
     data = path.read_bytes() if path.exists() else b""
     entries: list[tuple[int, int]] = []
     for key, value in layout.iter_unpack(data[: len(data) - len(data) % layout.size]):
@@ -148,7 +148,7 @@ def count_entries(path: Path, layout: struct.Struct) -> int:
 
 
 def check_offset_index(path: Path, base_offset: int, by_position: dict[int, BatchHeader]) -> list[str]:
-    """An entry names the position of a batch and the last offset of it."""
+    """Checks that each entry names the position of a batch and that batch's last offset."""
     problems = []
     previous = (-1, -1)
     for relative, position in read_entries(path, OFFSET_ENTRY):
@@ -166,7 +166,7 @@ def check_offset_index(path: Path, base_offset: int, by_position: dict[int, Batc
 
 
 def check_time_index(path: Path, segment: Segment) -> list[str]:
-    """An entry names a timestamp, and no batch up to its offset is later than that."""
+    """Checks that no batch up to an entry's offset has a later timestamp than the entry."""
     problems = []
     previous = (-1, -1)
     latest = iter(_latest_timestamps(segment))
@@ -202,7 +202,7 @@ class PartitionFolder(Struct):
         return sorted(path for path in self.path.iterdir() if SEGMENT_FILE.fullmatch(path.name))
 
     def describe(self, *, check_crc: bool = True) -> dict[str, Any]:
-        """Everything about it as plain values, `problems` included."""
+        """All facts about the partition as plain values, with `problems`."""
         problems: list[str] = []
         segments = [read_segment(path, check_crc=check_crc) for path in self.segment_paths()]
         for earlier, later in pairwise(segments):
@@ -253,7 +253,7 @@ def read_snapshot(path: Path) -> list[dict[str, Any]]:
 
 
 def open_partition_folder(path: Path) -> PartitionFolder | None:
-    """The folder as a partition's, None where its name is not one."""
+    """The folder as a partition's; None if its name is not that of a partition."""
     match = PARTITION_FOLDER.fullmatch(path.resolve().name)
     if match is None or not path.is_dir():
         return None
@@ -265,7 +265,7 @@ def is_data_folder(path: Path) -> bool:
 
 
 def describe_data_folder(path: Path, *, check_crc: bool = False) -> dict[str, Any]:
-    """A data folder as plain values: who it belongs to, its checkpoints, its partitions, and what is wrong."""
+    """A data folder as plain values: its owner, its checkpoints, its partitions and its problems."""
     problems: list[str] = []
     properties = _attempt(problems, lambda: checkpoints.read_properties(OsFiles(), path / checkpoints.META_PROPERTIES)) or {}
     offsets = {

@@ -1,4 +1,4 @@
-"""The ways a command fails, for the commands to raise; `main.run` prints them."""
+"""The errors that commands raise; `main.run` prints them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Failure(click.ClickException):
 
 
 class BadInput(click.ClickException):
-    """What the user gave cannot be meant: exit code 2."""
+    """The user's input is wrong: exit code 2."""
 
     exit_code = 2
 

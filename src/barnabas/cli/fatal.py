@@ -1,8 +1,8 @@
 """Fatal errors of confluent-kafka, as exceptions.
 
-A client that must not go on (a producer that lost its id, a static member that was fenced) ends the call that learns of it. Before Python
-3.12, what confluent-kafka then raises is a `KafkaError`, which is no exception: no `except` with a name catches it, and it ends in a
-traceback. Later Pythons make a `SystemError` of it.
+After a fatal error a client must not go on (a producer that lost its id, a static member that was fenced). The call
+that meets the error then raises a `KafkaError`, which is not an exception class. Before Python 3.12 no `except` with
+a name catches it, and it ends in a traceback; later versions of Python turn it into a `SystemError`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 class _Caught:
-    """A context that ends quietly where what is raised is no exception. It is raised anew outside, since it cannot be a context."""
+    """A context manager that swallows a raised object that is not an exception. The caller raises a real exception
+    outside, since the object cannot be its `__context__`."""
 
     raised: Any = None
 
@@ -30,7 +31,7 @@ class _Caught:
 
 
 def with_exceptions(call: Callable[..., T], *arguments: Any) -> T:
-    """What the call returns; raises KafkaException for what it raises that is no exception."""
+    """Calls and returns the result; raises KafkaException if the call raises an object that is not an exception."""
     caught = _Caught()
     with caught:
         return call(*arguments)

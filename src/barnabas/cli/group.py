@@ -1,4 +1,4 @@
-"""`barnabas group`: consumer groups, how far they are, and setting them elsewhere."""
+"""`barnabas group`: consumer groups, their offsets and lag, and resetting their offsets."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ def list_groups(connection: Connection, output: Output, states: tuple[str, ...])
 
 @group.command("describe")
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
-@click.option("--members", "with_members", is_flag=True, help="Show the members and what each has.")
+@click.option("--members", "with_members", is_flag=True, help="Show the members and their partitions.")
 @connection_options
 @output_option
 def describe(connection: Connection, output: Output, names: tuple[str, ...], with_members: bool) -> int:
     """Show state, members and lag of groups.
 
-    Where an open transaction holds readers of committed records back, its transactional id is shown, and STABLE, where it begins.
+    If an open transaction blocks readers of committed records, its transactional id is shown, and STABLE, the offset where it
+    begins.
     """
     admin = connection.admin()
     described = [describe_group(admin, name, connection.timeout_s) for name in names]
@@ -88,7 +89,7 @@ def _print_group(output: Output, described: dict[str, Any], with_members: bool) 
 
 
 def _tell_holders(connection: Connection, admin: AdminClient, rows: list[dict[str, Any]]) -> None:
-    """Add to each row the last stable offset, and who holds it back where it is before the end."""
+    """Add to each row the last stable offset, and the transaction that holds it back if it is before the end."""
     ends = {(row["topic"], row["partition"]): row["end"] for row in rows if row["end"] is not None}
     stable = list_offsets(admin, ends, "latest", connection.timeout_s, stable=True, missing={})
     held = {where for where, offset in stable.items() if offset < ends[where]}
@@ -99,7 +100,7 @@ def _tell_holders(connection: Connection, admin: AdminClient, rows: list[dict[st
 
 
 def _holders(connection: Connection, partitions: set[Partition]) -> dict[Partition, str]:
-    """Whose transaction is the first open one in each partition."""
+    """The transactional id of the first open transaction in each partition."""
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers
 
@@ -108,13 +109,13 @@ def _holders(connection: Connection, partitions: set[Partition]) -> dict[Partiti
         places = {where: leader for where, leader in leaders.items() if where in partitions}
         rows = transaction_requests.named(brokers, transaction_requests.open_in_partitions(brokers, places))
     holders: dict[Partition, str] = {}
-    for row in rows:  # in the order of their begin
+    for row in rows:  # sorted by their first offset
         holders.setdefault((row["topic"], row["partition"]), row["id"] or f"producer {row['producer_id']}")
     return holders
 
 
 def is_missing(described: dict[str, Any]) -> bool:
-    """A coordinator tells of a group that it does not know as of a dead one."""
+    """A coordinator describes a group that it does not know as DEAD."""
     return described["state"] == "dead" and not described["partitions"]
 
 
@@ -172,7 +173,7 @@ def lag_rows(
 
 
 def committed_offsets(admin: AdminClient, name: str, timeout_s: float) -> dict[Partition, int]:
-    """What the group committed; raises Failure."""
+    """The committed offsets of the group; raises Failure."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
     try:
@@ -196,22 +197,22 @@ def _known_ends(admin: AdminClient, partitions: set[Partition], timeout_s: float
 @click.option(
     "-t", "--topic", "topics", type=SCOPE, multiple=True, metavar="TOPIC[:P,P]", help="A topic, or partitions of it; repeatable."
 )
-@click.option("--all-topics", is_flag=True, help="Every topic that the group has offsets of.")
+@click.option("--all-topics", is_flag=True, help="Every topic for which the group has offsets.")
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
-@click.option("--to-latest", is_flag=True, help="Behind the last record.")
-@click.option("--to-current", is_flag=True, help="To where the group is (with --export: to keep it).")
-@click.option("--to-offset", type=OFFSET, metavar="N", help="To this offset, or the nearest that is there.")
+@click.option("--to-latest", is_flag=True, help="To the end, after the last record.")
+@click.option("--to-current", is_flag=True, help="To the current offsets of the group (to keep them, with --export).")
+@click.option("--to-offset", type=OFFSET, metavar="N", help="To this offset, or the nearest in the partition.")
 @click.option(
     "--to-datetime",
     type=DATETIME,
     metavar="TIME",
-    help="To the first record at or after 2026-01-31T12:00:00 (local, unless it says).",
+    help="To the first record at or after 2026-01-31T12:00:00 (local time unless it has a zone).",
 )
 @click.option("--by-duration", type=AGO, metavar="DURATION", help="Back by 90s, 5m, 1h30m or PT1H30M from now.")
-@click.option("--shift-by", type=SHIFT, metavar="N", help="By N records onwards, or back if negative.")
-@click.option("--from-file", type=READABLE, help="To the offsets of a file: lines topic,partition,offset.")
-@click.option("--export", is_flag=True, help="Print lines topic,partition,offset, as --from-file reads them.")
-@click.option("--execute", is_flag=True, help="Do it. Without this the new offsets are only shown.")
+@click.option("--shift-by", type=SHIFT, metavar="N", help="By N records forward, or back if negative.")
+@click.option("--from-file", type=READABLE, help="To the offsets in a file with lines topic,partition,offset.")
+@click.option("--export", is_flag=True, help="Print lines topic,partition,offset, the format of --from-file.")
+@click.option("--execute", is_flag=True, help="Commit the new offsets. Without this they are only shown.")
 @connection_options
 @output_option
 def reset_offsets(
@@ -220,7 +221,7 @@ def reset_offsets(
 ) -> None:  # fmt: skip
     """Move the offsets of a group that has no active members.
 
-    Shows what would happen; --execute makes it happen. Offsets outside of what a partition holds go to its nearest end.
+    Shows the new offsets; --execute commits them. An offset outside the range of a partition becomes the nearest one inside.
     """
     from barnabas.cli import resets
 
@@ -239,7 +240,11 @@ def reset_offsets(
     elif output.as_json:
         output.json({"group": name, "executed": execute, "offsets": rows})
     else:
-        output.table(rows, RESET_COLUMNS, title=f"group {name}" if execute else f"group {name}: not done, --execute does it")
+        output.table(
+            rows,
+            RESET_COLUMNS,
+            title=f"group {name}" if execute else f"group {name}: nothing committed; --execute commits these offsets",
+        )
 
 
 @group.command("delete")
@@ -269,12 +274,19 @@ def delete(connection: Connection, output: Output, names: tuple[str, ...]) -> in
 @group.command("delete-offsets")
 @click.argument("name", metavar="GROUP")
 @click.option(
-    "-t", "--topic", "topics", type=SCOPE, multiple=True, required=True, metavar="TOPIC[:P,P]", help="What to forget; repeatable."
+    "-t",
+    "--topic",
+    "topics",
+    type=SCOPE,
+    multiple=True,
+    required=True,
+    metavar="TOPIC[:P,P]",
+    help="A topic, or partitions of it, whose offsets are deleted; repeatable.",
 )
 @connection_options
 @output_option
 def delete_offsets(connection: Connection, output: Output, name: str, topics: tuple[str, ...]) -> int:
-    """Forget offsets of topics that the group does not read now."""
+    """Delete offsets of topics that the group does not read now."""
     from barnabas.cli import resets
 
     admin = connection.admin()
@@ -290,5 +302,5 @@ def delete_offsets(connection: Connection, output: Output, name: str, topics: tu
 
 
 def _word(state: Any) -> str:
-    """`PREPARING_REBALANCING` as people and options write it."""
+    """A state like `PREPARING_REBALANCING` as options and output write it."""
     return str(state.name).lower().replace("_", "-").replace("rebalancing", "rebalance")

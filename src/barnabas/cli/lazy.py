@@ -1,7 +1,7 @@
 """A click group that imports a command when it is called, not when its name is shown.
 
-`barnabas --help` and shell completion run at the speed of importing click alone, so a group knows of each
-command its name, its module and its one line of help; a test compares that line with the command's own.
+So `barnabas --help` and shell completion import click alone. For each command a group holds its name, its module and its one
+line of help; a test compares that line with the command's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
 class Entry(NamedTuple):
-    """Where a command lives: `module` under barnabas.cli, `attribute` in it, and the line that help shows."""
+    """Names a command: `module` under barnabas.cli, `attribute` in it, and the line that help shows."""
 
     module: str
     attribute: str
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are `Entry`s until someone runs them."""
+    """A group whose commands are `Entry`s until one runs."""
 
     def __init__(self, *args: Any, entries: Mapping[str, Entry], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

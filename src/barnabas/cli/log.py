@@ -1,4 +1,4 @@
-"""`barnabas log dump`: what lies in the files of a data folder, read without a broker."""
+"""`barnabas log dump`: the contents of a data folder's files, read without a broker."""
 
 from __future__ import annotations
 
@@ -38,23 +38,24 @@ CHECKPOINT_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "offset": "OFF
 
 @click.group(context_settings=HELP_OPTIONS)
 def log() -> None:
-    """Look into the files of a data folder."""
+    """Show the files of a data folder."""
 
 
 @log.command("dump")
 @click.argument("paths", nargs=-1, required=True, type=FilePath(exists=True, path_type=Path), metavar="PATH...")
-@click.option("--batches", is_flag=True, help="Of partitions and .log files: every batch.")
-@click.option("--records", is_flag=True, help="Of partitions and .log files: every record.")
+@click.option("--batches", is_flag=True, help="For partitions and .log files: every batch.")
+@click.option("--records", is_flag=True, help="For partitions and .log files: every record.")
 @click.option("-f", "--format", "format_name", type=OUTPUT_FORMAT, default="%o %T %k %v\\n", show_default=True,
               metavar="text|json|hex|TEMPLATE",
-              help="How --records prints; as in consume.")  # fmt: skip
+              help="Output format of --records, as in consume.")  # fmt: skip
 @click.option("--skip-crc", is_flag=True, help="Do not check the CRC of the batches.")
 @output_option
 def dump(output: Output, paths: tuple[Path, ...], batches: bool, records: bool, format_name: str, skip_crc: bool) -> int:
-    """Show what is in data folders, partition folders or single files.
+    """Show the contents of data folders, partition folders or single files.
 
-    Changes nothing and needs no broker. A data folder gives its partitions, a partition its segments, a .log file its batches;
-    .index, .timeindex, .snapshot and checkpoint files their entries. Exit code 1 means that something does not fit together.
+    Changes nothing and needs no broker. For a data folder it shows the partitions, for a partition the segments, for a .log
+    file the batches, and for .index, .timeindex, .snapshot and checkpoint files the entries. Exit code 1 means that the files
+    are not consistent.
 
     \b
     barnabas log dump data/
@@ -166,7 +167,7 @@ def _batch_row(batch: Any) -> dict[str, Any]:
 
 
 class StoredRecord(NamedTuple):
-    """A record of a file with the getters of confluent_kafka's Message, for the printers of `consume`."""
+    """A record of a file, with the getters of confluent_kafka's Message that the printers of `consume` need."""
 
     folder: str
     stored: Any
@@ -203,7 +204,7 @@ def _print_records(path: Path, format_name: str) -> None:
 
 
 def _records_of(path: Path) -> Iterator[StoredRecord]:
-    """The records of a segment that clients wrote: transaction markers are left out."""
+    """The records that clients wrote to a segment, without transaction markers."""
     from barnabas.cli import dump
     from barnabas.protocol.records.record import iterate_records
 
@@ -252,4 +253,4 @@ def _rows_of(path: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     if path.name in dump.CHECKPOINTS.values():
         offsets = checkpoints.read_offsets(files, path)
         return [{"topic": t, "partition": p, "offset": o} for (t, p), o in sorted(offsets.items())], CHECKPOINT_COLUMNS
-    raise BadInput(f"{path} is no file of a log: there are .log, .index, .timeindex, .snapshot and the checkpoints")
+    raise BadInput(f"{path} is not a file of a log; those are .log, .index, .timeindex, .snapshot and the checkpoints")

@@ -1,12 +1,12 @@
-"""The command `barnabas`: the names of its commands, and how every one of them ends.
+"""The command `barnabas`: its list of subcommands, and how each of them ends.
 
 Rules
   1. Exit code 0: done. 1: the operation failed. 2: the input was wrong (options, settings, names), nothing was done.
   2. An error is one line on standard error; standard output carries results only.
-  3. Ctrl-C and a reader that goes away (`| head`) end a command without a traceback. Standard output that takes nothing more (a full disk)
-     is a failure; one that was closed from the start is the null device.
-  4. An error that no command foresaw is one line too, and BARNABAS_TRACEBACK=1 shows where it comes from.
-  5. Nothing here imports more than click and the standard library: this module is all that `--help` loads.
+  3. Ctrl-C ends a command without a traceback, and so does a reader that closes the pipe (`| head`). A standard output that
+     cannot be written (a full disk) is a failure; if it was closed from the start, it is the null device.
+  4. An unexpected error is one line too, and BARNABAS_TRACEBACK=1 shows its traceback.
+  5. This module imports only click and the standard library, because `--help` loads nothing else.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from barnabas.streams import OutputFailed, drop_unwritten, open_missing_streams,
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # what the scripts of `completion` set when they ask
+COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # the scripts of `completion` set it when they ask for completions
 TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
-MOST_CHARACTERS = 1_000  # of an error
+MOST_CHARACTERS = 1_000  # of an error line
 
 COMMANDS = {
     "start": Entry("start", "start", "Run a broker with friendly defaults."),
-    "broker": Entry("broker", "broker", "Run a broker, take over the folders of another, or empty one."),
+    "broker": Entry("broker", "broker", "Run a broker, adopt the data folders of Kafka, or drain a broker."),
     "topic": Entry("topic", "topic", "Create, list, describe, alter and delete topics."),
     "produce": Entry("produce", "produce", "Write records to TOPIC, one for each line of standard input or of the FILEs."),
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
-    "pipeline": Entry("pipeline", "pipeline", "Make, run, list and stop pipelines on Spark."),
+    "pipeline": Entry("pipeline", "pipeline", "Create, run, list and stop pipelines on Spark."),
     "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "user": Entry("user", "user", "Add, list and delete users who log in by SCRAM, and change their passwords."),
-    "security": Entry("security", "security", "Make an authority and certificates."),
-    "quota": Entry("quota", "quota", "Set, list, describe and remove quotas of clients, addresses and groups."),
+    "security": Entry("security", "security", "Create a certificate authority and certificates."),
+    "quota": Entry("quota", "quota", "Set, list, describe and remove quotas for clients, addresses and groups."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
-    "acl": Entry("acl", "acl", "Say who may do what, and ask whether somebody may."),
-    "role": Entry("role", "role", "Name sets of rights and give them to users and groups."),
-    "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
-    "log": Entry("log", "log", "Look into the files of a data folder."),
-    "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),
+    "acl": Entry("acl", "acl", "Add, list, test and remove access control lists."),
+    "role": Entry("role", "role", "Define roles, named sets of rights, and give them to users and groups."),
+    "cluster": Entry("cluster", "cluster", "Run several brokers on this machine, and describe a cluster and its brokers."),
+    "log": Entry("log", "log", "Show the files of a data folder."),
+    "bench": Entry("bench", "bench", "Measure how fast a cluster writes and reads records."),
     "doctor": Entry(
-        "doctor", "doctor", "Check this machine, Spark's Python where PySpark is installed, a data folder and a broker."
+        "doctor", "doctor", "Check this machine, Spark's Python if PySpark is installed, a data folder and a broker."
     ),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
 }
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), EXIT_USAGE)
     except OutputFailed as error:
         if error.errno == errno.EPIPE:
-            return 0  # its reader has seen enough
+            return 0  # the reader closed the pipe, as `head` does
         return _fail(f"cannot write to standard output: {error.strerror}", EXIT_FAILED)
     except OSError as error:
         return _report_os_error(error)
@@ -103,17 +103,17 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_unforeseen(error: Exception) -> int:
-    """What a library raised: the input was wrong where it says that of a value, else the operation failed."""
+    """Handles an exception of a library: if it blames a value of the input, the input was wrong, else the operation failed."""
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
-    client = sys.modules.get("confluent_kafka")  # not imported where no command has
+    client = sys.modules.get("confluent_kafka")  # only if a command imported it already
     if client is not None and isinstance(error, client.KafkaException):
         from barnabas.cli.connection import reason_of
 
         is_refusal = error.args[0].code() == client.KafkaError._INVALID_ARG
         return _fail(reason_of(error), EXIT_USAGE if is_refusal else EXIT_FAILED)
     code = EXIT_USAGE if isinstance(error, ValueError | OverflowError) else EXIT_FAILED
-    return _fail(f"{type(error).__name__}: {error} ({TRACEBACK_VARIABLE}=1 shows where)", code)
+    return _fail(f"{type(error).__name__}: {error} ({TRACEBACK_VARIABLE}=1 shows the traceback)", code)
 
 
 def _invoke(arguments: list[str]) -> object:
@@ -135,7 +135,7 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def _shown(message: str) -> str:
-    """On one line, of a length that can be read, and without what a terminal takes for orders."""
+    """The message on one line of limited length, without control characters that a terminal would obey."""
     line = " ".join(message.split())
     if len(line) > MOST_CHARACTERS:
         line = f"{line[: MOST_CHARACTERS // 2]} … {line[-MOST_CHARACTERS // 2 :]}"
@@ -145,7 +145,7 @@ def _shown(message: str) -> str:
 def _fail(message: str, code: int) -> int:
     try:
         click.echo(f"barnabas: {_shown(message)}", err=True)
-    except OSError:  # nobody is there to read it
+    except OSError:  # standard error is closed
         return code
     return code
 

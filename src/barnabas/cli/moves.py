@@ -1,6 +1,6 @@
-"""Moving replicas, for the commands that do so: what there is, the plan shown, the moves asked for and watched.
+"""Moves of replicas, for the commands that make them: reads the cluster, shows the plan, starts the moves and watches them.
 
-Works against any Kafka: requests that librdkafka has no call for go over the wire.
+Works against any Kafka; sends the requests that librdkafka does not offer over its own connection.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ POLL_S = 0.2
 
 
 class Manner(Struct, frozen=True):
-    """How moves are carried out.
+    """Options of a move.
 
     Fields:
-        only_plan: they are shown and not begun.
-        no_wait: they are begun and not waited for.
-        throttle: bytes per second that a broker may send and may take for them; None for no limit.
+        only_plan: show the moves and do not start them.
+        no_wait: start the moves and do not wait for their end.
+        throttle: bytes per second that a broker may send, and that it may receive, for the moves; None for no limit.
     """
 
     only_plan: bool
@@ -48,7 +48,7 @@ class Manner(Struct, frozen=True):
 
 
 class Layout(Struct):
-    """Where everything lies."""
+    """The brokers, and the replicas of every partition."""
 
     assignment: dict[Partition, Replicas]
     racks: dict[int, str | None]
@@ -56,21 +56,22 @@ class Layout(Struct):
 
 
 def move_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that every command which moves replicas has."""
+    """The options that all commands that move replicas share."""
 
     @functools.wraps(function)
     def with_manner(only_plan: bool, no_wait: bool, throttle: int | None, **options: Any) -> Any:
         return function(manner=Manner(only_plan, no_wait, throttle), **options)
 
-    with_manner = click.option("--no-wait", is_flag=True, help="Begin the moves and do not wait for their end.")(with_manner)
+    with_manner = click.option("--no-wait", is_flag=True, help="Start the moves and do not wait for their end.")(with_manner)
     with_manner = click.option(
         "--throttle",
         type=COUNT,
         metavar="BYTES/S",
-        help="What a broker may send and may take for the moves; it ends with them, after --no-wait with `topic reassign --watch`.",
+        help="Bytes a second that a broker may send and receive for the moves. The limit ends with the "
+        "moves; after --no-wait, `topic reassign --watch` removes it.",
     )(with_manner)
     return click.option(
-        "--plan", "only_plan", is_flag=True, help="Only show what would move; with --json as Kafka's tool takes it."
+        "--plan", "only_plan", is_flag=True, help="Only show what would move; with --json in the format of Kafka's tool."
     )(with_manner)
 
 
@@ -127,7 +128,7 @@ def carry_out(wire: Wire, output: Output, layout: Layout, wanted: Mapping[Partit
         end_throttle(wire, {topic for topic, _ in plan})
         raise
     if manner.no_wait:
-        output.done(f"began to move {len(plan)} partitions", {"begun": len(plan)})
+        output.done(f"started to move {len(plan)} partitions", {"begun": len(plan)})
         return
     watch(wire, plan)
     if manner.throttle is not None:
@@ -150,7 +151,8 @@ def _show(output: Output, layout: Layout, plan: Mapping[Partition, Replicas]) ->
 
 
 def alter(wire: Wire, plan: Mapping[Partition, Replicas | None]) -> None:
-    """Begin moves; None cancels one, which may have ended meanwhile. Raises Failure for the first that is refused."""
+    """Start moves; None cancels the move of a partition, which may have ended meanwhile. Raises Failure for the first that is
+    refused."""
     from barnabas.protocol.messages import alter_partition_reassignments as messages
 
     items = list(plan.items())
@@ -172,7 +174,7 @@ def alter(wire: Wire, plan: Mapping[Partition, Replicas | None]) -> None:
 
 
 def ongoing(wire: Wire) -> dict[Partition, tuple[Replicas, Replicas, Replicas]]:
-    """Replicas, adding and removing of each partition that is being moved."""
+    """For each partition that is being moved: its replicas, those being added and those being removed."""
     from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
     answer = wire.request(ListPartitionReassignmentsRequest(timeout_ms=30_000, topics=None))
@@ -185,7 +187,7 @@ def ongoing(wire: Wire) -> dict[Partition, tuple[Replicas, Replicas, Replicas]]:
 
 
 def watch(wire: Wire, partitions: Iterable[Partition]) -> None:
-    """Wait until none of them is being moved any more."""
+    """Wait until the moves of all these partitions have ended."""
     waiting = set(partitions)
     total = len(waiting)
     with _progress(total) as show:
@@ -211,7 +213,7 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _elect_preferred(wire: Wire, partitions: Iterable[Partition]) -> None:
-    """Have the first replicas lead; one that cannot yet is given back to it in time by the controller."""
+    """Elect the first replica of each partition as its leader. If a replica cannot lead yet, the controller elects it later."""
     from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
     topics: dict[str, list[int]] = {}
@@ -222,7 +224,7 @@ def _elect_preferred(wire: Wire, partitions: Iterable[Partition]) -> None:
 
 
 def end_throttle(wire: Wire, topics: Iterable[str]) -> int:
-    """Take the throttle from those of `topics` of which nothing is being moved any more; how many had one."""
+    """Remove the throttle from those of `topics` that have no moves left; returns how many had one."""
     moving = {topic for topic, _ in ongoing(wire)}
     return throttle.end(wire, sorted(set(topics) - moving), rates_too=not moving)
 

@@ -1,4 +1,4 @@
-"""Positions in partitions: the ways to name one, and asking a cluster for it."""
+"""Positions in partitions: parses their notation and asks a cluster for their offsets."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class PositionKind(Enum):
     TIMESTAMP = "timestamp"
 
 
-NUMBERED = {"-": PositionKind.FROM_END, "@": PositionKind.TIMESTAMP}  # what a number with this in front of it is
+NUMBERED = {"-": PositionKind.FROM_END, "@": PositionKind.TIMESTAMP}  # unit of a number with this prefix
 
 
 class Position(Struct, frozen=True):
-    """A place in any partition; `value` is an offset, a count of records or milliseconds since 1970, as the kind says."""
+    """A position that fits any partition; `kind` says whether `value` is an offset, a count of records or milliseconds since
+    1970."""
 
     kind: PositionKind
     value: int = 0
@@ -58,7 +59,7 @@ def parse_scope(text: str) -> tuple[str, list[int]]:
 
 
 def parse_position(text: str, now_ms: int) -> Position:
-    """What people write for a position.
+    """Parses a position.
 
     earliest (start, beginning), latest (end), 42 (offset), -10 (ten before the end), -5m (five minutes ago), @1700000000000
     (milliseconds), 2026-01-31, 2026-01-31T12:00:00+01:00 (without a zone: the local one).
@@ -101,13 +102,15 @@ def parse_datetime_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise BadInput(f"{text!r} is no position: give earliest, latest, an offset, -10, -5m, @milliseconds or a date") from None
+        raise BadInput(
+            f"{text!r} is not a position: give earliest, latest, an offset, -10, -5m, @milliseconds or a date"
+        ) from None
     try:
         found_ms = round(moment.astimezone().timestamp() * 1000)
-    except (OverflowError, ValueError, OSError):  # years that the zone's table does not know
+    except (OverflowError, ValueError, OSError):  # years outside the table of the time zone
         found_ms = -1
     if found_ms < 0:
-        raise BadInput(f"{text!r} is before 1970, where the time of records begins")
+        raise BadInput(f"{text!r} is before 1970, the first time that records can have")
     return found_ms
 
 
@@ -124,7 +127,7 @@ POSITION = Text(_position_now, most_bytes=MOST_TIME_BYTES)
 SCOPE = Text(checked(parse_scope))
 DATETIME, AGO = (
     Text(parse, most_bytes=MOST_TIME_BYTES) for parse in (parse_datetime_ms, _ago_ms)
-)  # both as milliseconds since 1970
+)  # both in milliseconds since 1970
 
 
 def list_offsets(
@@ -136,14 +139,14 @@ def list_offsets(
     stable: bool = False,
     missing: dict[Partition, str] | None = None,
 ) -> dict[Partition, int]:
-    """The offset of each partition at `spec`: "earliest", "latest", or milliseconds since 1970 (-1 where nothing is that new).
+    """The offset of each partition at `spec`: "earliest", "latest", or milliseconds since 1970 (-1 if no record is that new).
 
     Args:
-        stable: as readers of committed records see it: the latest is where the first open transaction begins.
-        missing: takes those that could not be asked, and why.
+        stable: the view of readers of committed records: the latest is where the first open transaction begins.
+        missing: a dict that receives each partition that could not be asked, with the reason.
 
     Raises:
-        Failure: one of them could not be asked, and `missing` is not given.
+        Failure: a partition could not be asked, and `missing` is not given.
     """
     from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
@@ -168,10 +171,10 @@ def list_offsets(
 def resolve_positions(
     admin: AdminClient, partitions: Iterable[Partition], position: Position, timeout_s: float, *, stable: bool = False
 ) -> dict[Partition, int]:
-    """The offset of `position` in each partition, within what it holds: [start, end].
+    """The offset of `position` in each partition, clamped to its range [start, end].
 
     Args:
-        stable: the end is that of readers of committed records; an offset behind it stays what it is.
+        stable: the end is that of readers of committed records; an explicit offset after it is kept.
     """
     wanted = list(partitions)
     starts = list_offsets(admin, wanted, "earliest", timeout_s)

@@ -1,7 +1,7 @@
-"""How results are shown: JSON for programs, a table by rich on a terminal, the same columns as plain text anywhere else.
+"""Output of results: JSON for programs, a table by rich on a terminal, the same columns as plain text anywhere else.
 
-Plain text keeps one row on one line whatever its width, so that `grep` and `awk` work; rich, which takes a tenth of a second to
-import, is loaded only where someone looks.
+Plain text keeps each row on one line, however long, so that `grep` and `awk` work. The import of rich takes a tenth of a
+second, so only a terminal loads it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Row = Mapping[str, Any]
 
 
 class Output(Struct, frozen=True):
-    """Where a command puts its result."""
+    """Prints the results of a command."""
 
     as_json: bool
 
     def table(self, rows: Sequence[Row], columns: Mapping[str, str], *, title: str | None = None, empty: str = "nothing") -> None:
-        """Rows under `columns` (field -> heading); as JSON the rows with all of their fields."""
+        """Prints rows under `columns` (field -> heading); as JSON the rows with all fields."""
         if self.as_json:
             self.json(list(rows))
         elif not rows:
@@ -33,7 +33,7 @@ class Output(Struct, frozen=True):
             print_table(rows, columns, title)
 
     def done(self, message: str, data: Any) -> None:
-        """That something was done: the sentence, or the data as JSON."""
+        """Prints that an action was done: the sentence, or the data as JSON."""
         if self.as_json:
             self.json(data)
         else:
@@ -53,14 +53,14 @@ def print_table(rows: Sequence[Row], columns: Mapping[str, str], title: str | No
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
-    """One thing with few fields, a line for each."""
+    """Prints one object with few fields, one field a line."""
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
         click.echo(f"{name:<{width}}  {cell(value)}")
 
 
 def cell(value: Any) -> str:
-    """A value as people read it."""
+    """A value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: make, run, list and stop pipelines on Spark."""
+"""`barnabas pipeline`: create, run, list and stop pipelines on Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STOP_TIMEOUT_S = 60.0
 
 @click.group(context_settings=HELP_OPTIONS)
 def pipeline() -> None:
-    """Make, run, list and stop pipelines on Spark."""
+    """Create, run, list and stop pipelines on Spark."""
 
 
 @pipeline.command("init")
@@ -46,11 +46,11 @@ def pipeline() -> None:
     type=Text(checked(parse_addresses)),
     default="127.0.0.1:9092",
     show_default=True,
-    help="The cluster that the example reads.",
+    help="Bootstrap servers of the cluster that the example reads.",
 )
 @output_option
 def init(output: Output, folder: Path, bootstrap_server: str) -> None:
-    """Make a project: tables and topics declared in Python or SQL."""
+    """Create a project: tables and topics declared in Python or SQL."""
     from barnabas.pipelines.runs import folders, project
 
     try:
@@ -66,21 +66,21 @@ def init(output: Output, folder: Path, bootstrap_server: str) -> None:
 @pipeline.command("run")
 @click.argument("target", type=FilePath(path_type=Path), default=Path())
 @click.argument("arguments", nargs=-1)
-@click.option("--name", help="What it is called in `list`; by default the name of the specification or the script.")
+@click.option("--name", help="Its name in `list`; by default the name of the specification or the script.")
 @click.option("--master", metavar="URL", help="Spark's master: local[N], spark://host:port, yarn, k8s://...; default local[*].")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
-@click.option("--every", type=WAIT, metavar="SECONDS", help="Bring it up to date again and again.")
-@click.option("--full-refresh", multiple=True, metavar="TABLE", help="Empty this table and compute it anew; repeatable.")
-@click.option("--full-refresh-all", is_flag=True, help="Empty all tables and compute them anew.")
-@click.option("--dry-run", is_flag=True, help="Check what is declared, and run nothing.")
+@click.option("--every", type=WAIT, metavar="SECONDS", help="Update it again at this interval.")
+@click.option("--full-refresh", multiple=True, metavar="TABLE", help="Empty this table and compute it again; repeatable.")
+@click.option("--full-refresh-all", is_flag=True, help="Empty all tables and compute them again.")
+@click.option("--dry-run", is_flag=True, help="Check the declarations and run nothing.")
 def run(
     target: Path, arguments: tuple[str, ...], name: str | None, master: str | None, conf: tuple[str, ...], every: float | None,
     full_refresh: tuple[str, ...], full_refresh_all: bool, dry_run: bool,
 ) -> int:  # fmt: skip
     """Run a project, a specification (.yml) or a PySpark script (.py) with its ARGUMENTS.
 
-    A project is brought up to date: its tables and topics get what is new since the last run, exactly once. Ctrl-C and the end of the
-    terminal (SIGHUP) end a run in order.
+    A run of a project updates it: its tables and topics get the data that arrived since the last run, exactly once. Ctrl-C and
+    the end of the terminal (SIGHUP) end a run in order.
     """
     from barnabas.pipelines.runs import folders, project
 
@@ -107,14 +107,14 @@ def run(
 
 
 class _Watch:
-    """One run in the foreground: starts its process, tells what happens, ends it when asked to."""
+    """One run in the foreground: starts its process, prints its progress, and stops it on a signal."""
 
     def __init__(self, folder: RunFolder, run: Run) -> None:
         self._folder, self._run = folder, run
         self._shown_s = time.monotonic()
         self._progress: list[SourceProgress] = []
         self._ending = False
-        self._is_heard = True  # somebody reads what is told
+        self._is_heard = True  # standard output still has a reader
 
     def run(self, options: list[str]) -> int:
         from barnabas.pipelines.runs.folders import Events, last_error
@@ -138,7 +138,7 @@ class _Watch:
             os.close(writing)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        if code == 0 or self._ending:  # one that came to its end before it was told to is completed
+        if code == 0 or self._ending:  # a run that ended before the signal reached it is completed
             state = "completed" if code == 0 else "stopped"
             self._folder.finish(self._run, state)
             self._say(f"pipeline {self._run.name} {state}")
@@ -184,13 +184,13 @@ class _Watch:
     def _say(self, line: str) -> None:
         try:
             click.echo(line)
-        except OSError:  # who read it has gone away, and that ends a run in order as Ctrl-C does
+        except OSError:  # the reader closed the pipe, which ends a run in order like Ctrl-C
             drop_standard_output()
             self._is_heard = False
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Whether there is such a process group."""
+    """Whether the process group exists."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -199,13 +199,14 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _wait_for_group(group: int) -> None:
-    """The leader of a run has ended; what it started ends soon (`runs/process.py`), and may hold files and write until then."""
+    """Waits for the processes that an ended run started. They end soon (`runs/process.py`), but may hold files and write until
+    then."""
     deadline = time.monotonic() + STOP_TIMEOUT_S / 2
     while _signal_group(group, 0):
         if time.monotonic() > deadline:
             _signal_group(group, signal.SIGKILL)
             return
-        with suppress(ChildProcessError):  # orphans are children of this process where it is the first of a container
+        with suppress(ChildProcessError):  # if this process is the first of a container, orphans become its children
             os.waitpid(-group, os.WNOHANG)
         time.sleep(POLL_S)
 
@@ -243,7 +244,7 @@ def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
 @click.option("--timeout", "timeout_s", type=WAIT, default=STOP_TIMEOUT_S, show_default=True, help="Seconds to wait for its end.")
 @output_option
 def stop(output: Output, names: tuple[str, ...], timeout_s: float) -> None:
-    """End pipelines that run, and wait until they have ended."""
+    """Stop running pipelines, and wait until they have ended."""
     from barnabas.pipelines.runs.folders import PipelineError, RunFolder
 
     for name in names:

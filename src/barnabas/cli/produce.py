@@ -1,9 +1,10 @@
 """`barnabas produce`: records from standard input or files into a topic.
 
 Rules
-  1. Exit code 0 means that the cluster confirmed every record. With the first one that it did not confirm in time nothing more is
-     sent, so that what comes from a pipe has no holes; the line on standard error says how many of those sent are not confirmed.
-  2. A piece of input that is no record ends the command with exit code 2; what came before it was sent.
+  1. Exit code 0 means that the cluster confirmed every record. After the first record without a confirmation in time, the
+     command sends nothing more, so that the input of a pipe leaves no gaps; the line on standard error says how many sent
+     records are not confirmed.
+  2. A piece of input that is not a record ends the command with exit code 2; the records before it were sent.
 """
 
 from __future__ import annotations
@@ -33,22 +34,31 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
 compression_option = click.option(
-    "-z", "--compression", type=click.Choice(CODEC_NAMES), default="none", show_default=True, help="How batches are compressed."
+    "-z", "--compression", type=click.Choice(CODEC_NAMES), default="none", show_default=True, help="Compression of the batches."
 )
 acks_option = click.option(
-    "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."
+    "--acks",
+    type=click.Choice(["all", "1", "0"]),
+    default="all",
+    show_default=True,
+    help="The replicas that must confirm a record.",
 )
 READ_BYTES = 1 << 16
-POLL_EVERY, POLL_EVERY_S = 256, 0.1  # records, and time, between two looks at the reports; a look costs as much as a few records
+POLL_EVERY, POLL_EVERY_S = (
+    256,
+    0.1,
+)  # records, and time, between two polls for delivery reports; a poll costs as much as a few records
 
 
 class Sender(Struct):
-    """Hands records to the producer and counts what comes back."""
+    """Passes records to the producer and counts the delivery reports."""
 
     producer: Producer
     topic: str
-    refusals: tuple[type[Exception], ...]  # what the producer raises for a record that can never be sent, and at its end
-    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)  # of a record of this size
+    refusals: tuple[
+        type[Exception], ...
+    ]  # the producer raises these for a record that can never be sent, and after a fatal error
+    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)  # for a record of this size
     sent: int = 0
     failed: int = 0
     first_error: str | None = None
@@ -56,7 +66,8 @@ class Sender(Struct):
     polled_s: float = 0.0
 
     def send(self, record: Record) -> None:
-        """Queue a record, waiting while the queue is full; raises Failure for one that can never be sent, and after one that was not."""
+        """Queue a record, waiting while the queue is full; raises Failure for a record that can never be sent, and once one was
+        not written."""
         key, value, headers, timestamp_ms, partition = record
         arguments: dict[str, Any] = {}
         if headers:
@@ -95,7 +106,8 @@ class Sender(Struct):
             self.offsets[message.partition()] = (first, message.offset())
 
     def finish(self) -> None:
-        """Wait for all confirmations; raises Failure where some are missing. After a failure nothing leaves that has not left yet."""
+        """Wait for all confirmations; raises Failure if some are missing. After a failure, queued records are not sent any
+        more."""
         try:
             if self.failed:
                 self.producer.purge(in_queue=True, in_flight=False)
@@ -106,9 +118,10 @@ class Sender(Struct):
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
 
     def _refused(self, error: Exception, record: Record | None = None) -> Failure:
-        """A record was, or all that follow: every call that looks at the reports may end an idempotent producer.
+        """Handles a refused record or a fatal error: every call that reads delivery reports may learn that an idempotent
+        producer has failed.
 
-        A report that comes behind that end finds its exception set, and makes a SystemError of it.
+        A delivery report after the fatal error finds the exception set, and confluent-kafka turns that into a SystemError.
         """
         cause = (isinstance(error, SystemError) and error.__cause__) or error
         found: Any = next(iter(getattr(cause, "args", ())), None)
@@ -118,7 +131,7 @@ class Sender(Struct):
 
 
 def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> int:
-    """Without what the format adds."""
+    """Without the separators that the format adds."""
     named = [part for header in headers or () for part in header]
     return sum(map(len, filter(None, (key, value, *named))))
 
@@ -128,7 +141,7 @@ def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> i
 @click.argument("files", nargs=-1, type=FilePath(), metavar="[FILE]...")
 @click.option("-k", "--key", type=ANY_TEXT, help="The key of every record.")
 @click.option(
-    "-K", "--key-separator", type=ANY_TEXT, metavar="TEXT", help="Take the key from the input: everything before the first TEXT."
+    "-K", "--key-separator", type=ANY_TEXT, metavar="TEXT", help="Take the key from the input: the text before the first TEXT."
 )
 @click.option(
     "-H", "--header", "headers", type=ANY_TEXT, multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable."
@@ -137,7 +150,7 @@ def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> i
     "-p",
     "--partition",
     type=PARTITION,
-    help="Write to this partition.  [default: by the key's hash]",
+    help="Write to this partition.  [default: by the hash of the key]",
 )
 @click.option(
     "-f",
@@ -147,10 +160,10 @@ def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> i
     default="text",
     show_default=True,
     metavar="text|json|hex|TEMPLATE",
-    help="What the input looks like; a template has %k, %v, %h, %T and %p.",
+    help="Format of the input; a template has %k, %v, %h, %T and %p.",
 )
 @click.option(
-    "-D", "--delimiter", type=ANY_TEXT, default="\\n", show_default=True, metavar="TEXT", help="What stands between two records."
+    "-D", "--delimiter", type=ANY_TEXT, default="\\n", show_default=True, metavar="TEXT", help="Separator between two records."
 )
 @click.option("--whole-files", is_flag=True, help="Make one record of each file, or of all of standard input.")
 @click.option(
@@ -158,14 +171,14 @@ def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> i
     "null_marker",
     type=ANY_TEXT,
     metavar="TEXT",
-    help="A key or value that is exactly TEXT is null (a null value deletes a key).",
+    help="A key or value equal to TEXT is null (a null value deletes a key).",
 )
 @click.option("--tombstone", is_flag=True, help="Send one record with the --key and a null value; reads no input.")
 @click.option("--keep-partitions", is_flag=True, help="Use the partition that JSON records name.")
 @compression_option
 @acks_option
 @click.option(
-    "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
+    "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop duplicates that retries send."
 )
 @click.option("--rate", type=RATE, metavar="N", help="Records a second at most.")
 @connection_options
@@ -209,7 +222,7 @@ def produce(
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
     settings["enable.idempotence"] = idempotence
     if not idempotence:
-        settings["max.in.flight.requests.per.connection"] = 1  # a batch that is sent again comes behind no later one
+        settings["max.in.flight.requests.per.connection"] = 1  # a retried batch must not overtake or follow a later one
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     with ExitStack() as stack:
         if tombstone:
@@ -236,7 +249,7 @@ def _send_all(
 ) -> Sender:
     from confluent_kafka import KafkaException
 
-    # Reports of success cost a call each, so they are asked for only where their offsets are shown.
+    # Each report of success costs a call, so they are requested only if the output shows their offsets.
     senders: list[Sender] = []
     settings["delivery.report.only.error"] = not with_offsets
     settings["on_delivery"] = lambda error, message: senders[0].receive_report(error, message)
@@ -255,7 +268,7 @@ def _send_all(
         sender.finish()
         raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
     except BaseException:
-        sender.finish()  # what came before counts, as what was typed until Ctrl-C
+        sender.finish()  # the records before it count, like those typed before Ctrl-C
         raise
     sender.finish()
     return sender
@@ -264,7 +277,7 @@ def _send_all(
 def _fixer(
     key: str | None, headers: list[tuple[str, bytes]], partition: int | None, *, drop_partitions: bool
 ) -> Callable[[Record], Record] | None:
-    """What the options say about every record; None where they say nothing."""
+    """The values that options set for every record; None if they set none."""
     fixed: dict[str, Any] = {}
     if key is not None:
         fixed["key"] = key.encode()
@@ -300,7 +313,7 @@ def split(stream: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
             yield line[:-1] if line.endswith(b"\n") else line
         return
     rest = b""
-    read = getattr(stream, "read1", stream.read)  # of a pipe what is there, and not only whole pieces of this size
+    read = getattr(stream, "read1", stream.read)  # read1 returns the bytes that a pipe has, without waiting for a whole chunk
     while data := read(READ_BYTES):
         *pieces, rest = (rest + data).split(delimiter)
         yield from pieces
@@ -331,7 +344,7 @@ def _read(name: str) -> bytes:
 
 
 def _with_progress(stack: ExitStack, stream: BinaryIO, name: str) -> BinaryIO:
-    """The stream, with a bar on standard error while it is read if someone looks."""
+    """The stream, with a progress bar on standard error while it is read, if that is a terminal."""
     stack.enter_context(stream)
     size = Path(name).stat().st_size
     if not sys.stderr.isatty() or size == 0:

@@ -42,7 +42,7 @@ def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_pair(pair: str, option: str) -> tuple[str, str]:
-    """A `key=value` text as key and value, the value as it stands; raises BadInput as `parse_pairs`."""
+    """A `key=value` text as key and value, the value unchanged; raises BadInput like `parse_pairs`."""
     key, equals, value = pair.partition("=")
     if not equals or not key.strip():
         raise BadInput(f"{option} {pair!r} is not key=value")

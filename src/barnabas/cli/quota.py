@@ -1,4 +1,4 @@
-"""`barnabas quota`: what clients, addresses and consumer groups may use."""
+"""`barnabas quota`: limits for clients, addresses and consumer groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Entity = Mapping[str, str | None]
 
 
 def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command options for whom a quota is, and call it with an `entity`."""
+    """Give a command the options that name the entity of a quota, and call it with an `entity`."""
 
     @functools.wraps(function)
     def command(*, users: Any, clients: Any, addresses: Any, groups: Any, defaults: Sequence[str], **options: Any) -> Any:
@@ -47,11 +47,11 @@ def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for option in (
         click.option("--default", "defaults", type=click.Choice(TYPES), multiple=True, metavar="TYPE",
-                     help="Everybody of this type who has no quota of his own: user, client-id, ip or group; repeatable."),
-        click.option("--group", "groups", metavar="GROUP", help="All members of a consumer group together."),
-        click.option("--ip", "addresses", metavar="ADDRESS", help="Connections from an address."),
-        click.option("--client-id", "clients", metavar="ID", help="Clients that call themselves so; with --user those of a user."),
-        click.option("--user", "users", metavar="NAME", help="A user, without authentication ANONYMOUS."),
+                     help="The default for this type: all that have no quota of their own. user, client-id, ip or group; repeatable."),
+        click.option("--group", "groups", metavar="GROUP", help="A consumer group; the quota counts all members together."),
+        click.option("--ip", "addresses", metavar="ADDRESS", help="An IP address; the quota counts connections from it."),
+        click.option("--client-id", "clients", metavar="ID", help="Clients with this client.id; with --user only those of the user."),
+        click.option("--user", "users", metavar="NAME", help="A user; clients without authentication are ANONYMOUS."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -59,7 +59,7 @@ def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(context_settings=HELP_OPTIONS)
 def quota() -> None:
-    """Set, list, describe and remove quotas of clients, addresses and groups."""
+    """Set, list, describe and remove quotas for clients, addresses and groups."""
 
 
 def _read_pair(pair: str) -> tuple[str, float]:
@@ -78,7 +78,7 @@ def _read_pair(pair: str) -> tuple[str, float]:
 @quota.command("set")
 @click.argument("pairs", type=Text(_read_pair), nargs=-1, required=True, metavar="QUOTA=VALUE...")
 @entity_options
-@click.option("--validate-only", is_flag=True, help="Only ask whether it would be accepted.")
+@click.option("--validate-only", is_flag=True, help="Only check whether the broker would accept it.")
 @connection_options
 @output_option
 def set_quotas(
@@ -87,7 +87,7 @@ def set_quotas(
     """Set quotas: producer_byte_rate and consumer_byte_rate (bytes a second), request_percentage (of the broker's time),
     controller_mutation_rate (partitions a second), connection_creation_rate (connections a second, of addresses).
 
-    Each broker holds clients to them by itself.
+    Each broker applies the quotas separately.
     """
     quotas = dict(pairs)
     _alter(connection, entity, quotas, validate_only=validate_only)
@@ -126,7 +126,7 @@ def list_quotas(connection: Connection, output: Output) -> None:
 @connection_options
 @output_option
 def describe(connection: Connection, output: Output, entity: Entity) -> None:
-    """Show the quotas of an entity, and those that combine it with another."""
+    """Show the quotas of an entity, also of combinations with another entity."""
     if not entity:
         raise click.UsageError("for whom? give --user, --client-id, --ip, --group or --default")
     with connection.wire() as wire:

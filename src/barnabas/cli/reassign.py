@@ -23,7 +23,7 @@ def _parse_brokers(text: str) -> list[int]:
     """Raises BadInput."""
     words = [word.strip() for word in text.split(",")]
     if not all(map(is_number, words)):
-        raise BadInput(f"{text!r} is no list of broker ids")
+        raise BadInput(f"{text!r} is not a list of broker ids")
     return list(map(int, words))
 
 
@@ -34,12 +34,14 @@ def _parse_brokers(text: str) -> list[int]:
     "chosen",
     type=Text(_parse_brokers),
     metavar="ID,ID...",
-    help="Which brokers shall hold the replicas.  [default: all]",
+    help="The brokers that will hold the replicas.  [default: all]",
 )
-@click.option("-r", "--replication-factor", type=REPLICAS, help="How many replicas.  [default: as many as now]")
-@click.option("--cancel", is_flag=True, help="Take back the moves of these topics that are under way.")
-@click.option("--list", "only_list", is_flag=True, help="Show what is being moved.")
-@click.option("--watch", "only_watch", is_flag=True, help="Wait until nothing of these topics is being moved.")
+@click.option(
+    "-r", "--replication-factor", type=REPLICAS, help="The number of replicas of each partition.  [default: as many as now]"
+)
+@click.option("--cancel", is_flag=True, help="Cancel the running moves of these topics.")
+@click.option("--list", "only_list", is_flag=True, help="Show the running moves.")
+@click.option("--watch", "only_watch", is_flag=True, help="Wait until the moves of these topics have ended.")
 @move_options
 @connection_options
 @output_option
@@ -56,7 +58,7 @@ def reassign(
 ) -> None:
     """Move topics to other brokers, or give them another number of replicas.
 
-    What lies on the brokers that are named stays there. Without names, --list, --watch and --cancel mean all topics.
+    Replicas that are on the given brokers already stay there. Without topics, --list, --watch and --cancel mean all topics.
     """
     with connection.wire() as wire:
         if cancel or only_list or only_watch:
@@ -99,7 +101,7 @@ def _of_topics(layout: Layout, names: Sequence[str]) -> dict[Partition, Replicas
     known = {topic for topic, _ in layout.assignment}
     missing = [name for name in names if name not in known]
     if missing:
-        raise Failure(f"topic {', '.join(missing)}: there is none of that name")
+        raise Failure(f"topic {', '.join(missing)}: there is no topic of that name")
     return {partition: replicas for partition, replicas in layout.assignment.items() if partition[0] in names}
 
 
@@ -118,7 +120,7 @@ def _chosen(layout: Layout, chosen: list[int] | None) -> dict[int, str | None]:
 @connection_options
 @output_option
 def drain_broker(connection: Connection, output: Output, broker_id: int, manner: Manner) -> None:
-    """Move every replica off a broker, so that it can go for good."""
+    """Move every replica off a broker, so that you can remove the broker."""
     with connection.wire() as wire:
         layout = read_layout(connection, wire)
         if broker_id not in layout.racks and not any(broker_id in replicas for replicas in layout.assignment.values()):

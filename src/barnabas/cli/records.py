@@ -5,11 +5,11 @@ Formats
   hex       the same, key and value in hexadecimal
   json      one object a line: key, value, headers, timestamp, and when printed topic, partition, offset. Bytes that are not
             UTF-8 are in key_base64 and value_base64. What `consume` prints, `produce` reads back to the same bytes
-  template  anything with a percent sign, as in kcat: nothing is put between records but what the template says.
+  template anything with a percent sign, as in kcat: the template also gives the separator between records.
             %k key, %v (or %s) value, %h headers (name=value,...), %t topic, %p partition, %o offset, %T timestamp in
             milliseconds, %K and %S sizes of key and value (-1 for null), %% a percent sign; \n \t \r \0 \xNN as usual
 
-Null keys and values are printed as nothing, or as the marker given with --null; read, only the marker is null.
+Null keys and values are printed as nothing, or as the marker given with --null; in input only the marker is null.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAST_PARTITION, LAST_TIMESTAMP = 2**31 - 1, 2**63 - 1
 
 
 class Record(NamedTuple):
-    """A record on its way in."""
+    """A record of the input."""
 
     key: bytes | None
     value: bytes | None
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 class BadRecord(BadInput):
-    """A line of input that is no record in the format asked for."""
+    """A line of input that is not a record in the given format."""
 
 
 Parser = Callable[[bytes], Record]
@@ -50,7 +50,7 @@ Printer = Callable[[Any], bytes]  # from a Message of confluent-kafka
 
 
 def unescape(text: str) -> bytes:
-    r"""`\n`, `\t`, `\r`, `\0`, `\\` and `\xNN` in a text that came from a command line; anything else stays as it is."""
+    r"""`\n`, `\t`, `\r`, `\0`, `\\` and `\xNN` in a text that came from a command line; other escapes stay unchanged."""
     out = bytearray()
     position = 0
     for match in ESCAPE.finditer(text):
@@ -65,10 +65,10 @@ def unescape(text: str) -> bytes:
 
 
 def parser_for(format_name: str, *, key_separator: bytes | None, null_marker: bytes | None) -> Parser:
-    """The function that makes a record of a piece of input.
+    """The function that parses a piece of input into a record.
 
     Raises:
-        BadInput: the format is none, or options contradict each other.
+        BadInput: there is no such format, or options contradict each other.
     """
     if format_name == "json":
         return parse_json
@@ -159,7 +159,7 @@ def _json_headers(data: dict[str, Any]) -> Headers:
 
 
 def _template_parser(template: str, null_marker: bytes | None) -> Parser:
-    """Lines that look like the template; a trailing line end in it is the one that separates the lines."""
+    """Parses lines that match the template; a line end at the end of the template is the separator of the lines."""
     pattern, fields = b"", []
     text = template[:-2] if template.endswith("\\n") else template
     position = 0
@@ -173,7 +173,7 @@ def _template_parser(template: str, null_marker: bytes | None) -> Parser:
             fields.append(token)
             pattern += f"(?P<{token}>.*?)".encode()
         else:
-            raise BadInput(f"%{match[1]} cannot be read; a template for input has %k, %v, %h, %T and %p, each once")
+            raise BadInput(f"%{match[1]} is not possible here; a template for input has %k, %v, %h, %T and %p, each once")
     compiled = re.compile(pattern + re.escape(unescape(text[position:])), re.DOTALL)
 
     def parse(line: bytes) -> Record:
@@ -214,7 +214,7 @@ def _excerpt(data: bytes) -> str:
 
 
 def printer_for(format_name: str, *, key_separator: bytes | None, null_marker: bytes | None) -> Printer:
-    """The function that makes bytes of a message; raises BadInput for a format that is none."""
+    """The function that formats a message as bytes; raises BadInput if there is no such format."""
     if format_name == "json":
         return print_json
     null = null_marker or b""
@@ -285,7 +285,7 @@ def _template_printer(template: str, null: bytes) -> Printer:
     position = 0
     for match in TOKEN.finditer(template):
         if match[1] not in tokens:
-            raise BadInput(f"%{match[1]} is no part of a template; there are {' '.join('%' + name for name in tokens)}")
+            raise BadInput(f"%{match[1]} is not a token of a template; there are {' '.join('%' + name for name in tokens)}")
         parts += [unescape(template[position : match.start()]), tokens[match[1]]]
         position = match.end()
     parts.append(unescape(template[position:]))

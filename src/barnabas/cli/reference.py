@@ -1,4 +1,4 @@
-"""The page docs/reference/cli.md, written from the commands themselves.
+"""Generates the page docs/reference/cli.md from the commands.
 
 python -m barnabas.cli.reference > docs/reference/cli.md
 """
@@ -22,18 +22,18 @@ Written from the commands by `python -m barnabas.cli.reference`; a test holds it
 Exit codes: 0 done, 1 the operation failed, 2 the input was wrong and nothing was done. Errors are one line on standard error,
 results go to standard output: as tables on a terminal, as plain columns into a pipe or file, as JSON with `--json`.
 
-A standard stream that is closed when a command starts (`<&-`) is the null device. Standard output that takes nothing more is a failure;
-only its reader may go away (`| head`). Texts are UTF-8 and not empty; names of files may be any bytes. `BARNABAS_TRACEBACK=1` shows where
-an error comes from that no command foresaw.
+A standard stream that is closed when a command starts (`<&-`) is the null device. It is a failure if standard output
+cannot be written, unless its reader closed the pipe (`| head`). Texts are UTF-8 and not empty; names of files may be any bytes.
+`BARNABAS_TRACEBACK=1` shows the traceback of an unexpected error.
 
-Commands that talk to a cluster work with any that speaks the Kafka protocol. Settings are those of librdkafka; a file that was
-written for Kafka's own tools is understood too. These options are common to all of them:
+Commands that talk to a cluster work with any that speaks the Kafka protocol. Settings are those of librdkafka; a file for
+Kafka's own tools works too. These options are common to all of them:
 
 """
 
 
 def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command under its full name, groups before what is in them."""
+    """Every command under its full name, groups before their commands."""
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=name)
@@ -58,7 +58,7 @@ def _common_options() -> click.Command:
     @connection_options
     @output_option
     def command() -> None:
-        """Has nothing but the options that commands share."""
+        """A command with only the options that commands share."""
 
     return command
 
@@ -78,7 +78,7 @@ def _page_of(name: str, command: click.Command, common: dict[str, str]) -> str:
 
 
 def _options_of(command: click.Command) -> dict[str, str]:
-    """The option as it is typed -> what it does; arguments and --help need no explanation."""
+    """The option as it is typed -> its help; arguments and --help are left out."""
     context = click.Context(command)
     records = [p.get_help_record(context) for p in command.params if isinstance(p, click.Option)]
     return dict(filter(None, records))

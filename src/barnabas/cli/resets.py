@@ -1,4 +1,4 @@
-"""Where `group reset-offsets` moves a group: choosing partitions, finding the offsets, committing them."""
+"""The work of `group reset-offsets`: choosing partitions, finding the offsets, committing them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EARLIEST = Position(PositionKind.EARLIEST)
 
 
 class Spec(Struct, frozen=True):
-    """Where to; which field counts follows from the kind."""
+    """The target of a reset; the kind says which field counts."""
 
     kind: SpecKind
     position: Position = EARLIEST
@@ -49,11 +49,11 @@ class Spec(Struct, frozen=True):
 
 
 def parse_spec(options: dict[str, Any]) -> Spec:
-    """The one place that the options ask for.
+    """The one target that the options give.
 
     Raises:
-        UsageError: they ask for none or several.
-        BadInput: a file that makes no sense.
+        UsageError: they give none or several.
+        BadInput: a file that does not parse.
     """
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if len(given) != 1:
@@ -97,7 +97,8 @@ def select_partitions(
     committed: dict[Partition, int],
     timeout_s: float,
 ) -> list[Partition]:
-    """The partitions to move; raises UsageError and BadInput for scopes that make no sense, Failure for what does not exist."""
+    """The partitions to move; raises UsageError and BadInput for a wrong scope, Failure for topics and partitions that do not
+    exist."""
     from barnabas.cli.consume import find_partitions
 
     if spec.kind is SpecKind.FILE and not topics:
@@ -118,7 +119,7 @@ def select_partitions(
 def resolve_targets(
     admin: AdminClient, spec: Spec, partitions: list[Partition], committed: dict[Partition, int], timeout_s: float
 ) -> dict[Partition, int]:
-    """The new offset of each partition, within what it holds; partitions without one are left out."""
+    """The new offset of each partition, clamped to its range; partitions without one are left out."""
     if spec.kind is SpecKind.POSITION:
         return resolve_positions(admin, partitions, spec.position, timeout_s)
     if spec.kind is SpecKind.FILE:
@@ -131,7 +132,7 @@ def resolve_targets(
 
 
 def commit_offsets(admin: AdminClient, name: str, offsets: dict[Partition, int], timeout_s: float) -> None:
-    """Make the offsets those of the group; raises Failure, for instance while it has members."""
+    """Commit the offsets for the group; raises Failure, for instance while it has members."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
     if not offsets:
@@ -150,7 +151,7 @@ def commit_offsets(admin: AdminClient, name: str, offsets: dict[Partition, int],
 
 
 def delete_offsets(connection: Connection, name: str, partitions: Iterable[Partition]) -> dict[Partition, str]:
-    """Make the group forget; returns why for those that it keeps. Raises Failure where the group refuses all."""
+    """Delete offsets of the group; returns the reason for each partition that is kept. Raises Failure if all are refused."""
     from barnabas.protocol.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -178,7 +179,7 @@ def _find_coordinator(connection: Connection, name: str) -> tuple[str, int]:
 
     with connection.wire() as wire:
         answer = wire.request(FindCoordinatorRequest(key=name, key_type=GROUP_COORDINATOR, coordinator_keys=[name]))
-    # From version 4 on the answer is a list with an entry for each key, before it is the answer itself.
+    # From version 4 on the response is a list with an entry for each key; before, the response itself is the entry.
     found = answer.coordinators[0] if answer.coordinators else answer
     if found.error_code:
         raise Failure(f"group {name}: {code_name(found.error_code)}")

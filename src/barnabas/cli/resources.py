@@ -1,7 +1,7 @@
-"""Settings of topics, brokers, groups and whatever else has settings, over the wire.
+"""Settings of topics, brokers, groups and every other resource that has settings, over the wire.
 
-librdkafka knows three resource types and hides value types and documentation, so the requests go out by hand. Settings of one
-broker are asked of that broker; everything else any broker answers.
+librdkafka knows only three resource types and hides value types and documentation, so this module sends the requests itself. A
+broker answers for its own settings; any broker answers for all others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 
 class Operation(IntEnum):
-    """What is done to one setting (KIP-339)."""
+    """The operation on one setting (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -49,13 +49,13 @@ SOURCES = {
     8: "group",
 }
 VALUE_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
-CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources that are neither a default nor a line of a broker's own file
+CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources other than the default and the broker's own file
 OF_ALL_BROKERS, BUILT_IN = 3, 5
-STATIC_BROKER = 4  # that line: changed, for the broker itself; a topic has it from there unless somebody sets it
+STATIC_BROKER = 4  # the broker's own file: a change for the broker itself, but for a topic only an inherited value
 
 
 class Change(Struct, frozen=True):
-    """One setting and what becomes of it; `value` is None for DELETE."""
+    """One setting and the operation on it; `value` is None for DELETE."""
 
     name: str
     operation: Operation
@@ -63,7 +63,7 @@ class Change(Struct, frozen=True):
 
 
 def resource_names(wire: Wire, kind: ResourceType) -> list[str]:
-    """The names of everything of this type that could have settings."""
+    """The names of all resources of this type that can have settings."""
     if kind is ResourceType.TOPIC:
         topics = wire.request(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
         return sorted(topic.name for topic in topics)
@@ -92,7 +92,7 @@ def describe_settings(wire: Wire, kind: ResourceType, name: str) -> list[dict[st
 
 
 def _is_built_in(config: Any) -> bool:
-    """Whether a setting of all brokers says what is the case without it, as that of min.insync.replicas from the first start on."""
+    """Whether a setting of all brokers equals the default, as that of min.insync.replicas does from the first start on."""
     return config.config_source == OF_ALL_BROKERS and any(
         s.source == BUILT_IN and s.value == config.value for s in config.synonyms
     )
@@ -130,7 +130,7 @@ def alter_settings(wire: Wire, kind: ResourceType, name: str, changes: Iterable[
 def parse_changes(
     *, sets: Sequence[str], deletes: Sequence[str], appends: Sequence[str], subtracts: Sequence[str]
 ) -> list[Change]:
-    """The changes that the options --set, --delete, --append and --subtract ask for; raises BadInput."""
+    """The changes that the options --set, --delete, --append and --subtract give; raises BadInput."""
     changes = [Change(name.strip(), Operation.DELETE, None) for name in deletes]
     for operation, option, pairs in (
         (Operation.SET, "--set", sets),

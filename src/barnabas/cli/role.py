@@ -1,6 +1,7 @@
-"""`barnabas role`: named sets of rights, and who has them.
+"""`barnabas role`: roles, their rights and their members.
 
-A role is nothing but bindings: its rights are those of the principal Role:NAME, and a member is allowed ALL on the user Role:NAME.
+A role consists of bindings only: its rights are the bindings of the principal Role:NAME, and each member has a binding that
+allows ALL on the user Role:NAME.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ name_argument = click.argument("name")
 
 
 def memberships_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command a role, its members and a host, and call it with their memberships as `wanted` beside the first two."""
+    """Give a command the arguments role, members and host, and call it with `role`, `members` and the memberships as
+    `wanted`."""
 
     @functools.wraps(function)
     def command(*, name: str, members: tuple[str, ...], host: str, **options: Any) -> Any:
@@ -45,7 +47,11 @@ def memberships_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(name=name, members=members, wanted=wanted, **options)
 
     host = click.option(
-        "--host", default="*", show_default=True, metavar="ADDRESS", help="Only from there: an address or a range."
+        "--host",
+        default="*",
+        show_default=True,
+        metavar="ADDRESS",
+        help="The membership holds only for clients from this address or range.",
     )
     members = click.argument("members", type=PRINCIPAL, nargs=-1, required=True, metavar="PRINCIPAL...")
     return name_argument(members(host(command)))
@@ -53,16 +59,16 @@ def memberships_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(context_settings=HELP_OPTIONS)
 def role() -> None:
-    """Name sets of rights and give them to users and groups."""
+    """Define roles, named sets of rights, and give them to users and groups."""
 
 
 @role.command("create")
 @name_argument
-@rights_options("Forbid it to whoever has the role.")
+@rights_options("Deny the operations to all members.")
 @connection_options
 @output_option
 def create_role(connection: Connection, output: Output, name: str, resources: list[Pattern], **options: Any) -> None:
-    """Make a role with rights, or give it more."""
+    """Create a role with rights, or add rights to it."""
     principal = principal_of(name)
     wanted = bindings(resources, principals=[principal], **{**options, "operations": options["operations"] or (Operation.ALL,)})
     with connection.wire() as wire:
@@ -75,7 +81,7 @@ def create_role(connection: Connection, output: Output, name: str, resources: li
 @connection_options
 @output_option
 def list_roles(connection: Connection, output: Output, name: str | None) -> None:
-    """Show the roles and who has them; of one its rights."""
+    """List the roles and their members, or the rights of one role."""
     with connection.wire() as wire:
         if name is not None:
             rights = find(wire, AclFilter(principal=principal_of(name)))
@@ -111,7 +117,7 @@ def grant(connection: Connection, output: Output, name: str, members: tuple[str,
 @connection_options
 @output_option
 def revoke(connection: Connection, output: Output, name: str, members: tuple[str, ...], wanted: list[Acl]) -> None:
-    """Take a role from users and groups."""
+    """Remove a role from users and groups."""
     with connection.wire() as wire:
         gone = delete(wire, map(exactly, wanted))
     if len(gone) < len(wanted):
@@ -136,7 +142,7 @@ def delete_role(connection: Connection, output: Output, name: str) -> None:
 
 
 def principal_of(name: str) -> str:
-    """`Role:NAME`, with or without the beginning; raises BadInput for no name."""
+    """`Role:NAME`, also for a name without the prefix; raises BadInput for an empty name."""
     bare = name.removeprefix(ROLE)
     if not bare:
         raise BadInput("a role needs a name")

@@ -1,8 +1,8 @@
-"""`barnabas start --secure`: what a broker needs so that nobody gets in who was not let in, made at its first start.
+"""`barnabas start --secure`: creates the certificates, the user and the settings of a secure broker at its first start.
 
-Beside the data folder there is then a folder with a private authority and the broker's certificate, and `admin.properties`, by which the
-user `admin` gets in with any Kafka client. The folder appears when the certificates are whole, and that file is written last: without it
-the next start makes the user anew, with another password.
+They are in a folder beside the data folder: a private authority, the broker's certificate, and `admin.properties`, with which
+any Kafka client logs in as the user `admin`. The folder appears once the certificates are complete. `admin.properties` is
+written last: without it the next start creates the user again, with another password.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ LISTENERS = "SASL_SSL://127.0.0.1:9092"
 
 
 def folder_of(data_dir: str) -> Path:
-    """Beside the data: what lies in a log directory are partitions."""
+    """The folder beside the data folder; a log directory may hold partitions only."""
     return Path(f"{data_dir.rstrip('/')}-security")
 
 
 def secure(properties: dict[str, str]) -> Path:
-    """Add to the settings of a broker what makes it secure, and make what they name; the file by which `admin` gets in.
+    """Add the secure settings to those of a broker, and create the files that they name; returns the path of
+    `admin.properties`.
 
-    Settings that are there stay.
+    Existing settings stay.
 
     Raises:
-        BadInput: it does not stand alone, or has listeners without TLS and log-in.
+        BadInput: the broker does not stand alone, or has listeners without TLS and log-in.
         Failure: the folder cannot be written.
     """
     if "zookeeper.connect" in properties:
@@ -45,7 +46,9 @@ def secure(properties: dict[str, str]) -> Path:
     properties.setdefault("listeners", LISTENERS)
     for listener in properties["listeners"].split(","):
         if not listener.strip().upper().startswith("SASL_SSL://"):
-            raise BadInput(f"--secure: {listener.strip()} lets in who shows nothing; listeners are to be SASL_SSL://HOST:PORT")
+            raise BadInput(
+                f"--secure: {listener.strip()} accepts clients without TLS or log-in; listeners must be SASL_SSL://HOST:PORT"
+            )
     data_dir = properties.get("log.dirs", properties.get("log.dir", "")).split(",")[0].strip()
     folder = folder_of(data_dir)
     try:
@@ -70,7 +73,7 @@ def secure(properties: dict[str, str]) -> Path:
 
 
 def _make_certificates(folder: Path, hosts: list[str]) -> None:
-    """All of them or none: what an interrupted start has left is made anew."""
+    """Creates all of them or none; the remains of an interrupted start are replaced."""
     unfinished = folder.with_name(f"{folder.name}.tmp")
     if unfinished.exists():
         shutil.rmtree(unfinished)
@@ -79,7 +82,7 @@ def _make_certificates(folder: Path, hosts: list[str]) -> None:
 
 
 def _hosts(properties: dict[str, str]) -> list[str]:
-    """Those that listeners name, to be found in the certificate besides this machine's own."""
+    """The host names in the listeners, which the certificate lists besides this machine's own."""
     named = ",".join(properties.get(key, "") for key in ("listeners", "advertised.listeners")).split(",")
     hosts = [listener.rpartition(":")[0].partition("://")[2].strip("[]") for listener in named if "://" in listener]
     return [host for host in dict.fromkeys(hosts) if host and host not in ("0.0.0.0", "::")]
@@ -107,7 +110,9 @@ def _make_admin(data_dir: Path, folder: Path) -> None:
 
 def greet(admin: Path) -> None:
     named = shlex.quote(str(admin))
-    click.echo(f"barnabas lets in who logs in over TLS. You are {ADMIN}, by {admin}; in another terminal:", err=True)
+    click.echo(
+        f"barnabas accepts only clients that log in over TLS. {admin} logs you in as {ADMIN}; in another terminal:", err=True
+    )
     click.echo(f"  echo hello | barnabas produce greetings --command-config {named}", err=True)
     click.echo(f"  barnabas user add alice --command-config {named}", err=True)
     click.echo(f"  barnabas acl add --principal User:alice --operation read --topic greetings --command-config {named}", err=True)

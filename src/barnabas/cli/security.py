@@ -1,6 +1,6 @@
-"""`barnabas security`: certificates for trying out, for tests, and for clusters without an authority of their own.
+"""`barnabas security`: certificates for trials, for tests, and for clusters without an authority of their own.
 
-The first call makes an authority, later ones sign more certificates with it. Nothing that is there is overwritten.
+The first call creates an authority; later calls sign more certificates with it. No existing file is overwritten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HOST = re.compile(r"[A-Za-z0-9*.:_-]+")
 BROKER = "broker"
-PASSWORD_FILE = "store.password"  # of the PKCS12 stores; PEM files have none
+PASSWORD_FILE = "store.password"  # password of the PKCS12 stores; PEM files have none
 PASSWORD_BYTES = 18
 AUTHORITY_DAYS = 3650
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -39,7 +39,7 @@ password of the PKCS12 stores: {folder}/store.password"""
 
 @click.group(context_settings=HELP_OPTIONS)
 def security() -> None:
-    """Make an authority and certificates."""
+    """Create a certificate authority and certificates."""
 
 
 @security.command("certificates")
@@ -49,20 +49,22 @@ def security() -> None:
     required=True,
     type=FilePath(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where to; an authority that is there signs.",
+    help="The folder to write to; an authority that is there already signs.",
 )
 @click.option(
     "--hosts",
     metavar="NAME,...",
-    help="Names and addresses of the brokers.  [default: localhost, its addresses and the name of this machine]",
+    help="Host names and addresses of the brokers.  [default: localhost, its addresses and the name of this machine]",
 )
-@click.option("--clients", metavar="NAME,...", help="Clients to make certificates for.")
-@click.option("--days", type=click.IntRange(1, 36500), default=365, show_default=True, help="How long certificates hold.")
+@click.option("--clients", metavar="NAME,...", help="Names of clients that get certificates.")
+@click.option(
+    "--days", type=click.IntRange(1, 36500), default=365, show_default=True, help="Days for which the certificates are valid."
+)
 @output_option
 def certificates(output: Output, folder: Path, hosts: str | None, clients: str | None, days: int) -> None:
-    """Make a private authority, and certificates for brokers and clients.
+    """Create a private certificate authority, and certificates for brokers and clients.
 
-    Each certificate is written as PEM (.crt, .key, and both in .pem) and as PKCS12 (.p12). Keys are readable for their owner only.
+    Each certificate is written as PEM (.crt, .key, and both in .pem) and as PKCS12 (.p12). Only the owner can read the keys.
     """
     named = _words(clients, NAME, "--clients")
     wanted_hosts = _words(hosts, HOST, "--hosts")
@@ -80,19 +82,20 @@ def certificates(output: Output, folder: Path, hosts: str | None, clients: str |
     except (OSError, ValueError) as error:
         raise Failure(f"{folder}: {getattr(error, 'strerror', None) or error}") from error
     if not rows:
-        raise BadInput("there is an authority already: --hosts or --clients say what it is to sign")
+        raise BadInput("there is an authority already: give --hosts or --clients for it to sign")
     output.table(rows, COLUMNS)
     if not output.as_json:
         click.echo(HINT.format(folder=folder))
 
 
 def this_machine() -> list[str]:
-    """The names and addresses by which it may be asked for."""
+    """The names and addresses under which clients reach this machine."""
     return list(dict.fromkeys([*LOCAL_HOSTS, socket.gethostname(), socket.getfqdn()]))
 
 
 def certify_broker(folder: Path, hosts: Sequence[str]) -> None:
-    """Make the broker's certificate, for this machine and `hosts`, which holds as long as its authority; raises OSError, ValueError."""
+    """Create the broker's certificate for this machine and `hosts`, valid as long as its authority; raises OSError,
+    ValueError."""
     authority, _ = _authority(folder)
     authority.issue(BROKER, hosts=list(dict.fromkeys([*this_machine(), *hosts])), days=AUTHORITY_DAYS)
 
@@ -101,12 +104,12 @@ def _words(text: str | None, pattern: re.Pattern[str], option: str) -> list[str]
     words = [word.strip() for word in (text or "").split(",") if word.strip()]
     for word in words:
         if not pattern.fullmatch(word):
-            raise BadInput(f"{option}: {word!r} is no name for that")
+            raise BadInput(f"{option}: {word!r} is not a valid name here")
     return list(dict.fromkeys(words))
 
 
 def _authority(folder: Path) -> tuple[Authority, bool]:
-    """The one in the folder, and whether it was made now."""
+    """The authority in the folder, and whether this call created it."""
     from barnabas.tls.authority import CA_KEY, Authority
 
     password_file = folder / PASSWORD_FILE

@@ -1,4 +1,4 @@
-"""`barnabas start`: the broker for someone who just wants one."""
+"""`barnabas start`: a broker without configuration."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 
 @click.command()
 @click.option("--data-dir", type=DataFolder(), default=DATA_DIR, show_default=True, envvar="BARNABAS_DATA_DIR", show_envvar=True,
-              help="The folder of the topics; made when missing. Environment and default count where the settings name none.")  # fmt: skip
-@click.option("--listeners", metavar="NAME://HOST:PORT,...", help=f"Where to accept connections.  [default: {LISTENERS}]")
-@click.option("--secure", "is_secure", is_flag=True, help="TLS, log-in by password and access control; what that needs is made at "
-              "the first start, in the folder DATA_DIR-security.")  # fmt: skip
+              help="The folder of the topics, created if missing. log.dirs in the settings overrides "
+                  "the environment variable and the default.")  # fmt: skip
+@click.option(
+    "--listeners", metavar="NAME://HOST:PORT,...", help=f"The addresses that accept connections.  [default: {LISTENERS}]"
+)
+@click.option("--secure", "is_secure", is_flag=True, help="Require TLS, log-in by password and access control; the first start creates "
+    "certificates and a user in the folder DATA_DIR-security.")  # fmt: skip
 @broker_options
 def start(data_dir: str, listeners: str | None, is_secure: bool, **options: Any) -> int:
     """Run a broker with friendly defaults.
 
-    Data lies in the folder barnabas-data here, clients connect to 127.0.0.1:9092. Ctrl-C stops it; started again in the
-    same place it has everything.
+    Data is in the folder barnabas-data of the current folder; clients connect to 127.0.0.1:9092. Ctrl-C stops the broker; the
+    next start in the same folder has all data again.
     """
     properties = collect_properties(
         data_dir=data_dir if is_given("data_dir") else None, listeners=listeners, **server_options(options)

@@ -1,7 +1,7 @@
-"""A limit on the rate of moves, set before they begin and taken away when they are done, as Kafka's own tool does it (KIP-73).
+"""A limit on the rate of moves, set before they start and removed after they end, as Kafka's own tool does (KIP-73).
 
-The rates are dynamic settings of the brokers that take part; which replicas they hold for is a setting of each topic. Replicas that are
-copied from count on the leader's side, those that are made on the follower's.
+The rates are dynamic settings of the brokers that take part; a setting of each topic names the throttled replicas. A replica
+that is copied from is throttled as a leader, a replica that is created as a follower.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def begin(
     *,
     alive: Collection[int],
 ) -> None:
-    """Throttle the moves of `plan`; raises Failure, and then `end` takes back what was set.
+    """Throttle the moves of `plan`; raises Failure, and then `end` removes the settings again.
 
-    The topics come first: by their settings `end` sees that there are rates to take away.
+    It sets the topics first: `end` sees by their settings that there are rates to remove.
 
     Args:
-        alive: the brokers that can be told a rate; one that is down sends and takes nothing.
+        alive: the brokers that can take a setting; a broker that is down moves nothing.
     """
     for topic in sorted({topic for topic, _ in plan}):
         numbers = [number for name, number in plan if name == topic]
@@ -45,7 +45,7 @@ def begin(
 
 
 def end(wire: Wire, topics: Iterable[str], *, rates_too: bool) -> int:
-    """Take the throttle away from topics that have one, and from all brokers; how many topics had one."""
+    """Remove the throttle from topics that have one, and from all brokers; returns how many topics had one."""
     throttled = [topic for topic in topics if _is_throttled(wire, topic)]
     for topic in throttled:
         changes = [Change(key, Operation.DELETE, None) for key in (LEADERS, FOLLOWERS)]

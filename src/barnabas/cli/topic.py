@@ -1,4 +1,4 @@
-"""`barnabas topic`: make, look at, change and delete topics."""
+"""`barnabas topic`: create, list, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parse_assignment(text: str) -> list[list[int]]:
 def _parse_pattern(text: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what later releases of Python may read differently
+            warnings.simplefilter("ignore")  # Python warns of patterns that later releases may read differently
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise BadInput(f"{text!r} is not a regular expression: {error}") from error
@@ -59,18 +59,18 @@ def _parse_pattern(text: str) -> re.Pattern[str]:
 
 @topic.command("create")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-p", "--partitions", type=PARTITIONS, help="How many partitions.  [default: the broker's num.partitions]")
-@click.option("-r", "--replication-factor", type=REPLICAS, help="How many copies.  [default: the broker's]")
+@click.option("-p", "--partitions", type=PARTITIONS, help="The number of partitions.  [default: the broker's num.partitions]")
+@click.option("-r", "--replication-factor", type=REPLICAS, help="The replication factor.  [default: the broker's]")
 @click.option(
     "--replica-assignment",
     "assignment",
     type=Text(parse_assignment),
     metavar="ID:ID,ID:ID...",
-    help="Brokers of each partition, instead of the two above.",
+    help="The brokers of each partition, instead of the two options above.",
 )
 @click.option("--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting; repeatable.")
-@click.option("--if-not-exists", is_flag=True, help="Leave a topic that exists alone.")
-@click.option("--validate-only", is_flag=True, help="Only ask whether it would be accepted.")
+@click.option("--if-not-exists", is_flag=True, help="Do not fail if a topic exists; leave it unchanged.")
+@click.option("--validate-only", is_flag=True, help="Only check whether the broker would accept it.")
 @connection_options
 @output_option
 def create(
@@ -84,17 +84,17 @@ def create(
     if_not_exists: bool,
     validate_only: bool,
 ) -> int:
-    """Create topics, all with the same settings."""
+    """Create topics with the same settings."""
     from confluent_kafka.cimpl import NewTopic
 
     shape: dict[str, Any] = {"num_partitions": partitions or -1, "replication_factor": replication_factor or -1}
     if assignment:
         if partitions or replication_factor:
-            raise click.UsageError("--replica-assignment says the partitions and copies; leave the other two out")
+            raise click.UsageError("--replica-assignment excludes --partitions and --replication-factor")
         shape = {"num_partitions": len(assignment), "replica_assignment": assignment}
     settings = parse_pairs(pairs, "--config")
     topics = [NewTopic(name, config=settings, **shape) for name in names]
-    admin = connection.admin()  # its futures fail once it is collected
+    admin = connection.admin()  # its futures fail once it is garbage collected
     futures = admin.create_topics(topics, request_timeout=connection.timeout_s, validate_only=validate_only)
     ignore = ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None
     return _report(output, "would create" if validate_only else "created", futures, ignore=ignore)
@@ -102,11 +102,11 @@ def create(
 
 @topic.command("list")
 @click.argument("pattern", required=False, type=Text(_parse_pattern))
-@click.option("--internal", is_flag=True, help="Also the topics that the cluster keeps for itself.")
+@click.option("--internal", is_flag=True, help="Also list internal topics.")
 @connection_options
 @output_option
 def list_topics(connection: Connection, output: Output, pattern: re.Pattern[str] | None, internal: bool) -> None:
-    """List topics, all or those whose name matches the regular expression PATTERN."""
+    """List all topics, or those whose name matches the regular expression PATTERN."""
     rows = []
     for name, found in sorted(describe_topics(connection.admin(), connection.timeout_s, None).items()):
         if "error" in found:  # deleted a moment ago
@@ -164,9 +164,9 @@ def _print_topic(output: Output, described: dict[str, Any]) -> None:
 
 @topic.command("alter")
 @click.argument("name")
-@click.option("-p", "--partitions", type=PARTITIONS, help="Grow to this many partitions.")
+@click.option("-p", "--partitions", type=PARTITIONS, help="Increase the number of partitions to this.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Give a setting a value; repeatable.")
-@click.option("--delete", "deletes", multiple=True, metavar="KEY", help="Take a setting back to its default; repeatable.")
+@click.option("--delete", "deletes", multiple=True, metavar="KEY", help="Reset a setting to its default; repeatable.")
 @connection_options
 @output_option
 def alter(
@@ -197,18 +197,18 @@ def alter(
 
 @topic.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
+@click.option("--if-exists", is_flag=True, help="Do not fail if a topic does not exist.")
 @connection_options
 @output_option
 def delete(connection: Connection, output: Output, names: tuple[str, ...], if_exists: bool) -> int:
-    """Delete topics with everything in them."""
+    """Delete topics with all their records."""
     admin = connection.admin()
     futures = admin.delete_topics(list(names), request_timeout=connection.timeout_s)
     return _report(output, "deleted", futures, ignore=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None)
 
 
 def _report(output: Output, done: str, futures: Mapping[str, Future[None]], *, ignore: ErrorCode | None) -> int:
-    """Wait for each topic and tell how it went; returns the exit code."""
+    """Wait for each topic and print its result; returns the exit code."""
     from confluent_kafka import KafkaException
 
     succeeded, failures = [], []
@@ -228,7 +228,7 @@ def _report(output: Output, done: str, futures: Mapping[str, Future[None]], *, i
 
 
 def describe_topics(admin: AdminClient, timeout_s: float, names: tuple[str, ...] | None) -> dict[str, dict[str, Any]]:
-    """Topics by name as plain values; a topic that could not be described has only `error`. All of them where `names` is None."""
+    """Topics by name as plain values, all topics if `names` is None; a topic that could not be described has only `error`."""
     from confluent_kafka import KafkaException, TopicCollection
 
     try:

@@ -1,4 +1,5 @@
-"""`barnabas transaction`: what is open, who holds a partition back, and ending what nobody else will end."""
+"""`barnabas transaction`: open transactions, the one that blocks a partition's readers, and ending transactions that nothing
+else ends."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ def transaction() -> None:
     "--producer-id", "producer_ids", multiple=True, type=PRODUCER_ID, metavar="ID", help="Only of these producers; repeatable."
 )
 @click.option("--pattern", metavar="REGEX", help="Only transactional ids that match this regular expression (RE2) as a whole.")
-@click.option("--longer-than", type=DURATION, metavar="SECONDS", help="Only transactions that began so long ago.")
-@click.option("--prepared", is_flag=True, help="Only open transactions of two-phase commit, with what is in them.")
+@click.option("--longer-than", type=DURATION, metavar="SECONDS", help="Only transactions that began at least this long ago.")
+@click.option("--prepared", is_flag=True, help="Only open transactions of two-phase commit, with their partitions.")
 @connection_options
 @output_option
 def list_transactions(
     connection: Connection, output: Output, states: tuple[str, ...], producer_ids: tuple[int, ...], pattern: str | None,
     longer_than: float | None, prepared: bool,
 ) -> None:  # fmt: skip
-    """List transactional ids and how they stand."""
+    """List transactional ids and their states."""
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers
 
@@ -89,9 +90,10 @@ def describe(connection: Connection, output: Output, names: tuple[str, ...]) -> 
 @connection_options
 @output_option
 def show_open(connection: Connection, output: Output, places: tuple[str, ...]) -> None:
-    """Show the open transactions in partitions, the one that holds readers back first.
+    """Show the open transactions in partitions, first the one that blocks readers.
 
-    Readers of committed records get no further than START OFFSET of the first one in a partition. Without TOPIC all are looked at.
+    Readers of committed records stop at the START OFFSET of the first transaction in a partition. Without TOPIC the command
+    checks all partitions.
     """
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers
@@ -104,13 +106,13 @@ def show_open(connection: Connection, output: Output, places: tuple[str, ...]) -
 @transaction.command("find-hanging")
 @click.argument("places", type=SCOPE, nargs=-1, metavar="[TOPIC[:P,P]]...")
 @click.option("--max-timeout", type=DURATION, default=DEFAULT_MAX_TIMEOUT_S, show_default=True, metavar="SECONDS",
-              help="The longest transaction that producers may have; younger ones are not looked at.")  # fmt: skip
+              help="The longest transaction that producers may have; younger ones are skipped.")  # fmt: skip
 @connection_options
 @output_option
 def find_hanging(connection: Connection, output: Output, places: tuple[str, ...], max_timeout: float) -> None:
-    """Find transactions that are open in a partition and that no coordinator is going to end.
+    """Find hanging transactions: open in a partition, but no coordinator is going to end them.
 
-    `barnabas transaction abort --partition` ends one. Without TOPIC all partitions are looked at.
+    `barnabas transaction abort --partition` ends one. Without TOPIC the command checks all partitions.
     """
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers
@@ -125,16 +127,16 @@ def find_hanging(connection: Connection, output: Output, places: tuple[str, ...]
 @transaction.command("abort")
 @click.argument("name", required=False, metavar="[ID]")
 @click.option(
-    "--partition", "place", type=SCOPE, metavar="TOPIC:P", help="End a hanging transaction in this partition, whoever it is of."
+    "--partition", "place", type=SCOPE, metavar="TOPIC:P", help="Abort a hanging transaction in this partition, of any producer."
 )
-@click.option("--start-offset", type=OFFSET, metavar="N", help="Where it begins; with --partition.")
+@click.option("--start-offset", type=OFFSET, metavar="N", help="The first offset of the transaction; with --partition.")
 @connection_options
 @output_option
 def abort(connection: Connection, output: Output, name: str | None, place: str | None, start_offset: int | None) -> None:
-    """Abort the open transaction of a transactional id, prepared or not, or a hanging one in a partition.
+    """Abort the open transaction of a transactional id, even if it is prepared, or a hanging one in a partition.
 
-    The producer that has the id now is fenced. Aborting in a partition is for transactions that `find-hanging` finds: of any other one
-    it would tear a part out.
+    The current producer with the id is fenced. Use --partition only for transactions that `find-hanging` finds: of any other
+    transaction it would abort only a part.
     """
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers
@@ -173,14 +175,14 @@ def _parse_owner(text: str) -> tuple[int, int]:
     "expected",
     type=Text(_parse_owner),
     metavar="PRODUCER:EPOCH",
-    help="Commit only this transaction: what its writer noted when it prepared it.",
+    help="Commit only this transaction; its writer noted these values when it prepared it.",
 )
 @connection_options
 @output_option
 def commit(connection: Connection, output: Output, name: str, expected: tuple[int, int] | None) -> None:
-    """Commit a prepared transaction of two-phase commit whose own coordinator does not come back.
+    """Commit a prepared transaction of two-phase commit whose external coordinator does not come back.
 
-    A broker cannot tell a prepared transaction from one that is still written: know that its writer had finished.
+    A broker cannot tell a prepared transaction from one that is still being written. Make sure that its writer had finished.
     """
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers
@@ -191,7 +193,7 @@ def commit(connection: Connection, output: Output, name: str, expected: tuple[in
 
 
 def _leaders(brokers: Brokers, places: tuple[str, ...]) -> dict[Partition, int]:
-    """The partitions that are meant, with their leaders; raises BadInput for one that does not exist."""
+    """The chosen partitions with their leaders; raises BadInput for a partition that does not exist."""
     from barnabas.cli.offsets import parse_scope
 
     scopes = [parse_scope(text) for text in places]

@@ -1,4 +1,5 @@
-"""What a cluster knows of its transactions: asked of coordinators, which decide, and of leaders, where records wait for an end."""
+"""Requests about transactions: to coordinators, which decide on them, and to leaders, whose partitions hold the open
+records."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 
 LIST_TRANSACTIONS, INIT_PRODUCER_ID = 66, 22
 PATTERN_VERSION, TWO_PHASE_VERSION = 2, 6
-NEVER_TIMES_OUT_MS = 2**31 - 1  # the timeout of transactions of two-phase commit
+NEVER_TIMES_OUT_MS = 2**31 - 1  # transactions of two-phase commit have this timeout
 AGAIN = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 PAUSE_S = 0.05
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -33,7 +34,7 @@ Row = dict[str, Any]
 
 
 class Filter(Struct, frozen=True):
-    """Which transactions are listed."""
+    """The filter for a list of transactions."""
 
     states: tuple[str, ...] = ()
     producer_ids: tuple[int, ...] = ()
@@ -42,7 +43,7 @@ class Filter(Struct, frozen=True):
 
 
 def listed(brokers: Brokers, wanted: Filter) -> list[Row]:
-    """The transactional ids of all coordinators; raises Failure where one does not answer, BadInput for a wrong pattern."""
+    """The transactional ids of all coordinators; raises Failure if one does not answer, BadInput for a wrong pattern."""
     request = ListTransactionsRequest(
         state_filters=list(wanted.states),
         producer_id_filters=list(wanted.producer_ids),
@@ -52,7 +53,7 @@ def listed(brokers: Brokers, wanted: Filter) -> list[Row]:
     rows = []
     for broker_id, wire in brokers:
         if wanted.pattern is not None and wire.versions.get(LIST_TRANSACTIONS, (0, 0))[1] < PATTERN_VERSION:
-            raise Failure(f"{wire.name} does not know patterns of transactional ids")
+            raise Failure(f"{wire.name} does not support patterns of transactional ids")
         answer = wire.request(request)
         if answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION:
             raise BadInput(f"{wanted.pattern!r} is not a regular expression")
@@ -66,7 +67,7 @@ def listed(brokers: Brokers, wanted: Filter) -> list[Row]:
 
 
 def described(brokers: Brokers, name: str) -> Row:
-    """One transactional id; raises Failure, also where nobody knows it."""
+    """One transactional id; raises Failure, also if no coordinator knows it."""
     coordinator, wire = brokers.coordinator_of(name)
     (found,) = wire.request(DescribeTransactionsRequest(transactional_ids=[name])).transaction_states
     if found.error_code:
@@ -88,7 +89,7 @@ def described(brokers: Brokers, name: str) -> Row:
 
 
 def open_in_partitions(brokers: Brokers, leaders: dict[Partition, int]) -> list[Row]:
-    """Every open transaction in each of the partitions, as their leaders know it."""
+    """Every open transaction in each of the partitions, as the leaders report it."""
     by_leader: dict[int, dict[str, list[int]]] = {}
     for (topic, index), leader in leaders.items():
         by_leader.setdefault(leader, {}).setdefault(topic, []).append(index)
@@ -122,7 +123,7 @@ def _open_row(topic: str, partition: int, producer: Any) -> Row:
 
 
 def named(brokers: Brokers, rows: Sequence[Row]) -> list[Row]:
-    """The rows of `open_in_partitions` with the transactional ids of their producers, None where no coordinator has one."""
+    """The rows of `open_in_partitions` with the transactional ids of their producers, None if no coordinator has one."""
     producer_ids = tuple(sorted({row["producer_id"] for row in rows}))
     names = (
         {each["producer_id"]: each["id"] for each in listed(brokers, Filter(producer_ids=producer_ids))} if producer_ids else {}
@@ -153,7 +154,7 @@ def write_abort_marker(brokers: Brokers, leader: int, row: Row) -> None:
         producer_epoch=row["producer_epoch"],
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(name=row["topic"], partition_indexes=[row["partition"]])],
-        coordinator_epoch=max(epoch, 0),  # there is none before the first marker of a producer
+        coordinator_epoch=max(epoch, 0),  # a producer has none before its first marker
     )
     (answer,) = brokers.broker(leader).request(WriteTxnMarkersRequest(markers=[marker])).markers
     code = answer.topics[0].partitions[0].error_code
@@ -162,10 +163,10 @@ def write_abort_marker(brokers: Brokers, leader: int, row: Row) -> None:
 
 
 def abort(brokers: Brokers, name: str, timeout_s: float) -> Row:
-    """Take the transactional id from its owner, by which its open transaction is aborted; how it stands then.
+    """Take the transactional id from its producer, which aborts its open transaction; returns the state after that.
 
     Raises:
-        Failure: nothing is open, or the broker refuses.
+        Failure: no transaction is open, or the broker refuses.
     """
     before = described(brokers, name)
     if before["state"] not in OPEN:
@@ -176,10 +177,10 @@ def abort(brokers: Brokers, name: str, timeout_s: float) -> Row:
 
 
 def commit(brokers: Brokers, name: str, expected: tuple[int, int] | None, timeout_s: float) -> Row:
-    """Commit a prepared transaction (KIP-939); how it stands then.
+    """Commit a prepared transaction (KIP-939); returns the state after that.
 
     Args:
-        expected: producer id and epoch that its writer noted; another transaction is left alone.
+        expected: producer id and epoch that its writer noted; no other transaction is committed.
 
     Raises:
         Failure: there is no prepared transaction, or another one, or the broker refuses.
@@ -209,12 +210,12 @@ def _init(brokers: Brokers, request: InitProducerIdRequest, timeout_s: float) ->
     name = request.transactional_id or ""
     _, wire = brokers.coordinator_of(name)
     if request.enable2_pc and wire.versions.get(INIT_PRODUCER_ID, (0, 0))[1] < TWO_PHASE_VERSION:
-        raise Failure(f"{wire.name} does not know two-phase commit")
+        raise Failure(f"{wire.name} does not support two-phase commit")
     return _until_done(lambda: wire.request(request), name, timeout_s)
 
 
 def _until_done(ask: Any, name: str, timeout_s: float) -> Any:
-    """The first answer that does not ask to come again."""
+    """Repeats the request while its error is retriable; returns the first other response."""
     deadline = time.monotonic() + timeout_s
     while True:
         answer = ask()
@@ -226,10 +227,12 @@ def _until_done(ask: Any, name: str, timeout_s: float) -> Any:
 
 
 def _settled(brokers: Brokers, name: str, timeout_s: float) -> Row:
-    """How the id stands once every partition has the marker."""
+    """The state of the id once every partition has the marker."""
     deadline = time.monotonic() + timeout_s
     while (found := described(brokers, name))["state"] in OPEN:
         if time.monotonic() > deadline:
-            raise Failure(f"transactional id {name}: the end is decided, and not in all partitions after {timeout_s:g} s")
+            raise Failure(
+                f"transactional id {name}: the end is decided, but some partitions have no marker after {timeout_s:g} s"
+            )
         time.sleep(PAUSE_S)
     return found

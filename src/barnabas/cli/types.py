@@ -1,10 +1,11 @@
-"""What an option or argument may hold: the types of parameters that all commands share.
+"""The types of options and arguments that all commands share.
 
-A value is refused here, by click, where the name of its option is known: with exit code 2 and before anything is done. The bounds are those
-of the protocol and of librdkafka, which would refuse the value in its own words or not at all.
+click refuses a wrong value with the name of its option and exit code 2, before the command does anything. The bounds are those
+of the protocol and of librdkafka, which would give a less clear error or none.
 
 Rules
-  1. Text is UTF-8, and more than white space unless its type says otherwise. `LazyGroup` gives TEXT to parameters that name no type.
+  1. Text is UTF-8 and not only white space, unless its type says otherwise. `LazyGroup` gives TEXT to parameters that name no
+     type.
   2. Numbers have both bounds.
   3. Paths are bytes, as the file system has them: any byte but NUL.
 """
@@ -25,19 +26,19 @@ from barnabas.digits import INT32, INT64
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
 else:
-    ParamType = click.ParamType  # which older releases of click do not make generic
+    ParamType = click.ParamType  # ParamType is not generic in older releases of click
 
-MOST_STRING_BYTES = 2**15 - 1  # of a string of the protocol
-MOST_TEXT_BYTES = 2**31 - 1  # of what is no such string
-MOST_PARTITIONS, MOST_REPLICAS = 100_000, 10_000  # of librdkafka
-MOST_SECONDS = 3_600.0  # that librdkafka waits for an answer
+MOST_STRING_BYTES = 2**15 - 1  # the longest string of the protocol
+MOST_TEXT_BYTES = 2**31 - 1  # the longest text that is not a string of the protocol
+MOST_PARTITIONS, MOST_REPLICAS = 100_000, 10_000  # librdkafka's maxima
+MOST_SECONDS = 3_600.0  # librdkafka's maximum wait for a response
 
 
 class Text(ParamType):
     """A text, or what `parse` makes of it.
 
     Args:
-        parse: raises BadInput; the text itself where it is None.
+        parse: raises BadInput; None keeps the text.
     """
 
     name = "text"
@@ -94,7 +95,7 @@ class FilePath(click.Path):
 
 
 class DataFolder(FilePath):
-    """A broker's data folder, which `log.dirs` can name."""
+    """A broker's data folder; `log.dirs` must be able to name it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         reason = why_not(os.fspath(value))
@@ -118,7 +119,7 @@ READABLE = FilePath(exists=True, dir_okay=False)
 
 def _unpadded(text: str) -> str:
     if text != text.strip():
-        raise BadInput(f"{text!r} has white space at an end, which clients cut off")
+        raise BadInput(f"{text!r} has white space at an end, and clients cut that off")
     return text
 
 
@@ -140,12 +141,12 @@ RATE = Seconds(0, 1e9, min_open=True)
 
 
 def is_utf8(text: str) -> bool:
-    """Whether no byte of an argument was other than UTF-8: Python hands such bytes on as halves of surrogate pairs."""
+    """Whether the argument was UTF-8: Python passes other bytes on as halves of surrogate pairs."""
     return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def strict(command: click.Command) -> click.Command:
-    """The command with TEXT for every parameter that names no type, and its subcommands so too."""
+    """The command with TEXT for every parameter that names no type; the same for its subcommands."""
     for parameter in command.params:
         if parameter.type is click.STRING:
             parameter.type = TEXT

@@ -1,7 +1,7 @@
-"""`barnabas user`: users with SCRAM passwords, in a cluster that runs or in metadata that no broker uses yet.
+"""`barnabas user`: users with SCRAM passwords, in a running cluster or in metadata that no broker uses yet.
 
-A password is read from a prompt, a file or standard input, never from an option: options are seen by everybody on the machine. What leaves
-this process is the salted password; what is kept are keys that come of it.
+A password comes from a prompt, a file or standard input, never from an option: everybody on the machine can see options. This
+process sends only the salted password; the cluster keeps keys derived from it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ COLUMNS = {"user": "USER", "mechanisms": "MECHANISMS"}
 
 
 def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command --data-dir and --metadata: where no broker is asked."""
+    """Give a command the options --data-dir and --metadata, which change metadata without a broker."""
     for option in (
-        click.option("--metadata", metavar="ADDRESS", help="Ask no broker, but this metadata: zookeeper://HOST:PORT,.../ROOT."),
+        click.option("--metadata", metavar="ADDRESS", help="Use this metadata instead of a broker: zookeeper://HOST:PORT,.../ROOT."),
         click.option("--data-dir", type=DataFolder(path_type=Path, file_okay=False),
-                     help="Ask no broker, but the data folder of one that does not run; made when missing."),
+                     help="Use the data folder of a stopped broker instead of a running one; created if missing."),
     ):  # fmt: skip
         function = option(function)
     return connection_options(function)
@@ -45,13 +45,13 @@ def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 mechanism_option = click.option(
     "--mechanism", "mechanisms", type=click.Choice(MECHANISMS, case_sensitive=False), multiple=True,
-    help="Repeatable; both if it is not given.",
+    help="Repeatable.  [default: both]",
 )  # fmt: skip
 password_option = click.option(
     "--password-file",
     type=FilePath(),
     metavar="FILE",
-    help="The password is the first line of this file; - is standard input. Else it is asked for.",
+    help="The password is the first line of this file; - is standard input. Without this option a prompt asks for it.",
 )
 iterations_option = click.option(
     "--iterations", type=click.IntRange(4096, 16384), default=ITERATIONS, show_default=True, help="Rounds of hashing."
@@ -71,9 +71,9 @@ def user() -> None:
 @place_options
 @output_option
 def add(output: Output, name: str, mechanisms: Sequence[str], password_file: str | None, iterations: int, **place: Any) -> None:
-    """Make a user.
+    """Add a user.
 
-    With --data-dir the first user can be made before the broker's first start.
+    With --data-dir you can add the first user before the broker's first start.
     """
     with opened(**place) as users:
         if name in {each.user for each in users.describe()}:
@@ -93,7 +93,7 @@ def add(output: Output, name: str, mechanisms: Sequence[str], password_file: str
 def password(
     output: Output, name: str, mechanisms: Sequence[str], password_file: str | None, iterations: int, **place: Any
 ) -> None:
-    """Give a user another password, for the mechanisms that the user has."""
+    """Change the password of a user, for all mechanisms of the user."""
     with opened(**place) as users:
         has = [MECHANISMS[number - 1] for each in users.describe() if each.user == name for number, _ in each.infos]
         if not has:
@@ -122,7 +122,7 @@ def list_users(output: Output, **place: Any) -> None:
 @place_options
 @output_option
 def delete(output: Output, names: Sequence[str], mechanisms: Sequence[str], **place: Any) -> int:
-    """Delete users, or take single mechanisms from them. Who is logged in stays so until the connection or its session ends."""
+    """Delete users, or single mechanisms of them. Clients that are logged in stay so until their connection or session ends."""
     from barnabas.security.users import Deletion
 
     with opened(**place) as users:
@@ -138,7 +138,7 @@ def delete(output: Output, names: Sequence[str], mechanisms: Sequence[str], **pl
 
 
 def read_password(file: str | None) -> str:
-    """The first line of a file or of standard input, or what the prompt is answered; raises BadInput."""
+    """The first line of a file or of standard input, or the answer to the prompt; raises BadInput."""
     if file is None and sys.stdin.isatty():
         text = str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     elif file in {None, "-"}:
@@ -170,18 +170,18 @@ def upsertions(name: str, mechanisms: Sequence[str], password: str, iterations: 
 
 
 class _Users:
-    """Where users are asked for and altered."""
+    """A store of users, to read and to change."""
 
     def describe(self) -> list[Described]:
         raise NotImplementedError
 
     def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> None:
-        """Raises Failure for the first that is refused."""
+        """Raises Failure for the first change that is refused."""
         raise NotImplementedError
 
 
 class _Running(_Users):
-    """In a cluster that runs."""
+    """Users of a running cluster."""
 
     def __init__(self, wire: Any) -> None:
         self._wire = wire
@@ -206,7 +206,7 @@ class _Running(_Users):
         )
 
         numbers = {each.mechanism for each in deletions} | {each.mechanism for each in upsertions}
-        for number in sorted(numbers):  # Apache Kafka refuses a user who stands twice in a request
+        for number in sorted(numbers):  # Apache Kafka refuses a request that names a user twice
             request = AlterUserScramCredentialsRequest(
                 deletions=[
                     ScramCredentialDeletion(name=each.user, mechanism=number) for each in deletions if each.mechanism == number
@@ -222,12 +222,12 @@ class _Running(_Users):
 
 
 def _without_user(upsertion: Upsertion) -> dict[str, Any]:
-    """The fields whose names the protocol shares."""
+    """The fields that the protocol's messages have in common."""
     return {name: value for name, value in upsertion._asdict().items() if name != "user"}
 
 
 class _Stored(_Users):
-    """In metadata, without a broker."""
+    """Users in metadata, without a broker."""
 
     def __init__(self, store: MetadataStore) -> None:
         from barnabas.cluster.metadata import store_entries
@@ -266,7 +266,7 @@ class _Stored(_Users):
 def opened(
     *, connection: Connection | None = None, data_dir: Path | None = None, metadata: str | None = None
 ) -> Iterator[_Users]:
-    """Where users are kept: in a folder, in a cluster's metadata, or with the brokers of a connection."""
+    """The store of users that the options name: a folder, a cluster's metadata, or the brokers of a connection."""
     if data_dir is not None and metadata is not None:
         raise click.UsageError("--data-dir or --metadata, not both")
     if data_dir is not None:

@@ -1,8 +1,9 @@
-"""A few requests straight over the protocol, for what librdkafka has no call for.
+"""Sends requests directly over the protocol that librdkafka does not offer.
 
-These are API versions, settings of every resource type, and deleted offsets of groups.
+Examples are ApiVersions, settings of every resource type, and deleting offsets of groups.
 
-One blocking connection, one request at a time, with the command's own settings; what goes wrong on it is told as a command tells it.
+It has one blocking connection, sends one request at a time, and uses the command's client settings; errors become those of a
+command.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CLIENT_ID = "barnabas-cli"
 
 
 class Target(Protocol):
-    """Where the cluster is and how to talk to it: a command's `Connection`."""
+    """The address of the cluster and the client settings: a command's `Connection`."""
 
     @property
     def properties(self) -> Mapping[str, str]: ...
@@ -34,11 +35,11 @@ class Target(Protocol):
 
 
 class Wire:
-    """A connection to one broker, with the versions that both sides know.
+    """A connection to one broker, with the versions that both sides support.
 
     Raises, from every call:
-        Failure: the broker is gone, does not answer in time, or does not know the request.
-        BadInput: settings that are none.
+        Failure: the broker ended the connection, does not answer in time, or does not support the request.
+        BadInput: invalid client settings.
     """
 
     def __init__(self, target: Target, address: tuple[str, int]) -> None:
@@ -52,7 +53,7 @@ class Wire:
 
     @classmethod
     def open_first(cls, target: Target) -> Self:
-        """To the first bootstrap server that can be reached."""
+        """Connects to the first bootstrap server that can be reached."""
         failure = Failure("no bootstrap server given")
         for address in target.addresses():
             try:
@@ -66,7 +67,7 @@ class Wire:
         return Wire(self._target, (host, port))
 
     def request(self, request: Message) -> Any:
-        """Send and wait for the answer, in the newest version that both sides know."""
+        """Send a request in the newest version that both sides support, and wait for the response."""
         try:
             self._connection.send(Call(request))
             return self._connection.receive()
@@ -79,7 +80,7 @@ class Wire:
 
     @property
     def versions(self) -> Mapping[int, tuple[int, int]]:
-        """The first and the last version of each request that the broker knows, by API key."""
+        """The first and the last version of each request that the broker supports, by API key."""
         return self._connection.wire.versions
 
     def close(self) -> None:
@@ -96,11 +97,11 @@ class Wire:
         if isinstance(error, TimedOut):
             return Failure(f"{self.name} did not answer within {self._target.timeout_s:g} s")
         if isinstance(error, UnsupportedRequest):
-            return Failure(f"{self.name} does not know {error.request}")
+            return Failure(f"{self.name} does not support {error.request}")
         if not isinstance(error, ConnectionFailed):
             return Failure(str(error))
         if isinstance(cause, ProtocolError):
-            return Failure(f"{self.name} does not speak the Kafka protocol (or wants TLS: -X security.protocol=ssl)")
+            return Failure(f"{self.name} does not speak the Kafka protocol (or requires TLS: -X security.protocol=ssl)")
         if isinstance(cause, ssl.SSLError):
             return Failure(f"no TLS connection to {self.name}: {error.reason}")
         if while_opening and isinstance(cause, OSError):

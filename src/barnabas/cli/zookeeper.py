@@ -1,6 +1,6 @@
-"""How commands get to a cluster's metadata themselves: the address from `--metadata`, who they are from the environment.
+"""Direct access of commands to a cluster's metadata: the address comes from `--metadata`, the credentials from the environment.
 
-What is in the process list and in a shell's history is no place for a secret, so there are no options for it.
+The process list and the shell's history show options, so there are no options for secrets.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper.store import ZooKeeperStore
 
 DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # `zookeeper.digest`
-CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"  # a file with `zookeeper.*` settings; a broker's whole file does
+CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"  # a file with `zookeeper.*` settings; the settings file of a broker works too
 PREFIX, CONNECT = "zookeeper.", "zookeeper.connect"
 
 
 def environment_settings() -> dict[str, str]:
-    """The `zookeeper.*` settings that the environment names, without the address; raises BadInput."""
+    """The `zookeeper.*` settings that the environment gives, without the address; raises BadInput."""
     found: dict[str, str] = {}
     if CONFIG_VARIABLE in os.environ:
         try:
@@ -47,7 +47,7 @@ def address_of(metadata: str) -> ZooKeeperAddress:
 
 
 def open_store(address: ZooKeeperAddress) -> ZooKeeperStore:
-    """A session; raises BadInput where settings of the environment do not hold, StoreUnavailable."""
+    """A session; raises BadInput for invalid settings in the environment, and StoreUnavailable."""
     from barnabas.cluster.zookeeper.access import access_of
     from barnabas.cluster.zookeeper.store import ZooKeeperStore
     from barnabas.config.broker import BrokerConfig

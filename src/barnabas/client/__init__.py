@@ -1,8 +1,8 @@
-"""A small wire client: raw record batches in and out, and the requests that find, make and describe topics.
+"""A small wire client: reads and writes raw record batches, and sends the requests that find, create and describe topics.
 
-Reading order: `wire` (frames and versions of one connection), `plans` (what a client does, as generators without I/O), `cluster`
-(what is known of brokers and topics), `operations` (the plans themselves), and the two shells that run plans:
-`blocking` for Spark tasks and scripts, `asynchronous` for whoever has an event loop.
+Reading order: `wire` (frames and versions of one connection), `plans` (the operations of a client as generators without I/O),
+`cluster` (metadata of brokers and topics), `operations` (the plans themselves), and the two shells that run plans: `blocking`
+for Spark tasks and scripts, `asynchronous` for code with an event loop.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests that change or describe a cluster, as plans: topics, their configuration, deleted records, committed offsets.
 
-Requests about topics go to the controller, those about a group to its coordinator; both are asked for again when they moved.
+Requests about topics go to the controller, those about a group to its coordinator; after a move the plans look them up again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
 
 
 def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what: str) -> Plan[Any]:
-    """Send `request` to the controller; brokers in KRaft mode pass it on, so any broker does where none is named."""
+    """Send `request` to the controller; brokers in KRaft mode forward it, so any broker works if no controller is known."""
 
     def attempt() -> Plan[Any]:
         if not cluster.brokers:
@@ -49,7 +49,7 @@ def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what
         try:
             response = yield from call(request, node_id)
         except ClientError:
-            cluster.brokers = {}  # another one may be the controller by now
+            cluster.brokers = {}  # another broker may be the controller now
             raise
         for item in getattr(response, "topics", None) or getattr(response, "responses", None) or ():
             if item.error_code == ErrorCode.NOT_CONTROLLER:
@@ -63,7 +63,7 @@ def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what
 def create_topics(
     config: ClientConfig, cluster: Cluster, topics: Sequence[NewTopic], *, validate_only: bool = False
 ) -> Plan[list[CreatedTopic]]:
-    """Make topics; raises ResourceError for the first that was refused (the others may have been made)."""
+    """Create topics; raises ResourceError for the first that was refused (the others may have been created)."""
     items = [
         CreatableTopic(
             name=topic.name,
@@ -82,7 +82,7 @@ def create_topics(
 
 
 def create_partitions(config: ClientConfig, cluster: Cluster, topic: str, count: int) -> Plan[None]:
-    """Let `topic` have `count` partitions."""
+    """Increase the partitions of `topic` to `count`."""
     item = CreatePartitionsTopic(name=topic, count=count, assignments=None)
     request = CreatePartitionsRequest(topics=[item], timeout_ms=config.request_timeout_ms)
     response = yield from to_controller(config, cluster, request, "creation of partitions")
@@ -120,7 +120,7 @@ def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) ->
 
 
 def delete_records(config: ClientConfig, cluster: Cluster, before: Mapping[TopicPartition, int]) -> Plan[None]:
-    """Delete the records below an offset of each partition (-1: all there are)."""
+    """Delete the records before an offset of each partition (-1: all records)."""
 
     def attempt() -> Plan[None]:
         yield from known(config, cluster, before)
@@ -157,7 +157,7 @@ def coordinator_of(config: ClientConfig, group: str) -> Plan[int]:
 def commit_offsets(
     config: ClientConfig, cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], metadata: str = ""
 ) -> Plan[None]:
-    """Commit offsets for a group without members, so that lag tools see how far it is."""
+    """Commit offsets for a group without members, so that lag tools see its progress."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, partition), offset in offsets.items():
         item = OffsetCommitRequestPartition(
@@ -186,7 +186,7 @@ def commit_offsets(
 def committed_offsets(
     config: ClientConfig, cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
 ) -> Plan[dict[TopicPartition, CommittedOffset]]:
-    """What `group` committed for each of `partitions`; offset -1 where it did not."""
+    """The committed offset of `group` for each of `partitions`; -1 if it has none."""
     topics = by_topic(partitions)
     entries = [OffsetFetchRequestTopics(name=name, partition_indexes=items) for name, items in topics.items()]
     older = [OffsetFetchRequestTopic(name=name, partition_indexes=items) for name, items in topics.items()]

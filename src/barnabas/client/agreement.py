@@ -1,16 +1,18 @@
-"""What every broker of a cluster says of a topic. Nothing else shows that a topic, a partition or a leader is gone.
+"""Metadata of a topic on which all brokers agree. Only such agreement shows that a topic, a partition or a leader is gone.
 
-What a client remembers is old. What one broker says may be old too, since each learns of changes in its own time: a topic that is listed by
-one may not be known to the next, or be known by the id that it had before it was deleted and made again.
+The metadata in a client is old. The answer of a single broker may be old too, since brokers learn of changes at different
+times: one broker lists a topic that the next does not know, or knows by the id that it had before it was deleted and created
+again.
 
 Rules
-  1. A view counts when all brokers that any answer lists have answered in the same round, and said the same: the topic's id, its
-     partitions, their leaders and epochs.
-  2. In a cluster of several brokers the next round, SETTLED_MS later, has to say it too: the only broker that knew more may have left.
-  3. Brokers that disagree or do not answer are asked again until `default_api_timeout_ms` is over. Then the operation has timed out, which
-     shows nothing to be gone.
+  1. A view counts if all brokers in any answer have answered in the same round, and agree on the topic's id, its partitions,
+     their leaders and epochs.
+  2. In a cluster of several brokers the next round, SETTLED_MS later, must give the same view: the only broker with newer
+     metadata may have stopped.
+  3. Brokers that disagree or do not answer are asked again until `default_api_timeout_ms` is over. Then the operation times
+     out, which does not prove that anything is gone.
 
-A broker that dies is in the way until the others have taken it off the list, at the end of its session.
+A broker that dies blocks agreement until the others remove it from the list, at the end of its session.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ SETTLED_MS = 500
 
 
 def agreed_topics(config: ClientConfig, cluster: Cluster, names: Iterable[str]) -> Plan[dict[str, Topic]]:
-    """Those of `names` that exist, as every broker says; `cluster` knows them so afterwards, and the others no more.
+    """The topics of `names` that exist according to all brokers. Afterwards `cluster` holds them, and not the others.
 
     Raises:
-        PartitionError: brokers refuse a topic for another reason than that it is not there.
+        PartitionError: brokers refuse a topic for another reason than that it does not exist.
         TimedOut: they do not agree, or some do not answer.
     """
     wanted = sorted(set(names))
@@ -49,7 +51,8 @@ def agreed_topics(config: ClientConfig, cluster: Cluster, names: Iterable[str]) 
 
 
 def _round(cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
-    """Ask every broker that is known, and those that become known; raises BrokersDisagree, or what kept one from answering."""
+    """Ask every known broker, and each that the answers add; raises BrokersDisagree, or the error of a broker that did not
+    answer."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False)
     answers: dict[int, Any] = {}
     listed: dict[int, Broker] = dict(cluster.brokers)
@@ -62,9 +65,9 @@ def _round(cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
             if not isinstance(answer, ClientError):
                 views.append(_view(cluster, answer, names, now_ms))
                 listed.update(cluster.brokers)
-        cluster.brokers = listed  # so that those can be asked that only some have listed
+        cluster.brokers = listed  # so that brokers can be asked that only some answers list
         if not views:
-            cluster.brokers = {}  # others may be there by now: the bootstrap servers know
+            cluster.brokers = {}  # other brokers may exist now: the bootstrap servers know them
             raise came[0]
     told = [answer for answer in answers.values() if not isinstance(answer, ClientError)]
     alive = {broker.node_id for answer in told for broker in answer.brokers}
@@ -78,7 +81,7 @@ def _round(cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
 
 
 def _view(cluster: Cluster, response: Any, names: Sequence[str], now_ms: float) -> dict[str, Topic]:
-    """What one answer says."""
+    """The view in one answer."""
     for name in names:
         cluster.forget(name)
     for name, code in cluster.receive_metadata(response, now_ms).items():

@@ -3,12 +3,12 @@
 Owns the transports. Several tasks may use one client at once: requests to one broker share its connection and are answered in order.
 
 Rules
-  1. A connection that failed in any way, or a request that timed out on it, fails everything in flight on it; the next request opens
-     another. That holds for a request whose asker has given it up, too: else one that is never answered would not end while all who ask
-     have less patience than `request.timeout.ms`.
-  2. Frames are read into memory of their size, once: what `Fetch` brings is not copied again, but for the start of it, which comes with the
-     size in one read. Answers that are small come in one read altogether. The memory of a large one is used again for the next, once nobody
-     looks at it any more: to have it filled with zeros takes a tenth of a follower's time.
+  1. A failure of a connection, or the timeout of one request, fails all requests in flight on it; the next request opens
+     another connection. This also holds for a request that its caller has cancelled: otherwise a dead connection would stay
+     while every caller gives up before `request.timeout.ms`.
+  2. A frame is read once, into memory of its size: a Fetch response is not copied, except for its start, which arrives with the
+     size in one read. A small response arrives in one read. The memory of a large response is reused for the next one when no
+     view of it is left: filling new memory with zeros takes a tenth of a follower's time.
   3. One timer runs for all requests in flight on a connection, set for the oldest of them.
 """
 
@@ -44,8 +44,8 @@ from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.base_message import Buffer
 from barnabas.tls.failures import reason_of
 
-LARGE_BYTES = 128 * 1024  # frames from here on
-START_BYTES = 16 * 1024  # of frames are read together with their size: another read takes longer than it takes to copy so much
+LARGE_BYTES = 128 * 1024  # larger frames get memory of their own
+START_BYTES = 16 * 1024  # of a frame are read together with its size: a second read takes longer than copying so much
 R = TypeVar("R")
 
 
@@ -57,15 +57,15 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._host = address[0]
         self.wire = Wire(config.client_id)
         self._credentials = config.credentials
-        self._renewing: asyncio.Lock | None = None  # where the session has an end
+        self._renewing: asyncio.Lock | None = None  # if the session has an end
         self._renew_at_s = math.inf
         self._timeout_ms = config.request_timeout_ms
         self._transport: asyncio.Transport | None = None
-        self._start = memoryview(bytearray(START_BYTES))  # what comes first, as long as the size of the next frame is not known
-        self._frame: memoryview | None = None  # the body that is coming in, once its size is known
-        self._filled = 0  # of the one that is read into
+        self._start = memoryview(bytearray(START_BYTES))  # receives bytes until the size of the next frame is known
+        self._frame: memoryview | None = None  # the incoming body, once its size is known
+        self._filled = 0  # of the current buffer
         self._large = bytearray()  # the memory of the last large frame
-        # of each request in flight, oldest first, and its deadline
+        # future and deadline of each request in flight, oldest first
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
@@ -121,14 +121,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._renew_at_s = asyncio.get_running_loop().time() + lifetime_ms * RENEWED_AFTER / 1000
 
     async def _renew(self) -> None:
-        """Log in again before the session ends (KIP-368); what else is to be sent waits."""
+        """Log in again before the session ends (KIP-368); other requests wait."""
         assert self._renewing is not None
         async with self._renewing:
             if asyncio.get_running_loop().time() >= self._renew_at_s and self._credentials is not None:
                 await self._log_in(self._credentials)
 
     def request_at_once(self, call: Call) -> asyncio.Future[Any] | None:
-        """As `request`, but sent in this moment and without a task; None where something has to be waited for before."""
+        """As `request`, but sends at once and without a task; None if it would have to wait."""
         if self._renewing is not None or self.lost is not None or not self._writable.is_set():
             return None
         return self._send(self.wire.send(call.request, call.at_most, call.at_least))
@@ -146,7 +146,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return future
 
     def _expire(self) -> None:
-        """The request that was the oldest when the timer was set has had its time; one that is left has it until its own deadline."""
+        """The timer expired for the request that was the oldest when it was set; the remaining requests have their own
+        deadlines."""
         self._timer = None
         if not self._waiting:
             return
@@ -158,30 +159,30 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._fail(TimedOut(f"answer of {self.name}", self._timeout_ms))
 
     def close(self) -> None:
-        """End the connection; who waits for an answer gets ConnectionFailed."""
+        """End the connection; callers that wait for a response get ConnectionFailed."""
         self._fail(ConnectionFailed(self.name, "closed"))
 
     async def wait_lost(self) -> None:
-        """Until nothing more can be sent, for whatever reason."""
+        """Wait until nothing more can be sent, for any reason."""
         await self._ended.wait()
 
     def end_if_cut_off(self, after_s: int) -> None:
-        """Have the system end the connection when nothing gets through for so long; who is slow to answer is not cut off."""
+        """Make the system end the connection when no packet gets through for this time; a slow broker is not cut off."""
         if self._transport is None:
             return
         end = self._transport.get_extra_info("socket")
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in (
-            ("TCP_KEEPIDLE", 1),  # seconds without anything, then a probe each second
+            ("TCP_KEEPIDLE", 1),  # seconds without a packet, then a probe each second
             ("TCP_KEEPINTVL", 1),
             ("TCP_KEEPCNT", max(1, after_s - 1)),
-            ("TCP_USER_TIMEOUT", after_s * 1000),  # where something is on its way, and no probe is sent
+            ("TCP_USER_TIMEOUT", after_s * 1000),  # for sent data without an acknowledgement, when no probe is sent
         ):
-            if hasattr(socket, name):  # they are Linux's
+            if hasattr(socket, name):  # the options exist on Linux only
                 end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not say so
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's type does not declare it
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(ConnectionFailed(self.name, reason_of(exc) if exc else "closed by the broker"))
@@ -207,7 +208,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._fail(ConnectionFailed(self.name, str(error)))
 
     def _take_start(self) -> None:
-        """Whole frames are delivered, the beginning of another goes to memory of its own."""
+        """Delivers whole frames; moves the beginning of the next one to memory of its own."""
         start, end, position = self._start, self._filled, 0
         while end - position >= 4:
             body_at = position + 4
@@ -224,7 +225,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         start[: self._filled] = start[position:end]
 
     def _memory(self, size: int) -> memoryview:
-        """Memory for a frame; what is in it is anything."""
+        """Memory for a frame, not cleared."""
         if not LARGE_BYTES <= size <= limits.MAX_KEPT_ANSWER_BYTES:
             return memoryview(bytearray(size))
         if len(self._large) < size or _is_looked_at(self._large):
@@ -251,11 +252,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
             future, _ = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # nobody may be waiting any more, which is no reason for a warning
+                future.exception()  # if nobody waits any more, asyncio must not warn
 
 
 def _is_looked_at(data: bytearray) -> bool:
-    """Whether there is a view of it: then its size cannot be changed."""
+    """Whether a view of it exists: then its size cannot be changed."""
     try:
         data.append(data.pop())
     except BufferError:
@@ -267,7 +268,7 @@ class AsyncClient:
     """A client for one event loop.
 
     Args:
-        config: where and how; `AsyncClient.to("host:port")` for the defaults.
+        config: servers and settings; `AsyncClient.to("host:port")` for the defaults.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -292,10 +293,10 @@ class AsyncClient:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-        await asyncio.sleep(0)  # lets the transports say that they are closed
+        await asyncio.sleep(0)  # lets the transports report that they are closed
 
     async def run(self, plan: Plan[R]) -> R:
-        """Carry out a plan."""
+        """Run a plan."""
         outcome: Any = None
         try:
             while True:
@@ -327,7 +328,7 @@ class AsyncClient:
                 return await self._connection(address)
             except (ConnectionFailed, TimedOut) as error:
                 last = error
-        assert last is not None  # parse_servers lets no empty list pass
+        assert last is not None  # parse_servers refuses an empty list
         raise last
 
     async def _connection(self, address: Address) -> AsyncConnection:
@@ -344,7 +345,8 @@ class AsyncClient:
         return await self.run(operations.all_topics(self.config, self.cluster))
 
     async def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
-        """The topics of these names that exist, all brokers agree on the others; raises PartitionError where one is refused otherwise."""
+        """The topics of these names that exist; all brokers agree that the others do not. Raises PartitionError if one is
+        refused for another reason."""
         return await self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
@@ -352,19 +354,19 @@ class AsyncClient:
         return await self.run(operations.list_offsets(self.config, self.cluster, timestamps))
 
     async def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
-        """Raw batches from the one that holds `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
+        """Raw batches from the one that holds `offset` on; empty if none came within `fetch_max_wait_ms`."""
         return await self.run(operations.fetch(self.config, self.cluster, topic, partition, offset))
 
     async def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
-        """Append a finished batch; after a lost answer it may stand twice, unless it carries a producer id."""
+        """Append a finished batch; a retry after a lost response may append it twice, unless it has a producer id."""
         return await self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
-        """Make topics; raises ResourceError for the first that was refused (the others may have been made)."""
+        """Create topics; raises ResourceError for the first that was refused (the others may have been created)."""
         return await self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
 
     async def create_partitions(self, topic: str, count: int) -> None:
-        """Let `topic` have `count` partitions."""
+        """Increase the partitions of `topic` to `count`."""
         await self.run(administration.create_partitions(self.config, self.cluster, topic, count))
 
     async def delete_topics(self, names: Sequence[str]) -> None:
@@ -372,7 +374,7 @@ class AsyncClient:
         await self.run(administration.delete_topics(self.config, self.cluster, names))
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Delete the records below an offset of each partition (-1: all there are)."""
+        """Delete the records before an offset of each partition (-1: all records)."""
         await self.run(administration.delete_records(self.config, self.cluster, before))
 
     async def describe_topic_config(self, topic: str) -> dict[str, str | None]:
@@ -380,9 +382,9 @@ class AsyncClient:
         return await self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
-        """Commit offsets for a group without members, so that lag tools see how far it is."""
+        """Commit offsets for a group without members, so that lag tools see its progress."""
         await self.run(administration.commit_offsets(self.config, self.cluster, group, offsets, metadata))
 
     async def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """What `group` committed for each of `partitions`; offset -1 where it did not."""
+        """The committed offset of `group` for each of `partitions`; -1 if it has none."""
         return await self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))

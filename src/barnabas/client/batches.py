@@ -1,4 +1,4 @@
-"""The headers of record batches (v2): enough to walk a buffer batch by batch, nothing of the records in them."""
+"""The headers of record batches (v2): enough to go through a buffer batch by batch; the records are not decoded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST_OFFSET_DELTA = struct.Struct(">i")
 
 
 def whole_batches(records: Buffer) -> Iterator[tuple[int, int, int]]:
-    """(position, size, base offset) of each batch that is there to its last byte."""
+    """(position, size, base offset) of each complete batch."""
     position, end = 0, len(records)
     while end - position >= 12:
         base_offset, length = _LENGTHS.unpack_from(records, position)
@@ -25,7 +25,7 @@ def whole_batches(records: Buffer) -> Iterator[tuple[int, int, int]]:
 
 
 def next_offset(records: Buffer, default: int) -> int:
-    """The offset after the last whole batch; `default` where there is none."""
+    """The offset after the last whole batch; `default` if there is none."""
     result = default
     for position, _, base_offset in whole_batches(records):
         result = base_offset + _LAST_OFFSET_DELTA.unpack_from(records, position + 23)[0] + 1

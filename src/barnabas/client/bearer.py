@@ -1,11 +1,13 @@
-"""Where a client's bearer tokens come from: a file, or an identity provider that is asked with client credentials (RFC 6749, section 4.4).
+"""Sources of a client's bearer tokens: a file, or an identity provider with client credentials (RFC 6749, section 4.4).
 
-Owns the asking, and the tokens of providers for as long as they are good for others.
+Owns the requests to providers, and caches their tokens while they are valid.
 
 Rules
-  1. A token is had for each log-in, since a file may have been written anew; one of a provider is shown again for most of its life.
-  2. `token` may block: who has an event loop calls it in a thread.
-  3. No secret and no token is in an error or a `repr`. A provider that sends elsewhere is not followed, for the secret would go there.
+  1. Each log-in gets a token: a file is read again, since it may have changed; a provider's token is reused for most of its
+     lifetime.
+  2. `token` may block: code with an event loop calls it in a thread.
+  3. No error and no `repr` contains a secret or a token. Redirects of a provider are not followed, because the secret would go
+     to the new address.
 """
 
 from __future__ import annotations
@@ -25,43 +27,43 @@ from barnabas.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 SCOPE = "sasl.oauthbearer.scope"
-# By Kafka's name, by librdkafka's, and as an option of the login context, which is how Kafka said it first
+# Kafka's name, librdkafka's name, and the option of the login context, Kafka's oldest form
 CLIENT_ID = ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id", "clientId")
 CLIENT_SECRET = ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret", "clientSecret")
 SCOPES = (SCOPE, "scope")
 CONNECT_TIMEOUT, READ_TIMEOUT = "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"
 DEFAULT_TIMEOUT_MS = 10_000
-SHOWN_FOR = 0.8  # of a token's life it is shown to others too, as Kafka's clients do it
+SHOWN_FOR = 0.8  # share of a token's lifetime for which it is reused, as in Kafka's clients
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """A source of tokens."""
 
     def token(self) -> str:
-        """A token; raises LoginFailed where there is none, ConnectionFailed where it is worth to ask again."""
+        """A token; raises LoginFailed if there is none, ConnectionFailed if a retry may succeed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A file that holds a token, written anew by whoever renews it."""
+    """A file that holds a token; another program renews it."""
 
     path: Path
 
     def token(self) -> str:
-        """What the file holds now; raises LoginFailed."""
+        """The file's current token; raises LoginFailed."""
         try:
             text = self.path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise LoginFailed(str(self.path), f"the file of the token cannot be read ({type(error).__name__})") from None
+            raise LoginFailed(str(self.path), f"the token file cannot be read ({type(error).__name__})") from None
         if not text or len(text) > limits.MAX_BEARER_BYTES:
-            raise LoginFailed(str(self.path), f"the file holds {len(text)} bytes, which are no token")
+            raise LoginFailed(str(self.path), f"the file holds {len(text)} bytes, which are not a token")
         return text
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """An identity provider, and what is shown to it."""
+    """An identity provider, and the credentials for it."""
 
     url: str
     client_id: str
@@ -70,7 +72,7 @@ class ClientCredentials:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def token(self) -> str:
-        """A token that is good for a while; raises LoginFailed."""
+        """A token that stays valid for a while; raises LoginFailed."""
         kept = _kept.get(self)
         if kept is not None and time.monotonic() < kept[1]:
             return kept[0]
@@ -80,16 +82,16 @@ class ClientCredentials:
         return token
 
     def _ask(self) -> bytes:
-        from barnabas.client.identity_provider import ask  # loaded only by who asks one
+        from barnabas.client.identity_provider import ask  # loaded only by clients of a provider
 
         return ask(self.url, self.client_id, self.client_secret, self.scope, self.timeout_ms / 1000)
 
 
-_kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, and until when they are shown again
+_kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, each with the time until which it is reused
 
 
 def _understood(url: str, text: bytes) -> tuple[str, float]:
-    """The token in a provider's answer and the seconds that it lives, 0 if that is not said."""
+    """The token in a provider's answer and its lifetime in seconds, 0 if the answer does not give it."""
     try:
         said = json.loads(text if len(text) <= limits.MAX_BEARER_BYTES else b"")
         token, lifetime_s = said["access_token"], float(said.get("expires_in", 0))
@@ -101,10 +103,10 @@ def _understood(url: str, text: bytes) -> tuple[str, float]:
 
 
 def source_from(options: Mapping[str, str]) -> TokenSource:
-    """Where tokens come from by the names of Kafka's clients, of librdkafka, and of the options of a login context.
+    """The source of tokens in settings with the names of Kafka's clients, of librdkafka, or of a login context's options.
 
     Raises:
-        ConfigError: nothing is named, or not enough.
+        ConfigError: no source is named, or settings are missing.
     """
     url = options.get(URL, "")
     scheme = url.partition(":")[0].lower()
@@ -114,12 +116,10 @@ def source_from(options: Mapping[str, str]) -> TokenSource:
             raise ConfigError(URL, url, "a file with a token")
         return TokenFile(path)
     if scheme not in {"http", "https"}:
-        raise ConfigError(
-            URL, url, "file:///path of a file with a token, or the address where a provider gives them (https:, http:)"
-        )
+        raise ConfigError(URL, url, "file:///path of a file with a token, or the address of a provider (https:, http:)")
     client_id, client_secret = _first(options, CLIENT_ID), _first(options, CLIENT_SECRET)
     if client_id is None or client_secret is None:
-        raise ConfigError(CLIENT_ID[0], client_id or "", f"a client that the provider knows, with {CLIENT_SECRET[0]}")
+        raise ConfigError(CLIENT_ID[0], client_id or "", f"a client id of the provider, with {CLIENT_SECRET[0]}")
     timeouts = [options[name] for name in (CONNECT_TIMEOUT, READ_TIMEOUT) if options.get(name)]
     for name in (CONNECT_TIMEOUT, READ_TIMEOUT):
         text = options.get(name) or "1"

@@ -1,7 +1,7 @@
 """The client for code without an event loop: Spark tasks, scripts, tests. Plain sockets, no thread.
 
-Owns the connections. Everything that is decided is decided in the plans; here they are carried out. A connection that failed in any way is
-closed and made anew for the next request.
+Owns the connections. The plans make all decisions; this module runs them. A connection that failed in any way is closed, and
+the next request opens another.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ R = TypeVar("R")
 
 
 class BlockingClient:
-    """A client that waits. Not for several threads at once.
+    """A blocking client. Not for several threads at once.
 
     Args:
-        config: where and how; `BlockingClient.to("host:port")` for the defaults.
+        config: servers and settings; `BlockingClient.to("host:port")` for the defaults.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -64,7 +64,7 @@ class BlockingClient:
         self._connections.clear()
 
     def run(self, plan: Plan[R]) -> R:
-        """Carry out a plan."""
+        """Run a plan."""
         outcome: Any = None
         try:
             while True:
@@ -105,12 +105,12 @@ class BlockingClient:
             raise
 
     def drop(self, connection: Connection) -> None:
-        """Close a connection that is no good any more."""
+        """Close a connection that failed."""
         connection.close()
         self._connections = {a: c for a, c in self._connections.items() if c is not connection}
 
     def connection_to(self, node_id: int) -> Connection:
-        """The connection to a broker, or to any that answers; opened when there is none."""
+        """The connection to a broker, or to any broker that answers; opened if there is none."""
         broker = self.cluster.brokers.get(node_id)
         if broker is not None:
             return self._connection((broker.host, broker.port))
@@ -120,7 +120,7 @@ class BlockingClient:
                 return self._connection(address)
             except (ConnectionFailed, TimedOut) as error:
                 last = error
-        assert last is not None  # parse_servers lets no empty list pass
+        assert last is not None  # parse_servers refuses an empty list
         raise last
 
     def _connection(self, address: Address) -> Connection:
@@ -138,11 +138,12 @@ class BlockingClient:
         return self.run(operations.all_topics(self.config, self.cluster))
 
     def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
-        """Those of `names` that exist; that others do not, all brokers agree on."""
+        """The topics of `names` that exist; all brokers agree that the others do not."""
         return self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     def agreed_topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Those of `names` that exist, as every broker says. Asks all of them: for what one alone cannot show."""
+        """The topics of `names` that exist according to all brokers. Asks every broker, because the answer of one may be
+        old."""
         return self.run(agreement.agreed_topics(self.config, self.cluster, names))
 
     def list_offsets(
@@ -151,25 +152,25 @@ class BlockingClient:
         """The offset for each partition's timestamp: milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP.
 
         Args:
-            read_committed: other than the configuration says; False for what is written, though it may be of open transactions.
+            read_committed: overrides the configuration; False also counts records of open transactions.
         """
         config = self.config if read_committed is None else replace(self.config, read_committed=read_committed)
         return self.run(operations.list_offsets(config, self.cluster, timestamps))
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
-        """Raw batches from the one that holds `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
+        """Raw batches from the one that holds `offset` on; empty if none came within `fetch_max_wait_ms`."""
         return self.run(operations.fetch(self.config, self.cluster, topic, partition, offset, max_bytes))
 
     def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
-        """Append a finished batch; after a lost answer it may stand twice, unless it carries a producer id."""
+        """Append a finished batch; a retry after a lost response may append it twice, unless it has a producer id."""
         return self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
-        """Make topics; raises ResourceError for the first that was refused (the others may have been made)."""
+        """Create topics; raises ResourceError for the first that was refused (the others may have been created)."""
         return self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
 
     def create_partitions(self, topic: str, count: int) -> None:
-        """Let `topic` have `count` partitions."""
+        """Increase the partitions of `topic` to `count`."""
         self.run(administration.create_partitions(self.config, self.cluster, topic, count))
 
     def delete_topics(self, names: Sequence[str]) -> None:
@@ -177,7 +178,7 @@ class BlockingClient:
         self.run(administration.delete_topics(self.config, self.cluster, names))
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Delete the records below an offset of each partition (-1: all there are)."""
+        """Delete the records before an offset of each partition (-1: all records)."""
         self.run(administration.delete_records(self.config, self.cluster, before))
 
     def describe_topic_config(self, topic: str) -> dict[str, str | None]:
@@ -187,44 +188,43 @@ class BlockingClient:
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "", *, timeout_ms: int | None = None
     ) -> None:
-        """Commit offsets for a group without members, so that lag tools see how far it is."""
+        """Commit offsets for a group without members, so that lag tools see its progress."""
         config = self.config if timeout_ms is None else replace(self.config, default_api_timeout_ms=timeout_ms)
         self.run(administration.commit_offsets(config, self.cluster, group, offsets, metadata))
 
     def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """What `group` committed for each of `partitions`; offset -1 where it did not."""
+        """The committed offset of `group` for each of `partitions`; -1 if it has none."""
         return self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))
 
 
-FIRST_BYTES_PER_OFFSET = 1024.0  # what is taken for likely before anything came
+FIRST_BYTES_PER_OFFSET = 1024.0  # the estimate before the first response
 LEAST_FETCH_BYTES = 64 << 10
 
 
 class PartitionReader:
-    """Reads one partition forward, always one request ahead: while the caller works on an answer, the broker makes the next.
+    """Reads one partition forward, always one request ahead: while the caller handles a response, the broker prepares the next.
 
-    Asks for no more than what is left is likely to take, going by the last answer: the whole `fetch_bytes` would be mostly in vain for a
-    small range, and at the end of every other one.
+    Requests about as many bytes as the rest of the range needs, estimated from the last response: the whole `fetch_bytes` would
+    be mostly wasted for a small range, and at the end of every other range.
 
     Args:
-        client: used by this reader alone until it is closed.
-        offset, end: reads records in [offset, end); an answer may begin below and reach above.
+        client: used only by this reader until it is closed. offset, end: reads records in [offset, end); a response may begin
+            before and end after this range.
     """
 
     def __init__(self, client: BlockingClient, topic: str, partition: int, offset: int, end: int) -> None:
         self._client = client
         self._topic, self._partition = topic, partition
-        self.offset = offset  # of the next record that was not returned yet
+        self.offset = offset  # offset of the next record to return
         self.end = end
         self._bytes_per_offset = FIRST_BYTES_PER_OFFSET
-        self._connection: Connection | None = None  # set while a request is in flight on it
+        self._connection: Connection | None = None  # the connection of the request in flight
 
     def read(self) -> Fetched:
-        """The next batches. They lie in a buffer that the next call uses again.
+        """The next batches, in a buffer that the next call reuses.
 
         Raises:
-            PartitionError: OFFSET_OUT_OF_RANGE, or what retries did not mend.
-            ClientError: no answer in time.
+            PartitionError: OFFSET_OUT_OF_RANGE, or an error that remained after the retries. ClientError: no response in time.
         """
         answer = self._read_ahead() if self._connection is not None else None
         if answer is None:
@@ -237,12 +237,12 @@ class PartitionReader:
         return answer
 
     def go_on_from(self, offset: int) -> None:
-        """Read from another offset next."""
+        """Continue at another offset."""
         self.close()
         self.offset = offset
 
     def close(self) -> None:
-        """Leave nothing in flight."""
+        """End the request in flight."""
         if self._connection is not None:
             self._client.drop(self._connection)
             self._connection = None
@@ -252,7 +252,7 @@ class PartitionReader:
 
     def _send(self) -> None:
         client = self._client
-        with contextlib.suppress(ClientError, PartitionError):  # then `fetch` does it, with its retries
+        with contextlib.suppress(ClientError, PartitionError):  # then `fetch` reads it, with its retries
             limit = self._likely_bytes()
             call = operations.fetch_call(client.config, client.cluster, self._topic, self._partition, self.offset, limit)
             connection = client.connection_to(call.node_id)

@@ -1,6 +1,6 @@
-"""What is known of the brokers and topics of a cluster: the last Metadata answers, put together.
+"""Metadata of a cluster's brokers and topics, merged from the last Metadata responses.
 
-One writer (`receive_metadata`), no I/O. A topic that changes its id was deleted and made again: it replaces the older one.
+One writer (`receive_metadata`), no I/O. A topic with another id was deleted and created again: it replaces the older one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER
 
 
 class UnknownTopic(PartitionError):
-    """Every broker of the cluster says that this topic or partition is not there; asking again at once does not help."""
+    """According to every broker of the cluster, this topic or partition does not exist; an immediate retry does not help."""
 
     final = True
 
@@ -29,16 +29,16 @@ class UnknownTopic(PartitionError):
 
 
 class TopicReplaced(PartitionError):
-    """Every broker of the cluster says that the topic of this name is another than the one that was meant."""
+    """According to every broker of the cluster, the topic of this name has another id than the expected one."""
 
     final = True
 
     def __init__(self, topic: str) -> None:
-        super().__init__(ErrorCode.UNKNOWN_TOPIC_ID, topic, None, "the topic was deleted and made again meanwhile")
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_ID, topic, None, "the topic was deleted and created again meanwhile")
 
 
 class Broker(Struct, frozen=True):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     node_id: int
     host: str
@@ -47,7 +47,7 @@ class Broker(Struct, frozen=True):
 
 
 class Partition(Struct, frozen=True):
-    """Who leads a partition; `leader` is NO_LEADER while nobody does."""
+    """The leader of a partition; `leader` is NO_LEADER while there is none."""
 
     index: int
     leader: int
@@ -57,7 +57,7 @@ class Partition(Struct, frozen=True):
 
 
 class Topic(Struct, frozen=True):
-    """A topic with its partitions by index; `topic_id` is ZERO_UUID where the broker gives none."""
+    """A topic with its partitions by index; `topic_id` is ZERO_UUID if the broker gives none."""
 
     name: str
     topic_id: UUID
@@ -66,28 +66,28 @@ class Topic(Struct, frozen=True):
 
 
 class Cluster(Struct):
-    """The knowledge of one client."""
+    """The metadata of one client."""
 
     cluster_id: str | None = None
     controller_id: int = NO_CONTROLLER
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
-    read_at_ms: dict[str, float] = field(default_factory=dict)  # per topic: when its metadata came
-    coordinators: dict[str, int] = field(default_factory=dict)  # the broker for each transactional id that was asked for
+    read_at_ms: dict[str, float] = field(default_factory=dict)  # time at which a topic's metadata arrived
+    coordinators: dict[str, int] = field(default_factory=dict)  # the coordinator of each transactional id that was looked up
 
     def addresses(self, node_id: int, connected: Iterable[Address], bootstrap: Iterable[Address]) -> list[Address]:
-        """Where to ask a broker that is not known, in the order of trying: ANY_BROKER may be any, best one that is connected.
+        """The addresses to try for a broker, in order. ANY_BROKER may be any broker; connected ones come first.
 
         Raises:
-            ConnectionFailed: it is a certain one, and nobody has said where it is.
+            ConnectionFailed: a certain broker is wanted, and no metadata has its address.
         """
         if node_id != ANY_BROKER:
-            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
+            raise ConnectionFailed(f"broker {node_id}", "the metadata does not have its address")
         known = [(broker.host, broker.port) for broker in self.brokers.values()]
         return list(dict.fromkeys([*connected, *known, *bootstrap]))
 
     def receive_metadata(self, response: MetadataResponse, now_ms: float) -> dict[str, ErrorCode]:
-        """Take an answer; returns the topics that it refused, with the reason."""
+        """Merge a response; returns the topics that it refused, with the reason."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
@@ -103,24 +103,24 @@ class Cluster(Struct):
         return refused
 
     def forget(self, topic: str) -> None:
-        """Ask for `topic` again before it is used next."""
+        """Forget `topic`, so that the next use reads its metadata again."""
         self.topics.pop(topic, None)
         self.read_at_ms.pop(topic, None)
 
     def is_fresh(self, topic: str, now_ms: float, max_age_ms: float) -> bool:
-        """Whether `topic` is known, and was read no longer ago than that."""
+        """Whether the metadata of `topic` is known and at most this old."""
         return topic in self.topics and now_ms - self.read_at_ms[topic] < max_age_ms
 
     def has(self, topic: str, partition: int | None) -> bool:
-        """Whether a partition is remembered (None: the topic)."""
+        """Whether the metadata has a partition (None: the topic)."""
         found = self.topics.get(topic)
         return found is not None and (partition is None or partition in found.partitions)
 
     def leader_of(self, topic: str, partition: int) -> tuple[Topic, Partition]:
-        """The topic and the partition with a leader, as they are remembered.
+        """The topic and the partition with a leader, from the stored metadata.
 
         Raises:
-            PartitionError: UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE, both of which newer metadata may mend.
+            PartitionError: UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE, newer metadata may resolve both.
         """
         found = self.topics.get(topic)
         if found is None or partition not in found.partitions:

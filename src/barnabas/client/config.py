@@ -1,7 +1,7 @@
-"""The settings of a client, under Kafka's names and with Kafka's defaults where they make sense for raw batches.
+"""The settings of a client, with Kafka's names, and with Kafka's defaults if they suit raw batches.
 
-What is ugly: settings of the Java client that mean nothing here (deserializers, poll sizes) are taken and left alone, because
-pipelines pass on everything that begins with `kafka.`.
+Ugly: settings of the Java client without a meaning here (deserializers, poll sizes) are accepted and ignored, because pipelines
+    pass on every option that begins with `kafka.`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from barnabas.tls.client import ClientTls, MakeContext
 from barnabas.tls.settings import client_settings
 
 Address = tuple[str, int]  # host and port
-MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
-DEFAULT_FETCH_BYTES = 8 << 20  # decoding is 1.5 times as fast on 8 MB pieces as on 1 MB ones
+MAX_RESPONSE_BYTES = 256 << 20  # a larger frame from a broker is refused before memory is allocated
+DEFAULT_FETCH_BYTES = 8 << 20  # decoding pieces of 8 MB is 1.5 times as fast as pieces of 1 MB
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How to reach a cluster and how long to try.
+    """Addresses, timeouts and security settings of a client.
 
     Args:
         bootstrap_servers: `host:port` pairs.
         request_timeout_ms: one request, from its first byte sent to the last received.
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
-        fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
-        tls: what connections are made with; None for connections in the clear.
-        credentials: what is shown where the protocol is one with SASL.
+        fetch_bytes: most bytes of one partition in a response (a larger first batch is still returned). tls: the TLS context of
+            connections; None for unencrypted connections. credentials: for protocols with SASL.
     """
 
     bootstrap_servers: tuple[Address, ...]
@@ -56,10 +55,10 @@ class ClientConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ClientConfig:
-        """The settings in `options`, by Kafka's names; unknown names are left alone.
+        """The settings in `options`, by Kafka's names; unknown names are ignored.
 
         Raises:
-            ConfigError: a value that cannot be what its name says.
+            ConfigError: an invalid value.
         """
         security_protocol = _security(options.get("security.protocol", "PLAINTEXT"))
         return cls(
@@ -82,7 +81,7 @@ class ClientConfig:
 
 
 def parse_servers(text: str) -> tuple[Address, ...]:
-    """`host:port` pairs out of a comma-separated list; IPv6 addresses in brackets."""
+    """`host:port` pairs from a comma-separated list; IPv6 addresses in brackets."""
     servers = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         host, _, port = item.rpartition(":")
@@ -121,10 +120,10 @@ def _security(value: str) -> str:
 
 
 def credentials_from(options: Mapping[str, str]) -> Credentials | None:
-    """What a client shows, by the names of Kafka's clients and of librdkafka; None where the protocol has no SASL.
+    """The credentials of a client, in settings of Kafka's clients or of librdkafka; None if the protocol has no SASL.
 
     Raises:
-        ConfigError: a mechanism that is not spoken, or nothing to show.
+        ConfigError: an unsupported mechanism, or missing credentials.
     """
     if not options.get("security.protocol", "").upper().startswith("SASL_"):
         return None

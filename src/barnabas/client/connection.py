@@ -1,11 +1,12 @@
-"""One connection of code without an event loop: a plain socket and its `Wire`.
+"""One connection for code without an event loop: a plain socket and its `Wire`.
 
 Rules
-  1. A connection that failed in any way is of no use any more; whoever has it makes another one.
-  2. A time limit holds for each read and write of a socket (SO_RCVTIMEO), so that a large answer is one system call.
+  1. A connection that failed in any way is unusable; its owner opens another.
+  2. The socket has a timeout for each read and write (SO_RCVTIMEO), so that a large response is one system call.
 
-Ugly: SO_RCVTIMEO in place of `settimeout`, because Python's own timeouts make the socket non-blocking, and then MSG_WAITALL does
-nothing and an 8 MB answer takes some hundred calls. With TLS it does so anyway, a call for each record, and Python's timeouts are used.
+Ugly: SO_RCVTIMEO replaces `settimeout`, because Python's own timeouts make the socket non-blocking. Then MSG_WAITALL has no
+    effect, and a response of 8 MB takes some hundred calls. TLS takes a call for each TLS record anyway, so it uses Python's
+    timeouts.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Connection:
         if config.receive_buffer_bytes > 0:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
         if config.tls is not None:
-            self._receive_flags = 0  # TLS takes none, and gives a record at a time
+            self._receive_flags = 0  # TLS accepts no flags, and returns one TLS record at a time
             try:
                 opened = config.tls().wrap_socket(plain, server_hostname=address[0])
             except BaseException:
@@ -93,13 +94,13 @@ class Connection:
                 self._renew_at_s = time.monotonic() + end.value * RENEWED_AFTER / 1000
 
     def send(self, call: Call) -> None:
-        """Send a request, after another log-in where the session is about to end; raises ClientError."""
+        """Send a request, after another log-in if the session is about to end; raises ClientError."""
         if time.monotonic() >= self._renew_at_s and not self.wire.in_flight:
             self._log_in()
         self._write(self.wire.send(call.request, call.at_most, call.at_least))
 
     def receive(self, *, reuse: bool = False) -> Any:
-        """The next response; with `reuse` its buffers are good until the next call only."""
+        """The next response; with `reuse` its buffers are valid only until the next call."""
         body = self._read_frame(reuse=reuse)
         try:
             return self.wire.receive(body)
@@ -107,7 +108,7 @@ class Connection:
             raise ConnectionFailed(self._name, str(error)) from error
 
     def close(self) -> None:
-        """Close the socket; what is in flight gets no answer."""
+        """Close the socket; requests in flight get no response."""
         self._socket.close()
 
     def _write(self, frame: bytes) -> None:

@@ -1,15 +1,12 @@
-"""What goes wrong in a client: a partition refused, a broker out of reach, a limit of time passed.
+"""The errors of a client: a refused partition, an unreachable broker, a timeout.
 
 BarnabasError
 ├── KafkaError
 │   ├── PartitionError      an error code for one topic-partition (or one topic)
-│   └── ResourceError       an error code for anything else that was asked for: a group, a topic to create
-└── ClientError
-    ├── ConnectionFailed    no connection, or it went away
-    ├── LoginFailed         a broker that did not let us in, which no other try mends
-    ├── TimedOut            nothing came in time; says what was waited for and what failed last
-    ├── BrokersDisagree     not all brokers say the same of a topic, which passes
-    └── UnsupportedRequest  the broker speaks no version of this request that we do
+│ └── ResourceError an error code for any other resource: a group, a topic to create └── ClientError
+    ├── ConnectionFailed no connection, or it was lost ├── LoginFailed a broker refused the log-in; a retry does not help ├──
+    TimedOut no response in time; names the expected event and the last error ├── BrokersDisagree the brokers disagree on a
+    topic for the moment └── UnsupportedRequest broker and client have no version of this request in common
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from barnabas.errors import BarnabasError, KafkaError
 
 
 class PartitionError(KafkaError):
-    """An error for `topic` and `partition`; the partition is None where the whole topic is meant."""
+    """An error for `topic` and `partition`; the partition is None for the whole topic."""
 
     def __init__(self, code: ErrorCode, topic: str, partition: int | None, message: str | None = None) -> None:
         super().__init__(code, message)
@@ -34,7 +31,7 @@ class PartitionError(KafkaError):
 
 
 class ResourceError(KafkaError):
-    """An error for something named: `resource` says what, such as "group orders"."""
+    """An error for a named resource, such as `resource` "group orders"."""
 
     def __init__(self, code: ErrorCode, resource: str, message: str | None = None) -> None:
         super().__init__(code, message)
@@ -45,7 +42,7 @@ class ResourceError(KafkaError):
 
 
 class ClientError(BarnabasError):
-    """A request that got no answer."""
+    """A request without a response."""
 
 
 class ConnectionFailed(ClientError):
@@ -61,7 +58,7 @@ class ConnectionFailed(ClientError):
 
 
 class LoginFailed(ClientError):
-    """The broker at `address` does not take what we showed it, or did not prove itself."""
+    """The broker at `address` refused the credentials, or did not prove its identity."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(address, reason)
@@ -87,14 +84,14 @@ class TimedOut(ClientError):
 
 
 class BrokersDisagree(ClientError):
-    """Brokers say different things of some of `topics`: a change is on its way to them."""
+    """Brokers disagree on some of `topics`: some have not received a change yet."""
 
     def __init__(self, topics: Sequence[str]) -> None:
         super().__init__(tuple(topics))
         self.topics = tuple(topics)
 
     def __str__(self) -> str:
-        return f"the brokers say different things of {', '.join(self.topics)}"
+        return f"the brokers disagree on {', '.join(self.topics)}"
 
 
 class UnsupportedRequest(ClientError):

@@ -1,6 +1,7 @@
 """One request of a client to its identity provider, with client credentials (RFC 6749, section 4.4.2).
 
-Loaded only by who asks: what `urllib.request` brings along takes 15 ms, which the start of a broker without such log-ins does not wait for.
+Loaded only when a token is requested: the import of `urllib.request` takes 15 ms, which a broker without such log-ins saves at
+its start.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from barnabas.client.errors import ConnectionFailed, LoginFailed
 
 
 def ask(url: str, client_id: str, client_secret: str, scope: str | None, timeout_s: float) -> bytes:
-    """The provider's answer, or its first `MAX_BEARER_BYTES` and one.
+    """The provider's answer, cut after `MAX_BEARER_BYTES` + 1 bytes.
 
     Raises:
         LoginFailed: it refuses.
-        ConnectionFailed: it cannot be asked, or errs itself.
+        ConnectionFailed: it cannot be reached, or has an error of its own.
     """
     login = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
     form = {"grant_type": "client_credentials", **({} if scope is None else {"scope": scope})}
@@ -35,11 +36,11 @@ def ask(url: str, client_id: str, client_secret: str, scope: str | None, timeout
         reason = f"the identity provider answers {error.code}"
         raise (ConnectionFailed if error.code >= 500 else LoginFailed)(url, reason) from None
     except (OSError, HTTPException) as error:
-        raise ConnectionFailed(url, f"the identity provider cannot be asked ({error})") from error
+        raise ConnectionFailed(url, f"the identity provider cannot be reached ({error})") from error
 
 
 class _Staying(HTTPRedirectHandler):
-    """Follows nobody."""
+    """Follows no redirect."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -1,12 +1,12 @@
-"""Tickets of Kerberos, as a client shows them (GSSAPI, RFC 4752), by the package `gssapi` of the extra `kerberos`.
+"""Kerberos tickets of a client (GSSAPI, RFC 4752), by the package `gssapi` of the extra `kerberos`.
 
-Owns where tickets are had from, and the client's side of the exchange. The package is loaded where GSSAPI is asked for and nowhere else.
+Owns the source of tickets and the client's side of the exchange. The package is loaded only if GSSAPI is configured.
 
 Rules
-  1. Who asks may wait for the key distribution centre in `begin` and nowhere else: who has an event loop calls it in a thread.
-  2. The server proves who it is before anything is believed of it, and nothing is wrapped after the log-in: TLS is for that.
-  3. With a key tab tickets are had and renewed as they are needed, and stay in the memory of this process; without one they are those of a
-     cache that `kinit` fills.
+  1. Only `begin` may block, on the key distribution centre: code with an event loop calls it in a thread.
+  2. The server proves its identity before the client believes it. Nothing is wrapped after the log-in: TLS does that.
+  3. With a key tab, tickets are fetched and renewed when needed and stay in the memory of this process. Without one, they come
+     from a cache that `kinit` fills.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
 GSSAPI = "GSSAPI"
 SERVICE = "sasl.kerberos.service.name"
 NO_LAYER = 1
-UNREACHABLE = (-1765328228) % 2**32  # KRB5_KDC_UNREACH: worth another attempt, as a broker that cannot be reached is
+UNREACHABLE = (-1765328228) % 2**32  # KRB5_KDC_UNREACH: worth a retry, like an unreachable broker
 
 
 class Tickets(Struct, frozen=True):
-    """Where tickets are had from.
+    """A source of tickets.
 
     Args:
-        service: the first part of the servers' names, mostly "kafka".
-        key_tab, principal: of the client; None for the tickets that a cache holds.
-        cache: of those; None for the one of the environment.
+        service: the first part of the servers' principals, mostly "kafka". key_tab, principal: of the client; None for the
+            tickets of a cache. cache: the cache; None for the one of the environment.
     """
 
     service: str
@@ -44,7 +43,7 @@ class Tickets(Struct, frozen=True):
     cache: str | None = None
 
     def begin(self, host: str) -> Handshake:
-        """Get a ticket for the service on a host, and begin to show it; may block.
+        """Get a ticket for the service on a host and create the first token; may block.
 
         Raises:
             ConnectionFailed: no key distribution centre answers.
@@ -79,9 +78,7 @@ class Handshake:
     """One log-in that has begun.
 
     Args:
-        context: of the package.
-        first: its first token.
-        server: for errors.
+        context: the package's security context. first: its first token. server: for errors.
     """
 
     def __init__(self, context: Any, first: bytes, server: str) -> None:
@@ -90,7 +87,8 @@ class Handshake:
         self._server = server
 
     def tokens(self) -> Generator[bytes, bytes, None]:
-        """What is sent; it is given the answers. Raises LoginFailed where the server does not prove itself."""
+        """A generator that yields tokens to send and receives the answers. Raises LoginFailed if the server does not prove its
+        identity."""
         from gssapi.raw.misc import GSSError
 
         context = self._context
@@ -100,22 +98,20 @@ class Handshake:
                 answer = yield context.step(answer) or b""
             offered = context.unwrap(answer).message
             if len(offered) != 4 or not offered[0] & NO_LAYER:
-                raise LoginFailed(self._server, "it wants to wrap what follows, which TLS is for")
+                raise LoginFailed(self._server, "it requires wrapped messages after the log-in, which TLS replaces")
             yield context.wrap(bytes([NO_LAYER, 0, 0, 0]), False).message
         except GSSError as error:
-            raise LoginFailed(
-                self._server, f"it does not prove that it is the service that was asked for ({_reason(error)})"
-            ) from None
+            raise LoginFailed(self._server, f"it does not prove that it is the requested service ({_reason(error)})") from None
 
 
 def tickets_from(options: Mapping[str, str], key: str = "sasl.jaas.config") -> Tickets:
-    """Where tickets are had from, by the names of Kafka's clients, of librdkafka, and of the options of a Krb5LoginModule.
+    """The source of tickets in settings with the names of Kafka's clients, of librdkafka, or of a Krb5LoginModule's options.
 
     Args:
-        key: for errors, of the login context.
+        key: key of the login context, for errors.
 
     Raises:
-        ConfigError: the extra is not installed, no service is named, or a key tab without whose it is.
+        ConfigError: the extra is not installed, the service is missing, or a key tab has no principal.
     """
     if find_spec("gssapi") is None:
         allowed = "a mechanism without GSSAPI, as long as its extra is not installed: pip install 'barnabas[kerberos]'"
@@ -128,7 +124,7 @@ def tickets_from(options: Mapping[str, str], key: str = "sasl.jaas.config") -> T
     key_tab = (options.get("keyTab") or options.get("sasl.kerberos.keytab") or "").removeprefix("file:")
     principal = options.get("principal") or options.get("sasl.kerberos.principal")
     if key_tab and not principal:
-        raise ConfigError(key, "[hidden]", "keyTab with principal, whose key of it is used")
+        raise ConfigError(key, "[hidden]", "keyTab with principal, to select its key")
     return Tickets(service, key_tab or None, principal if key_tab else None, options.get("ticketCache") or None)
 
 

@@ -1,11 +1,11 @@
 """Operations on topics and partitions as plans: metadata, offsets, fetch and produce of raw batches.
 
 Rules
-  1. Requests go to the leader that the metadata names; an answer that speaks of a moved leader drops that topic's metadata, so
-     that the retry reads it again.
-  2. A topic or partition that is not in the metadata is absent when all brokers agree on it (`agreement`): then an operation fails at once
-     (`UnknownTopic`). Retries are for what passes by itself.
-  3. Nothing is done per record.
+  1. Requests go to the leader in the metadata. An error that means a moved leader drops the topic's metadata, so that the retry
+     reads it again.
+  2. A topic or partition that is not in the metadata does not exist if all brokers agree (`agreement`): then an operation fails
+     at once (`UnknownTopic`). Retries are only for transient errors.
+  3. There is no work per record.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-LAST_VERSION_WITH_NAMES = 12  # of Fetch and of Produce: later ones name topics by id only (KIP-516)
+LAST_VERSION_WITH_NAMES = 12  # versions of Fetch and Produce: later ones name topics by id only (KIP-516)
 FETCH_RESPONSE_BYTES = 64 << 20
-Place = tuple[str, int | None]  # a partition, or a topic with any
+Place = tuple[str, int | None]  # a partition, or a topic with any partition
 
 
 def refresh(config: ClientConfig, cluster: Cluster, topics: Sequence[str] | None) -> Plan[dict[str, ErrorCode]]:
-    """Read the metadata of `topics` (None: of all); returns those that were refused. Never creates a topic."""
+    """Read the metadata of `topics` (None: all topics); returns the refused ones. Never creates a topic."""
 
     def attempt() -> Plan[dict[str, ErrorCode]]:
         everything = MetadataRequest(topics=None, allow_auto_topic_creation=False)
@@ -47,11 +47,10 @@ def refresh(config: ClientConfig, cluster: Cluster, topics: Sequence[str] | None
 
 
 def known(config: ClientConfig, cluster: Cluster, places: Iterable[Place]) -> Plan[None]:
-    """See to it that the metadata of `places` is there and not old.
+    """Ensure recent metadata of `places`.
 
     Raises:
-        UnknownTopic: every broker says that a place is not there.
-        PartitionError: a topic is refused for another reason.
+        UnknownTopic: according to every broker a place does not exist. PartitionError: a topic is refused for another reason.
     """
     now_ms = yield Now()
     wanted = sorted(set(places), key=lambda place: (place[0], -1 if place[1] is None else place[1]))
@@ -72,11 +71,10 @@ def known(config: ClientConfig, cluster: Cluster, places: Iterable[Place]) -> Pl
 
 
 def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id: UUID | None) -> Plan[None]:
-    """See to it that `topic` is the one with this id, where there is one.
+    """Ensure that `topic` has this id, if an id is given.
 
     Raises:
-        TopicReplaced: every broker says that it is another.
-        UnknownTopic: every broker says that there is none.
+        TopicReplaced: according to every broker it has another id. UnknownTopic: according to every broker it does not exist.
     """
     found = cluster.topics.get(topic)
     if topic_id in (None, ZERO_UUID) or found is None or found.topic_id == topic_id:
@@ -91,10 +89,10 @@ def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id:
 def topics_to_write(
     config: ClientConfig, cluster: Cluster, topics: Iterable[str], *, max_age_ms: float | None = None
 ) -> Plan[None]:
-    """See to it that `topics` are known; one that is not there is made by the broker, where that is switched on, and waited for.
+    """Ensure metadata of `topics`. If auto-creation is enabled, the broker creates a missing topic, and this plan waits for it.
 
     Args:
-        max_age_ms: older metadata is read anew; 0 for all of it.
+        max_age_ms: older metadata is read again; 0 for all metadata.
     """
     now_ms = yield Now()
     age_ms = config.metadata_max_age_ms if max_age_ms is None else max_age_ms
@@ -119,7 +117,7 @@ def all_topics(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, Topic]]
 
 
 def topics_by_name(config: ClientConfig, cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
-    """The topics of these names that exist, read anew: those that are left out are not there, as all brokers agree.
+    """The topics of these names that exist, read again; all brokers agree that the missing ones do not exist.
 
     Raises:
         PartitionError: a topic is refused for another reason.
@@ -138,7 +136,7 @@ def list_offsets(
 ) -> Plan[dict[TopicPartition, ListedOffset]]:
     """The offset for each partition's timestamp (milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP), one request per leader.
 
-    The request names no topic ids. So each leader is first asked by which id it knows the topics: it may still have one that was deleted.
+    The request has no topic ids. So each leader is first asked for its ids of the topics: it may still have a deleted topic.
     """
     found: dict[TopicPartition, ListedOffset] = {}
 
@@ -172,7 +170,7 @@ def list_offsets(
 
 
 def _code_of_view(cluster: Cluster, topic: str, known_as: UUID | None) -> int:
-    """What is wrong with the answer of a broker that knows `topic` by this id."""
+    """The error of a response from a broker that has this id for `topic`, None if there is none."""
     ours = cluster.topics.get(topic)
     same = ours is not None and (ours.topic_id == ZERO_UUID or known_as == ours.topic_id)
     return ErrorCode.NONE if same else ErrorCode.INCONSISTENT_TOPIC_ID
@@ -181,7 +179,7 @@ def _code_of_view(cluster: Cluster, topic: str, known_as: UUID | None) -> int:
 def _list_offsets_calls(
     config: ClientConfig, cluster: Cluster, timestamps: Mapping[TopicPartition, int]
 ) -> list[tuple[Call, Call]]:
-    """For each leader a request for its topics' ids, and one for the offsets."""
+    """For each leader a request for the ids of its topics, and one for the offsets."""
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (topic, partition), timestamp in timestamps.items():
         _, leader = leading(cluster, topic, partition)
@@ -209,7 +207,7 @@ def _metadata_of(topics: Iterable[str]) -> MetadataRequest:
 
 
 def leading(cluster: Cluster, topic: str, partition: int) -> tuple[Topic, Partition]:
-    """The leader of a partition; a topic without one is forgotten, so that the next try asks anew."""
+    """The leader of a partition; without a leader the topic's metadata is dropped, so that the next try reads it again."""
     try:
         return cluster.leader_of(topic, partition)
     except PartitionError:
@@ -220,10 +218,11 @@ def leading(cluster: Cluster, topic: str, partition: int) -> tuple[Topic, Partit
 def fetch_call(
     config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int, max_bytes: int | None = None
 ) -> Call:
-    """A Fetch of one partition to its leader, outside of any session (KIP-227: one partition gains nothing from one).
+    """A Fetch of one partition to its leader, outside of any session (KIP-227: a session gains nothing for one partition).
 
     Args:
-        max_bytes: ask for less than `config.fetch_bytes`; an answer has a whole batch in any case, if there is one.
+        max_bytes: request fewer bytes than `config.fetch_bytes`; a response still has at least one whole batch, if there is
+            one.
     """
     found, leader = leading(cluster, topic, partition)
     item = FetchPartition(
@@ -243,7 +242,8 @@ def fetch_call(
 
 
 def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchResponse) -> Fetched:
-    """What `fetch_call` brought; raises PartitionError, after forgetting the topic where another try needs its metadata."""
+    """The result of `fetch_call`; raises PartitionError, and first drops the topic's metadata if a retry needs to read it
+    again."""
     code, data = response.error_code, None
     for answer in response.responses:
         for item in answer.partitions:
@@ -258,7 +258,7 @@ def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchR
 
 
 def _fetched(data: FetchedPartition) -> Fetched:
-    """The answer of one partition, in our words."""
+    """The response for one partition as a `Fetched`."""
     return Fetched(
         data.records if data.records is not None else b"",
         data.high_watermark,
@@ -271,7 +271,7 @@ def _fetched(data: FetchedPartition) -> Fetched:
 def fetch(
     config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int, max_bytes: int | None = None
 ) -> Plan[Fetched]:
-    """Raw batches from `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
+    """Raw batches from `offset` on; empty if none came within `fetch_max_wait_ms`."""
 
     def attempt() -> Plan[Fetched]:
         yield from known(config, cluster, [(topic, partition)])
@@ -293,7 +293,7 @@ def produce_call(
     transactional_id: str | None = None,
     at_most: int | None = None,
 ) -> Call:
-    """A Produce of finished batches, one for each partition, to the broker that leads them; their topics are known."""
+    """A Produce of finished batches, one for each partition, to the leader of the partitions; the topics' metadata is known."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for (topic, partition), batch in batches.items():
         topics.setdefault(topic, []).append(PartitionProduceData(index=partition, records=batch))
@@ -317,14 +317,14 @@ def produce(
     at_most: int | None = None,
     topic_id: UUID | None = None,
 ) -> Plan[Produced]:
-    """Append a finished batch. A repetition after a lost answer may append it twice unless the batch carries a producer id.
+    """Append a finished batch. A retry after a lost response may append it twice, unless the batch has a producer id.
 
     Args:
-        at_most: the last version of Produce to use.
-        topic_id: of the topic that is meant, if it must not be another of the same name.
+        at_most: the last version of Produce to use. topic_id: the id that the topic must have, if another topic of this name is
+            not acceptable.
     """
     if acks not in (-1, 1):
-        raise ValueError("acks must be -1 or 1: without an answer there is nothing to wait for")
+        raise ValueError("acks must be -1 or 1: with 0 there is no response to wait for")
 
     def attempt() -> Plan[Produced]:
         yield from known(config, cluster, [(topic, partition)])

@@ -1,11 +1,11 @@
-"""What a client does, without doing it: generators that say what to send and are told what came back.
+"""The operations of a client without I/O: generators that yield requests and receive responses.
 
-A plan yields instructions and receives their outcome at the same `yield`; the shells in `blocking` and `asynchronous` carry them out.
-So every operation is written once, and its retries are tested without a socket or a clock.
+A plan yields instructions and receives their outcome at the same `yield`; the shells in `blocking` and `asynchronous` execute
+them. So every operation is written once, and tests of its retries need no socket or clock.
 
     list[Call]  -> list of responses or `ClientError`s, in the same order
     Pause       -> None, after so many milliseconds
-    Now         -> milliseconds of a clock that never goes back
+    Now -> milliseconds of a monotonic clock
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Plan = Generator[Instruction, Any, R]
 
 
 def call(request: Message, node_id: int = ANY_BROKER, at_most: int | None = None) -> Plan[Any]:
-    """One request and its response; raises what the shell met."""
+    """One request and its response; raises the shell's error."""
     (answer,) = yield [Call(request, node_id, at_most)]
     if isinstance(answer, ClientError):
         raise answer
@@ -56,7 +56,7 @@ def call(request: Message, node_id: int = ANY_BROKER, at_most: int | None = None
 
 
 def retrying(config: ClientConfig, waiting_for: str, attempt: Callable[[], Plan[R]]) -> Plan[R]:
-    """Repeat `attempt` until it returns, raises what no repetition mends, or `default_api_timeout_ms` is over.
+    """Repeat `attempt` until it returns, raises an error that is not retriable, or `default_api_timeout_ms` is over.
 
     Raises:
         TimedOut: with the last error as its cause.
@@ -81,5 +81,5 @@ def retrying(config: ClientConfig, waiting_for: str, attempt: Callable[[], Plan[
 
 
 def is_retriable(error: KafkaError) -> bool:
-    """Whether a repetition may help; not after an error that says of itself that it is final."""
+    """Whether a retry may help; not after an error marked as final."""
     return error.code.retriable and not getattr(error, "final", False)

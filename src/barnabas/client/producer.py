@@ -1,17 +1,17 @@
 """Sends finished batches to the leaders of their partitions, several requests ahead of the answers. For the blocking client.
 
-Owns the sequence numbers, what waits to be sent and what is in flight.
+Owns the sequence numbers, the queue of batches and the batches in flight.
 
 Rules
-  1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither doubles nor loses one,
-     whatever is tried again.
-  2. At most MAX_IN_FLIGHT requests are in flight to a broker, each with at most one batch of a partition: a broker remembers the last
-     five batches of a producer, so that it knows each of them again.
-  3. After the first answer that speaks of trouble that passes, nothing new is sent before every batch without an answer is sent again, one
-     at a time and in order, with the retries of `operations.produce`.
-  4. Batches go to the topic that had the name with the first of them, unless any will do. Mostly they were placed by its number of
-     partitions, and one that took its place may have fewer.
-  5. After an error nothing more can be sent: which of the batches arrived is not known.
+  1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither duplicates nor
+     loses a batch, whatever it retries.
+  2. At most MAX_IN_FLIGHT requests are in flight to a broker, each with at most one batch of a partition: a broker keeps the
+     last five batches of a producer, so it recognises each of them.
+  3. After the first transient error, no other batch is sent until every batch without a response has been sent again: one at a
+     time, in order, with the retries of `operations.produce`.
+  4. All batches go to the topic that had the name at the first batch, unless `any_topic` is set. Its number of partitions
+     mostly decided their placement, and a topic that replaced it may have fewer.
+  5. After an error the producer is unusable: it does not know which batches arrived.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.seal import Stamp, seal_batch
 
 MAX_IN_FLIGHT = 5
-REQUEST_BYTES = 1 << 20  # about; a request has at least one batch
+REQUEST_BYTES = 1 << 20  # approximate; a request has at least one batch
 
 
 class _Batch(Struct, frozen=True):
@@ -46,15 +46,15 @@ class _Batch(Struct, frozen=True):
 
 
 class BatchProducer:
-    """One producer of one attempt at writing.
+    """The producer of one write attempt.
 
     Args:
-        client: used by this producer alone until it is closed.
-        owner: makes it idempotent.
-        transactional_id: every batch is part of its open transaction; needs `owner`.
-        second_version: whether partitions join the transaction by being written to (KIP-890).
+        client: used only by this producer until it is closed.
+        owner: makes the producer idempotent. transactional_id: every batch is part of its open transaction; needs `owner`.
+        second_version: whether the first write adds a partition to the transaction (KIP-890).
         now_ms: the wall clock, for the time of the records.
-        any_topic: batches may also go to a topic that takes the place of the first; False where its number of partitions placed them.
+        any_topic: batches may also go to a topic that replaces the first; False if its number of partitions decided their
+            placement.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class BatchProducer:
         self._codec = codec
         self._any_topic = any_topic
         self._sequences: dict[TopicPartition, int] = {}
-        self._ids: dict[str, UUID] = {}  # of the topics that are written to
+        self._ids: dict[str, UUID] = {}  # ids of the topics that are written to
         self._joined: set[TopicPartition] = set()
         self._queue: list[_Batch] = []
         self._queued_bytes = 0
         self._in_flight: dict[Connection, deque[list[_Batch]]] = {}
 
     def send(self, place: TopicPartition, room: bytearray | memoryview, count: int) -> None:
-        """Finish a batch (see `seal_batch`) and send it, now or with the next ones.
+        """Finish a batch (see `seal_batch`) and send it, at once or with the next ones.
 
         Raises:
             PartitionError: a batch, this or an earlier one, was refused.
@@ -106,14 +106,14 @@ class BatchProducer:
             self._dispatch()
 
     def flush(self) -> None:
-        """Wait until every batch is acknowledged; raises as `send`."""
+        """Wait until every batch is acknowledged; raises like `send`."""
         self._dispatch()
         for connection in list(self._in_flight):
             while self._in_flight.get(connection):
                 self._receive(connection)
 
     def close(self) -> None:
-        """Leave nothing in flight; what was not acknowledged may arrive or not."""
+        """End the requests in flight; batches without an acknowledgement may or may not arrive."""
         for connection, requests in self._in_flight.items():
             if requests:
                 self._client.drop(connection)
@@ -137,7 +137,7 @@ class BatchProducer:
                     self._produce_again(self._take_first())
 
     def _id_of(self, topic: str) -> UUID:
-        """The topic that is meant by a name; ZERO_UUID where it may be any."""
+        """The id that a topic name stands for; ZERO_UUID if any topic is acceptable."""
         if self._any_topic:
             return ZERO_UUID
         return self._ids.setdefault(topic, self._client.cluster.topics[topic].topic_id)
@@ -148,7 +148,7 @@ class BatchProducer:
         return first
 
     def _next_request(self, leader: int) -> list[_Batch]:
-        """Batches for one broker; those that have to wait stay in the queue, in order."""
+        """Batches for one broker; the others stay in the queue, in order."""
         chosen: list[_Batch] = []
         rest: list[_Batch] = []
         waiting: set[TopicPartition] = set()
@@ -166,7 +166,7 @@ class BatchProducer:
         return chosen
 
     def _leader_of(self, place: TopicPartition) -> int | None:
-        """None where nobody leads it: its turn comes as the first of the queue."""
+        """None without a leader: the batch is handled when it is the first of the queue."""
         try:
             return self._client.cluster.leader_of(*place)[1].leader
         except PartitionError:
@@ -178,7 +178,9 @@ class BatchProducer:
             if not self._receive(connection):
                 return
         batches = self._next_request(leader)
-        self._in_flight.setdefault(connection, deque()).append(batches)  # first, so that it is sent again if this fails half way
+        self._in_flight.setdefault(connection, deque()).append(
+            batches
+        )  # recorded first, so that it is sent again if the send fails
         connection.send(self._call(leader, batches))
 
     def _call(self, leader: int, batches: list[_Batch]) -> Any:
@@ -189,7 +191,7 @@ class BatchProducer:
         )
 
     def _receive(self, connection: Connection) -> bool:
-        """Take the oldest answer; False where everything in flight had to be sent again."""
+        """Receive the oldest response; False if all batches in flight had to be sent again."""
         try:
             response = connection.receive()
             for topic in response.responses:
@@ -207,7 +209,7 @@ class BatchProducer:
         return next((t.name for t in self._client.cluster.topics.values() if t.topic_id == topic_id), str(topic_id))
 
     def _repair(self, error: ClientError | PartitionError) -> None:
-        """Send again, in order and one at a time, what has no answer; raise what that does not mend."""
+        """Send batches without a response again, in order and one at a time; raises if that fails."""
         unanswered = [batch for requests in self._in_flight.values() for batches in requests for batch in batches]
         for connection in self._in_flight:
             self._client.drop(connection)
@@ -239,7 +241,7 @@ class BatchProducer:
                 raise
 
     def _join(self) -> None:
-        """Tell the coordinator which partitions a transaction of version 1 is about to write to."""
+        """Add to a transaction of version 1 the partitions that it is about to write to."""
         if self._joins_by_itself:
             return
         fresh = {batch.place for batch in self._queue} - self._joined

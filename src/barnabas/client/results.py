@@ -1,4 +1,4 @@
-"""What operations answer with."""
+"""The results of operations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One answer of a partition.
+    """The fetch response of one partition.
 
     `records` are whole batches and perhaps the beginning of one more; the first may begin below the offset asked for. They are
-    as they came, not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 where not told.
+    not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 if the response has none.
     """
 
     records: Buffer
@@ -32,7 +32,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class ListedOffset:
-    """An offset that was looked up; -1 where no record is that new. `timestamp_ms` is that of the record, or -1."""
+    """The result of an offset look-up; -1 if no record is that new. `timestamp_ms` is that of the record, or -1."""
 
     offset: int
     timestamp_ms: int = -1
@@ -41,7 +41,7 @@ class ListedOffset:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """Where a batch landed; `log_append_time_ms` is -1 where the topic keeps the producer's time."""
+    """The offset of an appended batch; `log_append_time_ms` is -1 if the topic keeps the producer's time."""
 
     base_offset: int
     log_append_time_ms: int = -1
@@ -50,7 +50,7 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic that was made."""
+    """A created topic."""
 
     name: str
     topic_id: UUID
@@ -60,7 +60,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to make; -1 leaves a number to the broker."""
+    """A topic to create; -1 leaves a number to the broker."""
 
     name: str
     partitions: int = -1
@@ -70,7 +70,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A group's offset of a partition; -1 where it has none."""
+    """A group's offset of a partition; -1 if it has none."""
 
     offset: int
     metadata: str = ""

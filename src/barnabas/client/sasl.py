@@ -1,11 +1,11 @@
-"""Logging in to a broker with SASL, as a client does it: PLAIN, SCRAM (RFC 5802), OAUTHBEARER (RFC 7628) and GSSAPI (`kerberos.py`).
+"""The client's side of a SASL log-in: PLAIN, SCRAM (RFC 5802), OAUTHBEARER (RFC 7628) and GSSAPI (`kerberos.py`).
 
-Owns what a client shows, and the exchange as a generator: it yields requests, is sent their responses, and ends with the lifetime of the
-session. No I/O; the nonce is an argument.
+Owns a client's credentials, and the exchange as a generator: it yields requests, receives responses, and returns the lifetime
+of the session. No I/O; the nonce is an argument.
 
 Rules
-  1. The server proves that it knows a SCRAM password before anything is believed of it.
-  2. No text of an error, and no `repr`, holds what must be kept secret.
+  1. The server proves that it knows a SCRAM password before the client believes it.
+  2. No error text and no `repr` contains a secret.
 """
 
 from __future__ import annotations
@@ -28,23 +28,20 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER, GSSAPI)
-MAX_ITERATIONS = 1_000_000  # a broker that asks for more only wants to keep us busy
-RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
+MAX_ITERATIONS = 1_000_000  # a broker with more rounds is faulty or hostile
+RENEWED_AFTER = 0.85  # share of a session's lifetime until the next log-in, the earliest of Kafka's clients
 Tokens = Generator[bytes, bytes, None]
 Login = Generator[Message, Any, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client shows.
+    """The credentials of a client.
 
     Args:
-        mechanism: out of MECHANISMS.
-        username: a user, or with `by_token` the id of a delegation token.
-        password: the user's, or the token's HMAC.
-        tokens: of OAUTHBEARER.
-        tickets: of GSSAPI.
-        handshake: of GSSAPI, with a ticket at hand.
+        mechanism: one of MECHANISMS. username: a user, or with `by_token` the id of a delegation token. password: the user's,
+            or the token's HMAC. tokens: source for OAUTHBEARER. tickets: source for GSSAPI. handshake: for GSSAPI, with its
+            ticket.
     """
 
     mechanism: str
@@ -61,26 +58,28 @@ class Credentials:
         return self.tokens is not None or self.tickets is not None
 
     def at_hand(self, host: str) -> Credentials:
-        """The same with what is had elsewhere, a bearer token or a ticket for a broker's host; may block, and raises ClientError."""
+        """The same with a bearer token or with a ticket for a broker's host, if the mechanism needs one; may block, and raises
+        ClientError."""
         if self.tickets is not None:
             return replace(self, handshake=self.tickets.begin(host))
         return self if self.tokens is None else replace(self, password=self.tokens.token())
 
 
 def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
-    """The requests of a log-in; ends with the session's lifetime in milliseconds, 0 for one without end.
+    """The requests of a log-in; returns the session's lifetime in milliseconds, 0 for an unlimited session.
 
     Args:
-        credentials: at hand.
-        broker: for errors.
+        credentials: complete, from `at_hand`. broker: for errors.
         nonce: random and printable, without a comma.
 
     Raises:
-        LoginFailed: the broker refuses, or does not prove itself.
+        LoginFailed: the broker refuses, or does not prove its identity.
     """
     answer = yield SaslHandshakeRequest(mechanism=credentials.mechanism)
     if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        raise LoginFailed(broker, f"it does not take the mechanism {credentials.mechanism}, but {', '.join(answer.mechanisms)}")
+        raise LoginFailed(
+            broker, f"it does not accept the mechanism {credentials.mechanism}, only {', '.join(answer.mechanisms)}"
+        )
     if answer.error_code:
         raise LoginFailed(broker, f"the handshake was refused ({_name(answer.error_code)})")
     tokens = _tokens(credentials, broker, nonce)
@@ -111,7 +110,7 @@ def _plain(credentials: Credentials) -> Tokens:
 
 def _bearer(credentials: Credentials) -> Tokens:
     answer = yield f"n,,\x01auth=Bearer {credentials.password}\x01\x01".encode()
-    if answer:  # the reason of a refusal, which this byte asks the server to end with
+    if answer:  # the answer is the reason of a refusal; this byte asks the server to end the exchange
         yield b"\x01"
 
 
@@ -126,7 +125,7 @@ def _scram(credentials: Credentials, broker: str, nonce: str) -> Tokens:
         if not fields["r"].startswith(nonce) or fields["r"] == nonce or not 0 < iterations <= MAX_ITERATIONS:
             raise ValueError
     except (KeyError, ValueError):
-        raise LoginFailed(broker, "its first SCRAM message cannot be right") from None
+        raise LoginFailed(broker, "its first SCRAM message is invalid") from None
     salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", name)
     without_proof = f"c=biws,r={fields['r']}"

@@ -1,10 +1,10 @@
-"""Producer ids and transactions as plans: who produces, how a transaction ends, which ones there are.
+"""Producer ids and transactions as plans: initialising a producer, ending transactions, listing them.
 
 Rules
-  1. A request goes to the coordinator of its transactional id; an answer that speaks of a moved coordinator makes the retry look for it
-     again. Requests about many ids go out together.
-  2. What passes by itself is tried again (a coordinator that loads, an end that is under way); every other error code is the caller's:
-     it says who owns the id, and what follows from that is not decided here.
+  1. A request goes to the coordinator of its transactional id. An error that means a moved coordinator makes the retry look it
+     up again. Requests about many ids are sent together.
+  2. Transient errors are retried (a coordinator is loading, an end is in progress). Every other error code goes to the caller:
+     it tells who owns the id, and the caller decides what to do.
 
 Sources: KIP-98, KIP-890 (transactions of version 2), KIP-939 (two-phase commit).
 """
@@ -34,31 +34,34 @@ from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.partitions import by_topic
 
-TRANSACTION_COORDINATOR = 1  # FindCoordinator's word
-FIRST_RETRY_MS = 5  # an end that is under way takes a few milliseconds
-FIRST_TWO_PHASE = 6  # of InitProducerId
-LAST_SINGLE_ADD = 3  # of AddPartitionsToTxn: later versions are for brokers
-LAST_FIRST_VERSION_END, LAST_FIRST_VERSION_PRODUCE = 4, 11  # of EndTxn and Produce: later ones mean transactions of version 2
-MOST_COORDINATORS = 10_000  # that a client remembers; ids that are used once would make it grow for ever
+TRANSACTION_COORDINATOR = 1  # the key type in FindCoordinator
+FIRST_RETRY_MS = 5  # a running end takes a few milliseconds
+FIRST_TWO_PHASE = 6  # version of InitProducerId
+LAST_SINGLE_ADD = 3  # version of AddPartitionsToTxn: later versions are for brokers
+LAST_FIRST_VERSION_END, LAST_FIRST_VERSION_PRODUCE = (
+    4,
+    11,
+)  # versions of EndTxn and Produce: later ones mean transactions of version 2
+MOST_COORDINATORS = 10_000  # entries in a client's cache; ids that are used only once would make it grow for ever
 MOVED = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 class Owner(NamedTuple):
-    """Who may produce under an id."""
+    """The producer id and epoch that may write."""
 
     producer_id: int
     epoch: int
 
 
 class Initialised(Struct, frozen=True):
-    """The owner of a transactional id from now on, and whose open transaction was kept (KIP-939), if there is one."""
+    """The new owner of a transactional id, and the owner of the open transaction that was kept (KIP-939), if there is one."""
 
     owner: Owner
     ongoing: Owner | None = None
 
 
 class DescribedTransaction(Struct, frozen=True):
-    """A transactional id at its coordinator; `state` in Kafka's words, such as Ongoing."""
+    """A transactional id at its coordinator; `state` is Kafka's name, such as Ongoing."""
 
     transactional_id: str
     state: str
@@ -75,10 +78,10 @@ def init_producer_id(
     two_phase: bool = False,
     keep_prepared: bool = False,
 ) -> Plan[Initialised]:
-    """Become the owner of an id. An open transaction of it is aborted, or kept with `keep_prepared`.
+    """Become the owner of an id. Its open transaction is aborted, or kept with `keep_prepared`.
 
     Raises:
-        ResourceError: as the coordinator says, PRODUCER_FENCED where `expected` is not the owner any more.
+        ResourceError: the coordinator's error, PRODUCER_FENCED if `expected` is not the owner any more.
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
@@ -98,7 +101,9 @@ def init_producer_id(
         response = yield from retrying(config, "producer id", attempt)
     else:
         name = transactional_id
-        at_least = FIRST_TWO_PHASE if two_phase else None  # an older version would leave the wish out and abort what is prepared
+        at_least = (
+            FIRST_TWO_PHASE if two_phase else None
+        )  # an older version would drop the field and abort the prepared transaction
         answers = yield from _of_coordinators(
             config, cluster, [name], lambda _: request, lambda _, r: r.error_code, at_least=at_least
         )
@@ -112,7 +117,7 @@ def init_producer_id(
 def end_transactions(
     config: ClientConfig, cluster: Cluster, owners: Mapping[str, Owner], *, commit: bool, second_version: bool
 ) -> Plan[dict[str, Owner | ErrorCode]]:
-    """End the transaction of each id; for each the owner from then on, or the error code that is not worth a retry."""
+    """End the transaction of each id; returns for each the new owner, or an error code that is not retriable."""
 
     def request(name: str) -> Message:
         owner = owners[name]
@@ -130,7 +135,7 @@ def end_transactions(
 def add_partitions(
     config: ClientConfig, cluster: Cluster, transactional_id: str, owner: Owner, partitions: Iterable[TopicPartition]
 ) -> Plan[None]:
-    """Say which partitions a transaction of version 1 will write to."""
+    """Add partitions to a transaction of version 1 before it writes to them."""
     topics = by_topic(partitions)
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
@@ -151,7 +156,7 @@ def add_partitions(
 
 
 def describe_transactions(config: ClientConfig, cluster: Cluster, ids: Iterable[str]) -> Plan[dict[str, DescribedTransaction]]:
-    """Those of `ids` that their coordinators know."""
+    """The ids of `ids` that their coordinators know."""
 
     def code_of(_: str, response: Any) -> int:
         return int(response.transaction_states[0].error_code)
@@ -173,15 +178,15 @@ def describe_transactions(config: ClientConfig, cluster: Cluster, ids: Iterable[
 def list_transactions(
     config: ClientConfig, cluster: Cluster, states: Sequence[str], pattern: str | None = None
 ) -> Plan[dict[str, str]]:
-    """The ids that are in one of `states` and their state, from every broker.
+    """The ids in one of `states` with their state, from every broker.
 
     Args:
-        pattern: a regular expression for whole ids; brokers before Kafka 4.1 answer with all of them nevertheless.
+        pattern: a regular expression for whole ids; brokers before Kafka 4.1 ignore it and return all ids.
     """
     request = ListTransactionsRequest(state_filters=states, transactional_id_pattern=pattern)
 
     def attempt() -> Plan[dict[str, str]]:
-        known = list(cluster.brokers)  # asked at once with the metadata; seldom is there another one
+        known = list(cluster.brokers)  # asked together with the metadata; there is rarely a further broker
         metadata, *answers = yield [Call(MetadataRequest(topics=[])), *(Call(request, node_id) for node_id in known)]
         if isinstance(metadata, ClientError):
             raise metadata
@@ -211,7 +216,8 @@ def _of_coordinators(
     at_most: int | None = None,
     at_least: int | None = None,
 ) -> Plan[dict[str, Any]]:
-    """A request for each id to its coordinator, all at once; again those that failed in a way that passes. The last answers by id."""
+    """Sends a request for each id to its coordinator, all at once, and retries those with transient errors. Returns the last
+    response for each id."""
     wanted = list(ids)
     answers: dict[str, Any] = {}
 

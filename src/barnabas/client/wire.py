@@ -1,15 +1,15 @@
 """One connection without its socket: requests become frames, frames become responses, in order.
 
-Owns the correlation ids, the versions agreed with the broker, and what is in flight.
+Owns the correlation ids, the versions agreed with the broker, and the requests in flight.
 
 Rules
-  1. Nothing but ApiVersions is sent before the versions are known.
+  1. Only ApiVersions is sent before the versions are known.
   2. Responses come in the order of the requests; any other correlation id ends the connection.
-  3. A frame is measured against `MAX_RESPONSE_BYTES` before memory is taken for it.
-  4. Once the broker has broken the protocol nothing more is taken from it or sent to it: what its bytes mean is not known any more.
+  3. A frame's size is checked against `MAX_RESPONSE_BYTES` before memory is allocated.
+  4. After the broker has broken the protocol, nothing more is read from it or sent to it: the meaning of its bytes is unknown.
 
-Ugly: ApiVersions is answered with a version-0 header in every version, and with a version-0 body when ours is unknown to the
-broker (KIP-511); both are special cases here and nowhere else.
+Ugly: The response to ApiVersions has a version-0 header in every version, and a version-0 body if the broker does not know our
+    version (KIP-511). Only this module handles these special cases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ERROR_CODE = struct.Struct(">h")
 
 
 class Api(Struct, frozen=True):
-    """A request class's place in the protocol."""
+    """The API of a request class."""
 
     key: int
     name: str
@@ -50,7 +50,7 @@ class Api(Struct, frozen=True):
 
 
 def api_of(request: type[Message]) -> Api:
-    """The API that `request` belongs to, found by the module that holds both of its classes."""
+    """The API of `request`, found in the module that holds its request and response classes."""
     return _api_of_module(request.__module__)
 
 
@@ -81,29 +81,29 @@ class Wire:
         self._in_flight: deque[_InFlight] = deque()
         self._versions: dict[int, tuple[int, int]] | None = None
         self._features: dict[str, int] = {}
-        self._broken: ProtocolError | None = None  # what the broker did
+        self._broken: ProtocolError | None = None  # the broker's violation of the protocol
 
     @property
     def in_flight(self) -> int:
-        """How many requests have no answer yet."""
+        """The number of requests without a response."""
         return len(self._in_flight)
 
     @property
     def ready(self) -> bool:
-        """Whether the versions are agreed."""
+        """Whether versions are agreed."""
         return self._versions is not None
 
     @property
     def versions(self) -> dict[int, tuple[int, int]]:
-        """What the broker speaks: the first and the last version by API key; nothing before the versions are agreed."""
+        """The broker's first and last version by API key; empty before versions are agreed."""
         return self._versions or {}
 
     def feature_level(self, name: str) -> int:
-        """The level of a feature that the cluster has agreed on, 0 where it has none (KIP-584)."""
+        """The finalized level of a feature of the cluster, 0 if it has none (KIP-584)."""
         return self._features.get(name, 0)
 
     def version_of(self, request: type[Message], at_most: int | None = None, at_least: int | None = None) -> int:
-        """The newest version that both sides speak; raises UnsupportedRequest where there is none."""
+        """The newest version that both sides support; raises UnsupportedRequest if there is none."""
         api = api_of(request)
         first = api.first_version if at_least is None else max(at_least, api.first_version)
         last = api.last_version if at_most is None else min(at_most, api.last_version)
@@ -122,7 +122,7 @@ class Wire:
         return self._frame(hello, ApiVersionsRequest.LAST_VERSION if version is None else version)
 
     def receive_hello(self, body: Buffer) -> bytes | None:
-        """Take the answer to `send_hello`; a frame to send when it has to be asked again in an older version."""
+        """Receive the response to `send_hello`; returns a frame to send if the request must be repeated in an older version."""
         entry = self._take(body)
         error = _ERROR_CODE.unpack_from(body, 4)[0]
         version = 0 if error == ErrorCode.UNSUPPORTED_VERSION else entry.version
@@ -153,7 +153,7 @@ class Wire:
         entry = self._in_flight.popleft()
         correlation_id = _SIZE.unpack_from(body)[0]
         if correlation_id != entry.correlation_id:
-            raise ProtocolError(f"correlation id {correlation_id} where {entry.correlation_id} was due")
+            raise ProtocolError(f"correlation id {correlation_id} instead of {entry.correlation_id}")
         return entry
 
     def _check_unbroken(self) -> None:
@@ -172,7 +172,7 @@ class Wire:
 
 
 def size_of_frame(header: Buffer) -> int:
-    """The bytes that follow a size; raises FrameTooLarge."""
+    """The number of bytes after the size; raises FrameTooLarge."""
     size: int = _SIZE.unpack_from(header)[0]
     if not 0 <= size <= MAX_RESPONSE_BYTES:
         raise FrameTooLarge(size, MAX_RESPONSE_BYTES)

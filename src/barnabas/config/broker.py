@@ -1,12 +1,12 @@
 """The configuration of a broker: every key as a typed attribute.
 
-Owns the way from text to `BrokerConfig` and what follows from several keys together: log directories, listeners, the node's id,
-and the settings of topics that set nothing themselves.
+Owns the parsing of text into `BrokerConfig` and the values that depend on several keys: log directories, listeners, the node
+id, and the settings of topics without settings of their own.
 
 Rules
-  1. A `BrokerConfig` never changes; dynamic settings make a new one (`with_dynamic`).
+  1. A `BrokerConfig` never changes; dynamic settings create another one (`with_dynamic`).
   2. An unknown key, or one that has no effect here, is a warning; a value that is not allowed is a ConfigError.
-  3. Text that was given is kept (`given`), because admin tools ask where each value comes from.
+  3. The given text is kept (`given`), because admin tools ask for the source of each value.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BrokerConfig(BrokerAttributes):
     """
 
     given: Mapping[str, str]
-    texts: Mapping[str, str]  # `given` with `dynamic` over it; here the keys of single listeners are looked up
+    texts: Mapping[str, str]  # `given`, overridden by `dynamic`; holds the keys of single listeners
 
     def __init__(
         self, values: Mapping[str, Value], given: Mapping[str, str], dynamic: Mapping[str, str] = MappingProxyType({})
@@ -88,7 +88,7 @@ class BrokerConfig(BrokerAttributes):
         return config, tuple(warnings)
 
     def with_dynamic(self, texts: Mapping[str, str]) -> BrokerConfig:
-        """A copy in which the values of `texts` stand over the given ones; raises ConfigError."""
+        """A copy in which the values of `texts` override the given ones; raises ConfigError."""
         values = {name: value for name, value in self.__dict__.items() if name in DEFAULTS}
         for name, text in texts.items():
             key = definitions.BROKER.get(name)
@@ -97,7 +97,7 @@ class BrokerConfig(BrokerAttributes):
         return BrokerConfig(values, self.given, texts)
 
     def validate(self) -> None:
-        """Raises ConfigError where keys do not go together."""
+        """Raises ConfigError if keys contradict each other."""
         names = {endpoint.listener for endpoint in self.listener_endpoints}
         for endpoint in self.advertised_endpoints:
             if endpoint.listener not in names:
@@ -129,17 +129,17 @@ class BrokerConfig(BrokerAttributes):
 
     @cached_property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What clients are told; an empty host or port 0 is for the server to fill in."""
+        """The listeners that clients get in metadata; the server fills in an empty host or port 0."""
         return self._without_controller(parse_listeners("advertised.listeners", self.advertised_listeners, self._protocols))
 
     @property
     def metadata_session_timeout_ms(self) -> int:
-        """How long ZooKeeper is asked to wait for a silent broker; it lets a session live for up to a tick longer."""
+        """The session timeout to request from ZooKeeper, in milliseconds; ZooKeeper may end a session up to a tick later."""
         return self.zookeeper_session_timeout_ms or self.broker_session_timeout_ms * 2 // 3
 
     @cached_property
     def topic_defaults(self) -> TopicConfig:
-        """The settings of a topic that sets none."""
+        """The settings of a topic without settings of its own."""
         return TopicConfig(
             cleanup_policy=frozenset(self.log_cleanup_policy),
             compression_type=self.compression_type,
@@ -188,7 +188,7 @@ class BrokerConfig(BrokerAttributes):
 
 
 def known_key(name: str) -> ConfigKey | None:
-    """The key of a name, which may be prefixed with a listener's; None for an unknown one."""
+    """The key of a name, which may have the prefix of a listener; None for an unknown name."""
     key = definitions.BROKER.get(name)
     if key is None and (match := re.fullmatch(LISTENER_KEY, name)):
         key = definitions.BROKER.get(match[1])
@@ -200,7 +200,7 @@ def _first(preferred: int | None, otherwise: int) -> int:
 
 
 def _resolved(config: BrokerConfig) -> dict[str, Value]:
-    """The keys that take another key's value when unset."""
+    """Fills in the keys that take another key's value when unset."""
     given = config.given
     node_id = int(given.get("node.id", config.node_id))
     unset: tuple[str, ...] | None = None

@@ -1,11 +1,11 @@
-"""What a configuration key is: its name, type, default, what is allowed, and how its text is read and written.
+"""A configuration key: its name, type, default, allowed values, and how its text is parsed and written.
 
-Owns the reading of one value. A value is text on every way in (command line, properties file, protocol) and is held parsed;
+Owns the parsing of one value. Every source (command line, properties file, protocol) gives text; the parsed value is kept.
 `read` and `text_of` are inverse up to spelling (" 7 " reads as 7 and is written "7").
 
 Rules
-  1. What Kafka refuses is refused here with Kafka's words, because admin tools show them to people.
-  2. `effect` is said for every key: a key that is taken for the sake of existing files but changes nothing says so.
+  1. A value that Kafka refuses is refused with Kafka's words, because admin tools show them to people.
+  2. Every key has an `effect`: it marks the keys that are accepted because existing files have them, but that change nothing.
 
 Source of names, types, defaults and ranges: Apache Kafka 4.3, asked with DescribeConfigs.
 """
@@ -44,7 +44,7 @@ class Importance(Enum):
 
 
 class Scope(Enum):
-    """Whether a running broker takes a new value, and for whom."""
+    """Whether a running broker accepts a new value, and whether for one broker or for all."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -53,11 +53,11 @@ class Scope(Enum):
 
 class Effect(Enum):
     HONOURED = "honoured"
-    NONE = "none"  # taken and shown, changes nothing
+    NONE = "none"  # accepted and shown, changes nothing
 
 
 class Check(Protocol):
-    """What values are allowed beyond the type; raises ConfigError, and says it in a table's cell by `str`."""
+    """A check of the values that a key allows; raises ConfigError, and `str` gives its text for a table cell."""
 
     def __call__(self, key: str, value: Value) -> None: ...
 
@@ -65,7 +65,7 @@ class Check(Protocol):
 class InRange(NamedTuple):
     low: float | None = None
     high: float | None = None
-    also: float | None = None  # one value outside of the range that is allowed
+    also: float | None = None  # one allowed value outside the range
 
     def __call__(self, key: str, value: Value) -> None:
         if value is None or value == self.also:
@@ -123,8 +123,7 @@ class ConfigKey(NamedTuple):
     """One key.
 
     Args:
-        default: parsed; None means unset.
-        hidden: a key that Kafka does not list; no answer shows it.
+        default: parsed; None means unset. hidden: a key that Kafka does not list; no response shows it.
     """
 
     name: str

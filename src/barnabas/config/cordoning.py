@@ -1,4 +1,4 @@
-"""Log directories that take no new partitions (KIP-1066): those that `cordoned.log.dirs` names, or all of them where it says `*`."""
+"""Log directories that get no new partitions (KIP-1066): those in `cordoned.log.dirs`, or all of them if its value is `*`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def absolute(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def cordoned_among(words: Sequence[str], log_dirs: Sequence[str]) -> frozenset[str]:
-    """Absolute paths of those of `log_dirs` that `words`, the value of the key, names."""
+    """Absolute paths of the `log_dirs` that the key's value `words` names."""
     every = frozenset(absolute(log_dirs))
     return every if ALL in words else every.intersection(absolute(words))
 
 
 def check_cordoned(words: Sequence[str], log_dirs: Sequence[str]) -> None:
-    """Raises ConfigError unless the words are directories of `log.dirs`, or the one that means all of them."""
+    """Raises ConfigError unless the words are directories of `log.dirs`, or the one word that means all of them."""
     if ALL in words:
         if len(words) > 1:
             raise ConfigError(CORDONED_LOG_DIRS, ",".join(words), f"when it is {ALL}, it must not contain other values")

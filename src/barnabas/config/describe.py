@@ -1,11 +1,11 @@
-"""What DescribeConfigs shows: each setting with its value, where it comes from, and what else it would be.
+"""The content of DescribeConfigs: each setting with its value, its source, and the values of weaker sources.
 
 Rules
   1. The value is that of the strongest source that has one: the resource itself, this broker, all brokers, the broker's file, the
      default. All of them are listed as synonyms, strongest first.
-  2. Synonyms begin with the key's own name: what stands before it in the list (the milliseconds before the hours when hours are
-     described) is left out. So `retention.ms` shows no synonym until `log.retention.ms` itself is set. That is Kafka's way.
-  3. Secrets, and keys nobody knows, are shown without their value.
+  2. Synonyms begin with the key's own name; stronger keys are left out (the milliseconds, when hours are described). So
+     `retention.ms` shows no synonym until `log.retention.ms` itself is set. That is Kafka's way.
+  3. Secrets and unknown keys are shown without their value.
 """
 
 from __future__ import annotations
@@ -77,14 +77,15 @@ class Layers(Struct, frozen=True):
 
 
 class TopicEntries:
-    """The settings of topics on one broker. What a topic does not set itself is the same for all of them, and made once."""
+    """The settings of topics on one broker. The settings that a topic does not set are the same for all topics, so they are
+    created once."""
 
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
         self._not_set: dict[str, ConfigEntry] = {}
 
     def of(self, settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-        """Those of a topic; `keys` chooses, None or none of them means all."""
+        """The settings of a topic; `keys` selects some, None or an empty list means all."""
         resolved = topic_config(settings, self._layers.config.topic_defaults)
         return [self._entry(key, settings, resolved) for key in _chosen(definitions.TOPIC, keys, settings)]
 
@@ -109,13 +110,13 @@ def _topic_entry(key: ConfigKey, settings: Mapping[str, str], layers: Layers, re
         value: str | None = text_of(key.read(settings[key.name]))
     elif hasattr(resolved, key.attribute) and not isinstance(getattr(resolved, key.attribute), frozenset):
         value = text_of(getattr(resolved, key.attribute))
-    else:  # what is a list keeps the order in which it was given
+    else:  # the values of a list keep the given order
         value = key.default_text() if broker_name is None else _broker_value(broker_name, layers)
     return _entry(key, value, synonyms, read_only=False)
 
 
 def broker_entries(layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-    """The settings of a broker: every listed key, and whatever else was set on it."""
+    """The settings of a broker: every listed key, and every other key that was set on it."""
     extra = [name for _, settings in layers.sources() for name in settings]
     names = [key.name for key in definitions.BROKER.values() if not key.hidden]
     wanted = dict.fromkeys([*names, *extra])
@@ -123,7 +124,7 @@ def broker_entries(layers: Layers, keys: Sequence[str] | None = None) -> list[Co
 
 
 def all_brokers_entries(settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-    """The settings made for all brokers at once."""
+    """The settings that hold for all brokers."""
     entries = []
     for name, text in settings.items():
         if not keys or name in keys:
@@ -135,7 +136,7 @@ def all_brokers_entries(settings: Mapping[str, str], keys: Sequence[str] | None 
 
 
 def group_entries(settings: Mapping[str, str], layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-    """The settings of a group over the brokers' defaults for groups."""
+    """The settings of a group, which override the brokers' defaults for groups."""
     entries = []
     for key in _chosen(definitions.GROUP, keys, settings):
         broker_name = broker_key_of_group(key.name)
@@ -189,7 +190,7 @@ def _synonyms(name: str, layers: Layers) -> tuple[Synonym, ...]:
 def _broker_value(name: str, layers: Layers) -> str | None:
     key = definitions.BROKER[name]
     if key.default is None and not any(name in settings for _, settings in layers.sources()):
-        return None  # whatever it is taken from
+        return None  # whatever source it comes from
     value = getattr(layers.config, key.attribute)
     return None if value is None else text_of(value)
 

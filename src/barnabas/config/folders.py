@@ -1,7 +1,7 @@
-"""Which folders `log.dirs` can name.
+"""The folder names that `log.dirs` can hold.
 
-Kafka's format is a list with commas between its words and white space around them left out, and has no escape; clients are told of log
-directories in UTF-8. A folder of another name is refused where it is named: its data would land in folders that nobody meant.
+Kafka's format is a list separated by commas, without escapes; white space around its words is dropped. Responses name log
+directories in UTF-8. Any other folder name is refused, because its data would go to other folders.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ SEPARATOR = ","
 
 
 def why_not(name: str) -> str | None:
-    """Why `log.dirs` cannot name this folder; None where it can."""
+    """The reason why `log.dirs` cannot name this folder; None if it can."""
     if not name:
         return "the name is empty"
     if SEPARATOR in name:
-        return f"{name!r} has a comma, which stands between the folders of log.dirs"
+        return f"{name!r} has a comma, which separates the folders of log.dirs"
     if name != name.strip():
-        return f"{name!r} has white space at an end, which log.dirs leaves out"
+        return f"{name!r} has white space at an end, which log.dirs drops"
     if any("\ud800" <= each <= "\udfff" for each in name):
-        return f"{name!r} is not UTF-8, in which clients are told of log directories"
+        return f"{name!r} is not UTF-8, the encoding of log directories in responses"
     return None
 
 
 def check_named(log_dirs: Sequence[str]) -> None:
-    """Raises ConfigError unless the words of `log.dirs` are folders, each named once."""
+    """Raises ConfigError unless each word of `log.dirs` is a valid folder name and occurs once."""
     text = SEPARATOR.join(log_dirs)
     for name in log_dirs or ("",):
         reason = why_not(name)

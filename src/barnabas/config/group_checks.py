@@ -1,4 +1,4 @@
-"""Settings of groups that have to go together: bounds, and what lies between them."""
+"""Checks settings of groups against each other: bounds, and values between them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ NOT_ABOVE = (
 
 
 def check_groups(value_of: Callable[[str], int]) -> None:
-    """Raises ConfigError where they do not; Kafka does not start with such settings either.
+    """Raises ConfigError if they contradict each other; Kafka does not start with such settings either.
 
     Args:
-        value_of: the value of a broker's key.
+        value_of: function from a broker key to its value.
     """
     for low, high in NOT_ABOVE:
         minimum, maximum = value_of(low), value_of(high)

@@ -1,9 +1,10 @@
-"""Keys that name a class which guards something: who may connect, what may be created or changed, how much somebody may use.
+"""Keys that name a guarding class: it decides on connections, on creating and changing resources, or on quotas.
 
-Kafka runs such a class in its JVM. Here a Java class cannot run, and a guard that is left out silently is worse than a broker that does not
-start: so these keys take Kafka's own classes, whose work is built in, and some of them a class in Python. Anything else is refused.
+Kafka runs such a class in its JVM. A Java class cannot run here, and a missing guard is worse than a broker that does not
+start. So these keys accept Kafka's own classes, whose function is built in, and some accept a Python class. Any other value is
+refused.
 
-Keys that name other classes (reporters of metrics, log-ins of this broker with others) are taken and have no effect; that is a warning.
+Keys that name other classes (metrics reporters, the broker's own log-in) are accepted with a warning that they have no effect.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ def is_python_class(text: str) -> bool:
 
 
 class Guard(NamedTuple):
-    """What a key that names a guarding class may be.
+    """The values that the key of a guarding class accepts.
 
     Args:
-        base: the class of `barnabas.plugins` that a Python class derives from; None where there is no such way.
-        built_in: Kafka's own classes whose work the broker does itself; those without a package are known in any.
-        instead: what else may take the place of a Java class.
+        base: the class of `barnabas.plugins` that a Python class derives from; None if the key accepts no Python class.
+        built_in: Kafka's own classes whose function is built in; a name without a package matches in any package.
+        instead: text about the alternatives to a Java class.
     """
 
     base: str | None

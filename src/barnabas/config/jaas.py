@@ -1,9 +1,10 @@
 """Login contexts in Kafka's JAAS syntax: `org.x.LoginModule required username="alice" password="secret";`, one or several.
 
-Owns the reading of the text. What the options of a module mean is said where they are used.
+Owns the parsing of the text. The modules that use the options document their meaning.
 
 Rules
-  1. What Kafka refuses is refused with Kafka's sentence; no value of an option gets into an error, since it may be a secret.
+  1. A text that Kafka refuses is refused with Kafka's sentence. No error contains the value of an option, since it may be a
+     secret.
   2. Values stand in double or single quotes, with the escapes of Java; a word of letters, digits and `._-$` needs none.
 """
 
@@ -27,7 +28,7 @@ _NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 
 class JaasError(ValueError):
-    """The text is no list of login contexts; the sentence holds no secret."""
+    """The text is not a list of login contexts; the sentence holds no secret."""
 
 
 class LoginContext(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a listener with Kerberos (GSSAPI) is: its key tab, its own name, and the rules from names to users."""
+"""The settings of a listener with Kerberos (GSSAPI): its key tab, its own principal, and the rules that map names to users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RULES = "sasl.kerberos.principal.to.local.rules"
 
 
 class KerberosSettings(NamedTuple):
-    """Of one listener; the principal is written with its realm."""
+    """The settings of one listener; the principal includes its realm."""
 
     key_tab: str
     principal: str
@@ -20,7 +20,7 @@ class KerberosSettings(NamedTuple):
 
 
 def kerberos_of(settings: ListenerSettings, listener: str) -> KerberosSettings:
-    """What a listener needs to take tickets; raises ConfigError."""
+    """The settings with which a listener accepts tickets; raises ConfigError."""
     if find_spec("gssapi") is None:
         allowed = "mechanisms without GSSAPI, as long as its extra is not installed: pip install 'barnabas[kerberos]'"
         raise ConfigError("sasl.enabled.mechanisms", GSSAPI, allowed)

@@ -1,7 +1,7 @@
 """The addresses of a broker: `listeners`, `advertised.listeners`, `listener.security.protocol.map`.
 
-A listener has a name of its own (`INTERNAL://10.0.0.1:9092`); the map gives its protocol. Listeners named by
-`controller.listener.names` are Kafka's own quorum's and are never opened here.
+A listener has a name of its own (`INTERNAL://10.0.0.1:9092`); the map gives its protocol. Listeners in
+`controller.listener.names` belong to Kafka's own quorum and are never opened here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ADDRESS = r"(?P<name>[^:/]+)://(?:\[(?P<v6>[0-9a-fA-F:.%]*)\]|(?P<host>[-\w.%]*)
 
 
 class Endpoint(NamedTuple):
-    """Where a listener is; an empty host means every interface, port 0 any free one."""
+    """The address of a listener; an empty host means every interface, port 0 any free port."""
 
     listener: str
     host: str
@@ -30,7 +30,8 @@ def has_tls(protocol: str) -> bool:
 
 
 def parse_listeners(key: str, addresses: Sequence[str], protocols: dict[str, str]) -> tuple[Endpoint, ...]:
-    """Endpoints of `addresses`; raises ConfigError for what cannot be read, an unknown protocol, or a name used twice."""
+    """Endpoints of `addresses`; raises ConfigError for an address that does not parse, an unknown protocol, or a name used
+    twice."""
     endpoints = tuple(_parse_address(key, address, protocols) for address in addresses)
     names = [endpoint.listener for endpoint in endpoints]
     for name in names:

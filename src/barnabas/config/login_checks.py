@@ -1,4 +1,4 @@
-"""Whether anybody could log in to the listeners that ask for it."""
+"""Checks that log-in is possible on the listeners that require it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.config.sasl import GSSAPI, OAUTHBEARER, ListenerSettings, is_sasl,
 
 
 def check_logins(settings: ListenerSettings, listeners: Iterable[Endpoint]) -> None:
-    """Raises ConfigError where a listener asks for log-ins that nobody could do."""
+    """Raises ConfigError if a listener requires a log-in with which no client could succeed."""
     for endpoint in filter(is_sasl, listeners):
         mechanisms = mechanisms_of(settings, endpoint.listener)
         if OAUTHBEARER in mechanisms:

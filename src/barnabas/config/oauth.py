@@ -1,4 +1,4 @@
-"""What a listener asks of bearer tokens (OAUTHBEARER)."""
+"""The conditions of a listener for bearer tokens (OAUTHBEARER)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SKEW_OPTION = "unsecuredValidatorAllowableClockSkewMs"
 
 
 class OauthSettings(NamedTuple):
-    """Of one listener.
+    """The conditions of one listener.
 
     Args:
-        jwks_url: where the keys are had, by file:, http: or https:; None where tokens have no signature.
-        options: of the login context.
+        jwks_url: address of the keys, as file:, http: or https:; None if tokens have no signature. options: of the login
+            context.
     """
 
     jwks_url: str | None
@@ -38,10 +38,10 @@ class OauthSettings(NamedTuple):
 
 
 def oauth_of(settings: ListenerSettings, listener: str) -> OauthSettings:
-    """What a listener asks of tokens; raises ConfigError.
+    """The conditions of a listener for tokens; raises ConfigError.
 
-    Without a place where keys are had, tokens without a signature are taken, as Kafka does: so that has to be asked for by a login context
-    or by the name of Kafka's handler.
+    Without an address of keys, tokens without a signature are accepted, as in Kafka. So a login context or the name of Kafka's
+    handler must request that explicitly.
     """
 
     def of(name: str) -> Any:
@@ -54,7 +54,7 @@ def oauth_of(settings: ListenerSettings, listener: str) -> OauthSettings:
     if name in UNSECURED_VALIDATORS:
         url = None
     elif url is None and (name or options is None):
-        raise ConfigError(JWKS_URL, "", "where the keys of the provider are had: file:, http: or https:")
+        raise ConfigError(JWKS_URL, "", "the address of the provider's keys: file:, http: or https:")
     if url is not None:
         _check_url(url)
     skew = (options or {}).get(SKEW_OPTION, "0")

@@ -1,11 +1,11 @@
-"""Java .properties files, as Kafka's server.properties is one.
+"""Java .properties files, such as Kafka's server.properties.
 
-Natural lines are joined where one ends in an odd number of backslashes; `#` and `!` start a comment at the head of a line only;
-the key ends at the first unescaped `=`, `:` or white space; \\t \\n \\r \\f and \\uXXXX are escapes, any other escaped character
-stands for itself. A key given twice has its last value.
+A line that ends in an odd number of backslashes continues on the next line. `#` and `!` start a comment at the head of a line
+only. The key ends at the first unescaped `=`, `:` or white space. \\t \\n \\r \\f and \\uXXXX are escapes; any other escaped
+character means itself. The last value of a repeated key counts.
 
-Java takes the bytes of a file for ISO-8859-1. People write UTF-8, so a file is read as that, and as ISO-8859-1 where it is none. What is
-written here is ASCII with escapes, which is both.
+Java decodes a file as ISO-8859-1. People write UTF-8, so a file is decoded as UTF-8, or as ISO-8859-1 if it is not valid UTF-8.
+This module writes ASCII with escapes, which is valid in both.
 
 Source: the description of java.util.Properties.load.
 """
@@ -23,7 +23,7 @@ WHITE = " \t\f"
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 PRINTABLE = range(0x20, 0x7F)
-MOST_BYTES = 1 << 24  # of a file: it is read as a whole, and may be a device without an end
+MOST_BYTES = 1 << 24  # largest file: it is read as a whole, and could be a device without an end
 LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 
 
 def read_properties_file(path: Path | str) -> dict[str, str]:
-    """The keys and values of the file at `path`; raises OSError, and ConfigError for what is no such file."""
+    """The keys and values of the file at `path`; raises OSError, and ConfigError for an invalid file."""
     return parse_properties_file(read_text(path))
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a file of settings; raises OSError, and ConfigError for one that is far too large."""
+    """The text of a file of settings; raises OSError, and ConfigError for a file that is far too large."""
     with open(path, "rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
@@ -49,7 +49,7 @@ def read_text(path: Path | str) -> str:
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """The text of a file that has them."""
+    """The text of a file with these keys and values."""
     return "".join(f"{_escaped(key, '=: #!')}={_escaped(value, '')}\n" for key, value in properties.items())
 
 

@@ -1,13 +1,13 @@
-"""Values that stand elsewhere: placeholders in settings, filled from files and the environment when a broker starts (KIP-297, KIP-421).
+"""Placeholders in settings, which are filled from files and the environment when a broker starts (KIP-297, KIP-421).
 
     config.providers=file
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
     listener.name.sasl_ssl.plain.sasl.jaas.config=... password="${file:/etc/barnabas/secrets.properties:password}";
 
 Rules
-  1. Names of providers, their classes and parameters are Kafka's. A placeholder of a provider that is not named stays as it is.
-  2. One that cannot be filled is a ConfigError. Kafka leaves it where it stands, so that the password is the placeholder.
-  3. An error shows the placeholder, never the value around it or the value that was found.
+  1. Names of providers, their classes and parameters are Kafka's. A placeholder of an unnamed provider stays unchanged.
+  2. A placeholder that cannot be filled is a ConfigError. Kafka leaves it unchanged, so the placeholder becomes the password.
+  3. An error shows the placeholder, never the text around it or the value that was found.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Provider = Callable[[str, str, Parameters], str]  # raises LookupError, OSError,
 
 
 def fill_placeholders(properties: Mapping[str, str]) -> dict[str, str]:
-    """The settings with what their placeholders stand for, and without those that describe the providers.
+    """The settings with their placeholders filled, without the settings that describe the providers.
 
     Raises:
         ConfigError: a provider is not known, or a placeholder cannot be filled.
@@ -63,7 +63,7 @@ def _from_file(path: str, key: str, parameters: Parameters) -> str:
 
 
 def _from_directory(path: str, key: str, parameters: Parameters) -> str:
-    """The whole of a file in a directory, as Kubernetes mounts secrets; the line end that `echo` leaves is no part of it."""
+    """The content of a file in a directory, as Kubernetes mounts secrets, without the line end that `echo` adds."""
     if "/" in key or key in {"", ".", ".."}:
         raise LookupError("the name of a file in the directory")
     return _read(f"{path}/{key}", parameters).removesuffix("\n")

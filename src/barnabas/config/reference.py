@@ -1,6 +1,6 @@
 """Texts made from the definitions: the reference page and the typed attributes of BrokerConfig.
 
-`tools/generate_config.py` writes them; a test holds the files in the repository against what is made here.
+`tools/generate_config.py` writes them; a test compares the files in the repository with these texts.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class BrokerAttributes:
 
 PAGE_HEAD = """# Configuration
 
-Keys, types, defaults and importance are those of Apache Kafka 4.3. The column *effect* is ours: *honoured* keys do what they say; the
-others are accepted, checked and shown, so that existing files and tools work, but change nothing (the broker warns of each one it is
-given). An unknown key is a warning, a value that is not allowed stops the start.
+Keys, types, defaults and importance are those of Apache Kafka 4.3. The column *effect* is ours: *honoured* keys work as
+described. The others are accepted, checked and shown, so that existing files and tools work, but change nothing; the broker warns of
+each one that is set. An unknown key is a warning; a value that is not allowed stops the start.
 
 *Update* says whether a running broker takes a new value: *read-only* needs a restart, *per-broker* is set on one broker,
 *cluster-wide* on one or on all.

@@ -1,10 +1,10 @@
-"""What a listener asks of those who log in: its SASL mechanisms and the settings of each.
+"""The SASL mechanisms of a listener and the settings of each.
 
 Rules
-  1. A setting of a listener and mechanism (`listener.name.x.plain.sasl.jaas.config`) goes before the listener's
-     (`listener.name.x.sasl.jaas.config`), and that before the broker's (`sasl.jaas.config`).
-  2. A login context counts for the mechanism that its class belongs to. So one text may hold those of several mechanisms, which
-     Kafka refuses, and what it takes means here what it means there.
+  1. A setting of a listener and mechanism (`listener.name.x.plain.sasl.jaas.config`) overrides the listener's
+     (`listener.name.x.sasl.jaas.config`), and that overrides the broker's (`sasl.jaas.config`).
+  2. The class of a login context decides its mechanism. So one text may hold the contexts of several mechanisms, which Kafka
+     refuses. A text that Kafka accepts has the same meaning here.
   3. No error holds a value of a login context.
 """
 
@@ -32,7 +32,8 @@ USER_OPTION = "user_"
 
 
 class ListenerSettings(Protocol):
-    """What the settings of single listeners are read from: a BrokerConfig, with an attribute for each key that holds for all of them."""
+    """The source of the settings of single listeners: a BrokerConfig, with an attribute for each key that holds for all
+    listeners."""
 
     @property
     def texts(self) -> Mapping[str, str]: ...
@@ -42,7 +43,7 @@ class Mechanism(NamedTuple):
     """One mechanism on one listener.
 
     Args:
-        options: of its login context; empty where there is none.
+        options: of its login context; empty if there is none.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Mechanism(NamedTuple):
 
     @property
     def users(self) -> dict[str, str]:
-        """Passwords by user, of `user_alice="..."`."""
+        """Passwords by user, from options like `user_alice="..."`."""
         return {key.removeprefix(USER_OPTION): value for key, value in self.options.items() if key.startswith(USER_OPTION)}
 
 
@@ -60,7 +61,7 @@ def is_sasl(endpoint: Endpoint) -> bool:
 
 
 def mechanisms_of(settings: ListenerSettings, listener: str) -> dict[str, Mechanism]:
-    """The mechanisms of a listener by name, in the order they are named; raises ConfigError."""
+    """The mechanisms of a listener by name, in the order of the setting; raises ConfigError."""
     names = setting(settings, "sasl.enabled.mechanisms", listener)
     assert isinstance(names, tuple)
     found = {}
@@ -80,7 +81,7 @@ def mechanisms_of(settings: ListenerSettings, listener: str) -> dict[str, Mechan
 
 
 def login_options(settings: ListenerSettings, mechanism: str, listener: str) -> dict[str, str] | None:
-    """The options of the login context for a mechanism; None where there is none. Raises ConfigError."""
+    """The options of the login context for a mechanism; None if there is none. Raises ConfigError."""
     text = setting(settings, "sasl.jaas.config", listener, mechanism)
     if text is None:
         return None
@@ -88,7 +89,7 @@ def login_options(settings: ListenerSettings, mechanism: str, listener: str) -> 
 
 
 def options_for(mechanism: str, text: str) -> dict[str, str] | None:
-    """The options of the login context that is a mechanism's, out of a text that was checked."""
+    """The options of a mechanism's login context in a text that was checked before."""
     return next((dict(c.options) for c in jaas.parse(text) if c.name == LOGIN_MODULES.get(mechanism)), None)
 
 

@@ -1,7 +1,7 @@
-"""Settings of a resource as text: are they allowed, and what do they come to.
+"""Checks settings of a resource, given as text, and resolves those of a topic.
 
-Settings arrive with CreateTopics, AlterConfigs and IncrementalAlterConfigs and are kept as the text that was given. Here they are
-checked with the error codes and sentences that Kafka answers, and a topic's are resolved to a `TopicConfig`.
+Settings arrive with CreateTopics, AlterConfigs and IncrementalAlterConfigs and are stored as the given text. The checks use
+Kafka's error codes and sentences. A topic's settings are resolved to a `TopicConfig`.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ CLIENT_SELECTORS = frozenset(
 
 
 def refusal(error: ConfigError) -> str:
-    """The sentence that Kafka answers for a value it does not take."""
+    """Kafka's sentence for a value that it refuses."""
     return f"Invalid value {error.value} for configuration {error.key}: {error.allowed}"
 
 
 def topic_config(settings: Mapping[str, str], defaults: TopicConfig) -> TopicConfig:
-    """`defaults` with a topic's own settings over them; the settings have been checked before."""
+    """`defaults`, overridden by a topic's own settings, which were checked before."""
     if not settings:
         return defaults
     changes: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def check_topic(settings: Mapping[str, str], defaults: TopicConfig) -> None:
 
 
 def check_broker(settings: Mapping[str, str], *, of_all_brokers: bool) -> None:
-    """Raises KafkaError(INVALID_REQUEST) unless brokers take these settings while they run."""
+    """Raises KafkaError(INVALID_REQUEST) unless running brokers accept these settings."""
     keys = {name: known_key(name) for name in settings}
     fixed = [name for name, key in keys.items() if key is not None and key.scope is Scope.READ_ONLY]
     if fixed:
@@ -108,9 +108,10 @@ def check_broker(settings: Mapping[str, str], *, of_all_brokers: bool) -> None:
 
 
 def _check_no_code(key: ConfigKey, text: str) -> None:
-    """Who may change settings may not choose what code a broker runs: classes are named in its own configuration."""
+    """Only the broker's own configuration may name classes: the right to change settings must not include the choice of the
+    code that a broker runs."""
     if isinstance(key.check, Guard) and text.strip().startswith(PREFIX):
-        raise ConfigError(key.name, text, "a Python class is named in the configuration that a broker starts with")
+        raise ConfigError(key.name, text, "only the configuration that a broker starts with may name a Python class")
 
 
 def check_group(settings: Mapping[str, str], config: BrokerConfig) -> None:

@@ -1,4 +1,5 @@
-"""Which broker keys stand behind a topic's or a group's setting, and which broker keys say one thing in several units."""
+"""The broker keys that give the default of a topic's or a group's setting, and broker keys that set one value in several
+units."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ BROKER_KEY_OF_TOPIC = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-OF_MECHANISMS = (  # keys that have a mechanism between them and the listener's name
+OF_MECHANISMS = (  # keys whose name has a mechanism between the listener's prefix and the key
     "connections.max.reauth.ms",
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -52,13 +53,13 @@ OF_MECHANISMS = (  # keys that have a mechanism between them and the listener's 
 
 
 def broker_key_of_group(name: str) -> str:
-    """The broker's default of a group's setting; the setting itself where the broker has none."""
+    """The broker key that is the default of a group's setting; the setting itself if there is none."""
     broker_key = f"group.{name}"
     return broker_key if broker_key in definitions.BROKER else name
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """The keys that say what `name` says, the strongest first."""
+    """The keys that set the same value as `name`, the strongest first."""
     if name.startswith("listener.name."):
         base = name.split(".", 3)[3]
         return (name, next((key for key in OF_MECHANISMS if base.endswith(f".{key}")), base))

@@ -1,4 +1,4 @@
-"""The settings of one topic as the log and the partition use them."""
+"""The settings of one topic, parsed for the log and the partition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from barnabas.errors import ConfigError
 
-FOREVER = -1  # of retention: no limit
+FOREVER = -1  # retention without a limit
 MAX_INT64 = 2**63 - 1
 HOUR_MS = 3_600_000
 
@@ -45,12 +45,12 @@ class TopicConfig(Struct, frozen=True):
 
     @property
     def preallocated_bytes(self) -> int:
-        """What is set aside on the disk for a segment when it begins."""
+        """Bytes that a segment reserves on the disk when it begins."""
         return self.segment_bytes if self.preallocate else 0
 
     @property
     def max_segment_ms(self) -> int:
-        """Age at which a segment is closed: a compacted one early enough for `max.compaction.lag.ms` to be kept."""
+        """Age in milliseconds at which a segment is rolled: in a compacted log early enough to keep `max.compaction.lag.ms`."""
         if "compact" in self.cleanup_policy and 0 < self.max_compaction_lag_ms < self.segment_ms:
             return self.max_compaction_lag_ms
         return self.segment_ms

@@ -1,9 +1,10 @@
 """Stream and batch processing of topics: the decoder from record batches to Arrow, and the Spark data source over it.
 
-`session` makes a Spark session that is set up for it, `write_stream` writes a stream to topics in every output mode.
+`session` creates a Spark session with the settings for it, `write_stream` writes a stream to topics in every output mode.
 
 Importing this package imports none of numpy, pyarrow, numba or pyspark. `decode` (with `codecs` and `protocol.records.kernels`)
-knows neither Spark nor sockets; `options`, `offsets`, `planner` know no Spark; `source`, `sink` are the thin face that Spark sees.
+depends on neither Spark nor sockets; `options`, `offsets`, `planner` do not depend on Spark; `source` and `sink` are the thin
+classes that Spark calls.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ def write_stream(frame: DataFrame) -> TopicStreamWriter:
         write_stream(counts).outputMode("update").option("topic", "counts")….start()
 
     Args:
-        frame: a stream with the columns that are written: `value`, and `key`, `topic`, `partition`, `headers` where wanted.
+        frame: a stream with the columns to write: `value`, and optionally `key`, `topic`, `partition`, `headers`.
 
     Raises:
-        OptionError: it is no stream, or one of Spark Connect.
+        OptionError: it is not a stream, or a stream of Spark Connect.
     """
     from barnabas.pipelines.stream_writer import TopicStreamWriter
 

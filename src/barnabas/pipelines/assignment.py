@@ -1,13 +1,14 @@
-"""Which partitions a query reads as the cluster is now, and what a position that a user gave is in offsets. Knows no Spark.
+"""The partitions that a query reads at the moment, and the offsets of a position that a user gave. Does not depend on Spark.
 
 Rules
-  1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere. And one that goes away
-     after it was listed has no offsets to look up: both are done again then, as often, and the topic is asked for as often each time.
-  2. The ids of topics are noted where the query's partitions are listed: a topic with another id than before was deleted and made again.
-     One that is not seen has no id meanwhile, so that offsets of before never get the id of what came between. For the same reason no
-     later look notes any: the ends were looked up before it.
-  3. What was known of a topic (its id, partitions) and is not in the metadata is gone when all brokers agree on it, since the one that was
-     asked may learn of things later than another. So is what a leader does not have: only the leader that all name is believed.
+  1. The look-up of a missing topic is repeated a few times: not every broker may know a topic that was just created. A topic
+     that is deleted after it was listed has no offsets. Then the listing and the offset look-up are repeated, equally often,
+     and each listing repeats its look-ups again.
+  2. Only the listing of the query's partitions records topic ids: a topic with another id than before was deleted and created
+     again. A topic that is not listed loses its id, so that old offsets never get the id of a later topic. For the same reason
+     no later look-up records ids: the end offsets were looked up before it.
+  3. An id or a partition that is missing in the metadata is gone only if all brokers agree, since the asked broker may have old
+     metadata. The same holds for records that a leader does not have: only the leader that all brokers name counts.
 """
 
 from __future__ import annotations
@@ -33,28 +34,26 @@ class Assignment:
     """The partitions of one query.
 
     Args:
-        options: of the query.
-        client: to ask.
+        options: of the query. client: for its requests.
     """
 
     def __init__(self, options: ReadOptions, client: BlockingClient) -> None:
         self._options = options
         self._client = client
-        self.topic_ids: dict[str, str] = {}  # as the metadata said last
-        self._seen: set[str] = set()  # topics that were there once
+        self.topic_ids: dict[str, str] = {}  # from the last metadata
+        self._seen: set[str] = set()  # topics that existed at some time
 
     def partitions(
         self, known: Iterable[TopicPartition] = (), ids: Mapping[str, str] | None = None, *, may_be_gone: bool = False
     ) -> list[TopicPartition]:
-        """The partitions of the query as they are now.
+        """The current partitions of the query.
 
         Args:
-            known: those of a running query; with failOnDataLoss=false a topic of theirs, or one that was seen before, may be gone.
-            ids: of their topics, as they were.
-            may_be_gone: with failOnDataLoss=false any topic may.
+            known: the partitions of a running query; with failOnDataLoss=false their topics, and topics seen before, may be
+                gone. ids: the earlier ids of their topics. may_be_gone: with failOnDataLoss=false any topic may be gone.
 
         Raises:
-            UnknownTopic: a topic or partition that was named is not there.
+            UnknownTopic: a topic or partition of the options does not exist.
         """
         options = self._options
         self.topic_ids = {}
@@ -78,7 +77,7 @@ class Assignment:
         return [tp for tp in options.assign if tp in there]
 
     def _agreed(self, found: Mapping[str, Topic], expected: Iterable[TopicPartition], ids: Mapping[str, str]) -> dict[str, Topic]:
-        """What was found; as all brokers say it, where it is not what was expected."""
+        """The listed partitions; if they are not the expected ones, after agreement of all brokers."""
         doubted = {topic for topic, partition in expected if topic not in found or partition not in found[topic].partitions}
         doubted |= {
             name for name, topic in found.items() if (now := id_text(topic.topic_id)) and ids.get(name, now) not in ("", now)
@@ -89,13 +88,14 @@ class Assignment:
         return {**sure, **self._client.agreed_topics(doubted)}
 
     def agree(self, topics: Iterable[str]) -> None:
-        """Have all brokers say who leads these topics: what is looked up next is asked of no one who has led before."""
+        """Have all brokers agree on the leaders of these topics, so that the next look-up does not go to a former leader."""
         self._client.agreed_topics(topics)
 
     def looked_up(
         self, partitions: Callable[[], list[TopicPartition]], offsets: Callable[[list[TopicPartition]], Offsets]
     ) -> Offsets:
-        """The offsets of the partitions there are; raises UnknownTopic as these do, but not for a topic that goes away between the two."""
+        """The partitions and their offsets; raises UnknownTopic like the two calls, but not for a topic that is deleted between
+        them."""
         left = self._options.fetch_offset_retries
         while True:
             there = partitions()
@@ -109,7 +109,7 @@ class Assignment:
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
 
     def beginnings(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The earliest offsets of those of `partitions` that the cluster has."""
+        """The earliest offsets of the `partitions` that exist."""
         wanted = list(partitions)
         return self.looked_up(lambda: self._existing(wanted), lambda there: self.lookup(there, EARLIEST))
 
@@ -124,7 +124,7 @@ class Assignment:
         return [(name, partition) for name, topic in sorted(topics.items()) for partition in topic.partitions]
 
     def _find(self, wanted: tuple[str, ...], known: set[str] | None) -> dict[str, Topic]:
-        """With failOnDataLoss=false those of `known` may be missing (None: all)."""
+        """With failOnDataLoss=false the partitions of `known` may be missing (None: all partitions)."""
         for attempt in range(self._options.fetch_offset_retries):
             if attempt:
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
@@ -141,7 +141,7 @@ class Assignment:
         """A position as offsets.
 
         Raises:
-            OptionError: it names other partitions than the query has, or no record is as new as its timestamp.
+            OptionError: it names other partitions than those of the query, or no record is as new as its timestamp.
         """
         if position.word is not None:
             return self.lookup(partitions, position.word)
@@ -166,7 +166,7 @@ class Assignment:
         return self._settle(offsets)
 
     def at_timestamps(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
-        """The first offset whose record is not older, or LATEST where all are."""
+        """The first offset whose record is not older, or LATEST if all are older."""
         if not timestamps:
             return {}
         listed = self._client.list_offsets(timestamps)
@@ -182,22 +182,23 @@ class Assignment:
         return {tp: listed[tp].offset for tp in sorted(wanted)}
 
     def written(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The ends of `partitions`, what open transactions have written included."""
+        """The ends of `partitions`, including records of open transactions."""
         wanted = dict.fromkeys(partitions, LATEST)
         listed = self._client.list_offsets(wanted, read_committed=False) if wanted else {}
         return {tp: listed[tp].offset for tp in wanted}
 
     def bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
-        """What an offset takes in the log about here, by a sample of some batches; None where there is nothing to read."""
+        """The average bytes of an offset near this place of the log, from a sample of batches; None if there is nothing to
+        read."""
         records = self._client.fetch(*tp, offset, max_bytes=SAMPLE_BYTES).records
-        sizes, first = 0, offset  # an answer begins with the batch that has the offset, somewhere in it
+        sizes, first = 0, offset  # a response begins with the batch that contains the offset
         for position, size, base_offset in whole_batches(records):
             first = base_offset if position == 0 else first
             sizes += size
         return sizes / (next_offset(records, offset) - first) if sizes else None
 
     def _settle(self, offsets: Offsets) -> Offsets:
-        """Look up those that stand for latest or earliest."""
+        """Look up the offsets that mean latest or earliest."""
         open_ones = {tp: offset for tp, offset in offsets.items() if offset in (LATEST, EARLIEST)}
         listed = self._client.list_offsets(open_ones) if open_ones else {}
         return {tp: listed[tp].offset if tp in listed else offset for tp, offset in offsets.items()}

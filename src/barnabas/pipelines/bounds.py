@@ -1,4 +1,4 @@
-"""What part of its topics a batch query wants, as far as its filters say so. No Spark, no I/O."""
+"""The part of its topics that a batch query needs according to its filters. No Spark, no I/O."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ NO_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets [first_offset, end_offset) of the partitions that pass every test; `first_time_ms`: none before the first that is not older.
+    """Offsets [first_offset, end_offset) of the partitions that pass every test; `first_time_ms` excludes all records before
+    the first one that is not older.
 
-    There is no bound for the end by time: records need not lie in the order of their times.
+    There is no end bound by time, since records need not be in the order of their timestamps.
     """
 
     topics: frozenset[str] | None = None

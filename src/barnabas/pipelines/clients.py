@@ -1,9 +1,9 @@
-"""Clients that a worker process keeps from task to task, since a small micro-batch is shorter than what connecting costs.
+"""Clients that a worker process reuses from task to task, since connecting takes longer than a small micro-batch.
 
-The driver's processes come from Spark's own daemon, whatever `spark.python.daemon.module` says. When the first client comes back in
-one, they get what our daemon gives its workers: what is loaded is kept out of the sight of the collector, which Spark runs after
-all that a worker did (30,000 objects with pandas, of which nothing is ever free, at 10 ms of CPU each time), and from the next call
-on they hand over to the JVM without delay.
+The driver's processes come from Spark's own daemon, whatever the value of `spark.python.daemon.module`. When such a process
+returns its first client, it gets the two optimisations of our daemon. First, loaded objects are frozen, so the garbage
+collector skips them: Spark runs it after each call of a worker, and the 30,000 permanent objects of pandas cost 10 ms of CPU
+each time. Second, from the next call on, data goes to the JVM without delay (`quick_ack`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.pipelines.quick_ack import acknowledging
 
-SPARKS_DAEMON = "pyspark.daemon"  # ours has frozen what it loaded before any worker was there
+SPARKS_DAEMON = "pyspark.daemon"  # our daemon froze its objects before it forked any worker
 
 _idle: dict[ClientConfig, list[BlockingClient]] = {}
 
 
 @contextmanager
 def borrowed_client(config: ClientConfig) -> Iterator[BlockingClient]:
-    """A client for the length of the block; one that failed in it is closed and not used again."""
+    """A client for the block; if the block fails, the client is closed and not reused."""
     idle = _idle.setdefault(config, [])
     client = idle.pop() if idle else BlockingClient(config)
     try:
@@ -40,7 +40,7 @@ def borrowed_client(config: ClientConfig) -> Iterator[BlockingClient]:
 
 @atexit.register
 def close_idle() -> None:
-    """Close what is kept, where the process ends in order; workers of Spark are ended without."""
+    """Close the kept clients when the process exits in order; Spark kills its workers without this."""
     for clients in _idle.values():
         while clients:
             clients.pop().close()
@@ -48,7 +48,7 @@ def close_idle() -> None:
 
 @cache
 def _settle_in() -> None:
-    """Once in a process. Spark's daemon looks its `worker` up before each call."""
+    """Run once in a process. Spark's daemon looks up its `worker` before each call."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if main is not None and spec is not None and spec.name == SPARKS_DAEMON:

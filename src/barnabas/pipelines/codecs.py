@@ -1,12 +1,12 @@
-"""The four codecs of record batches, decompressed in bulk by cramjam into one buffer that is used again and again.
+"""The four codecs of record batches, decompressed in bulk by cramjam into one reused buffer.
 
 Rules
-  1. A batch unfolds into room of bounded size: one that wants more than the limit is refused, whatever its header says.
-  2. Batches that are decoded together lie behind each other in the room, so that nothing is joined or copied.
+  1. A batch is decompressed into a buffer of bounded size: a batch above the limit is refused, whatever its header says.
+  2. Batches that are decoded together are adjacent in the buffer, so that nothing is joined or copied.
 
-Ugly: snappy comes in two shapes, bare from librdkafka and in the frames of the Java library from everyone else. The Java frame is
-sixteen bytes of magic and versions, then blocks, each behind a length of four bytes. And only snappy says how large its result will be:
-where the others do not fit, they are decompressed again with more room.
+Ugly: snappy has two formats: raw from librdkafka, framed by the Java library from all other clients. The Java frame has sixteen
+    bytes of magic and versions, then blocks, each after its length of four bytes. Only snappy gives the size of its result:
+    other codecs that do not fit are decompressed again into a larger buffer.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ _BLOCK = struct.Struct(">i")
 
 
 class _Full(Exception):
-    """The result does not fit into the room that is left."""
+    """The result does not fit into the rest of the buffer."""
 
 
 class OutputBuffer:
-    """Where the records of compressed batches unfold.
+    """The buffer for the records of compressed batches.
 
     Args:
-        room_bytes: memory taken at first; it grows for a batch that needs more, up to `limit`.
-        limit: bytes that one batch may unfold to.
+        room_bytes: initial size; the buffer grows for a larger batch, up to `limit`. limit: bytes of one decompressed batch.
     """
 
     def __init__(self, room_bytes: int, limit: int = MAX_DECOMPRESSED_BATCH_BYTES) -> None:
@@ -48,17 +47,17 @@ class OutputBuffer:
 
     @property
     def data(self) -> Bytes:
-        """What was unfolded since the last `clear`; valid until the next one."""
+        """The bytes decompressed since the last `clear`; valid until the next one."""
         return self._bytes[: self.used]
 
     def clear(self) -> None:
         self.used = 0
 
     def append(self, codec: int, data: Buffer) -> bool:
-        """Unfold `data` behind what is there; False, with nothing done, where it does not fit behind others.
+        """Decompress `data` after the present bytes; False, without a change, if it does not fit after them.
 
         Raises:
-            ValueError: `data` is not what `codec` makes, or unfolds to more than the limit.
+            ValueError: `data` is not valid for `codec`, or is above the limit after decompression.
         """
         decompress = _CODECS.get(codec)
         if decompress is None:
@@ -71,7 +70,7 @@ class OutputBuffer:
                 if self.used:
                     return False
                 if len(self._bytes) >= self.limit:
-                    raise ValueError(f"it unfolds to more than {self.limit} bytes") from None
+                    raise ValueError(f"it has more than {self.limit} bytes after decompression") from None
                 self._bytes = np.empty(min(len(self._bytes) * GROWTH, self.limit), np.uint8)
             except (cramjam.DecompressionError, struct.error) as error:
                 raise ValueError(f"{Compression(codec).name.lower()}: {error}") from error
@@ -98,7 +97,7 @@ def _snappy(data: Buffer, room: Bytes) -> int:
         (size,) = _BLOCK.unpack_from(view, position)
         position += _BLOCK.size
         if not 0 <= size <= len(view) - position:
-            raise ValueError(f"snappy: a block of {size} bytes where {len(view) - position} are left")
+            raise ValueError(f"snappy: a block of {size} bytes, but only {len(view) - position} are left")
         used += _snappy_block(view[position : position + size], room[used:])
         position += size
     return used

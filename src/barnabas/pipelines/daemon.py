@@ -1,13 +1,14 @@
-"""Spark's worker daemon with the decoder and the encoder in memory before any worker is forked from it.
+"""Spark's worker daemon that loads the decoder and the encoder before it forks any worker.
 
-`spark.python.daemon.module=barnabas.pipelines.daemon` makes the first task of a worker begin 0.7 s to 1.1 s sooner: pyarrow, pandas,
-numba and the compiled kernels are there already. And it makes each task cheaper: Spark's workers run the collector after every task, which
-looks at all that a worker loaded for itself (30,000 objects with pandas: 10 ms of CPU) and at nothing that was loaded and frozen here.
+`spark.python.daemon.module=barnabas.pipelines.daemon` starts the first task of a worker 0.7 s to 1.1 s earlier: pyarrow,
+pandas, numba and the compiled kernels are loaded already. It also makes each task cheaper: Spark's workers run the garbage
+collector after every task. It visits all objects that the worker itself loaded (30,000 with pandas: 10 ms of CPU), but not the
+objects that the daemon loaded and froze.
 
-And its workers neither wait for the JVM nor let it wait where a few bytes are handed over (`quick_ack`).
+Its workers also exchange small messages with the JVM without delays (`quick_ack`).
 
-No thread of Python's may run before the fork: pyarrow starts its pools when they are first used, which importing does not do, and pandas
-starts none. Those that numpy's and pyarrow's allocators and libraries start for themselves mind the fork.
+No Python thread may run before the fork: pyarrow starts its pools at their first use, not at the import, and pandas starts
+none. The threads of numpy's and pyarrow's allocators and libraries are safe with a fork.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from barnabas.pipelines.exactly_once import executor
 from barnabas.pipelines.quick_ack import acknowledging
 
 PRELOADED = (reading, source, writing, executor)
-OF_TASKS = (  # what a worker loads for the tasks of a Python source or sink
+OF_TASKS = (  # modules that a worker loads for the tasks of a Python source or sink
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.write_into_data_source",
@@ -34,12 +35,12 @@ OF_TASKS = (  # what a worker loads for the tasks of a Python source or sink
 
 
 def preload() -> None:
-    """Load what tasks will need, as far as it is installed, and keep it out of the collector's sight."""
+    """Load the modules that tasks will need, if they are installed, and freeze their objects."""
     for name in OF_TASKS:
-        with suppress(ImportError):  # pandas is not required, and a worker without it says so where it is
+        with suppress(ImportError):  # pandas is optional; a task that needs it reports that it is missing
             import_module(name)
     gc.collect()
-    gc.freeze()  # so that a worker's collector neither looks at what was loaded here nor copies its pages
+    gc.freeze()  # so that a worker's garbage collector does not visit these objects, which would also copy their pages
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What a query does when records are gone before it read them, on the driver and in tasks: fail, or say so and go on."""
+"""The reaction of a query, in the driver and in tasks, to records that are gone before it read them: fail, or log it and go
+on."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ LOSS_WARNS = LOSS + "If you want your streaming query to fail on such cases, set
 
 
 class DataLoss(BarnabasError):
-    """Records that should have been read are gone."""
+    """Records that the query should have read are gone."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -1,16 +1,16 @@
-"""Raw record batches (v2) to Arrow: what a broker stores and sends, as columns, without a Python object for a record.
+"""Decodes raw record batches (v2) to Arrow columns, without a Python object for each record.
 
-Owns the way from a buffer of batches to `pyarrow.RecordBatch`es in the columns that Spark's `kafka` source has. Knows neither Spark nor
-sockets: the data source, the log dump, compaction and the table readers all stand on it.
+Owns the conversion of a buffer of batches to `pyarrow.RecordBatch`es with the columns of Spark's `kafka` source. Depends on
+neither Spark nor sockets; its user is `reading`, the tasks of the data source.
 
-How it works: a kernel lists the batch headers; per batch the CRC is checked and compressed records are unpacked; then one kernel call turns
-the records of many batches into the buffers of one Arrow batch.
+How it works: a kernel lists the batch headers. For each batch the decoder checks the CRC and decompresses the records. Then one
+kernel call converts the records of many batches into the buffers of one Arrow batch.
 
 Rules
-  1. Control batches give no rows; batches of aborted transactions give none when the caller says which were aborted.
-  2. Offsets below `start` and from `end` on are cut off, in the middle of a batch too.
-  3. A batch that is cut short at the end of the buffer is left for the next buffer.
-  4. Columns that are the same for all rows (topic, partition) are made once and shared.
+  1. Control batches give no rows; batches of aborted transactions give none if the caller lists the aborted transactions.
+  2. Offsets before `start` and from `end` on are left out, also in the middle of a batch.
+  3. An incomplete batch at the end of the buffer is left for the next buffer.
+  4. Columns with the same value in all rows (topic, partition) are created once and shared.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.crc import crc32c
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
-PIECE_BYTES = 16 << 20  # of decompressed records in one Arrow batch, unless one record batch has more
-SPARE_BYTES = 4 << 20  # beyond a piece, so that the last batch of one seldom has to be unfolded twice
+PIECE_BYTES = 16 << 20  # decompressed bytes in one Arrow batch, unless one record batch has more
+SPARE_BYTES = 4 << 20  # extra space, so that the last batch of a piece rarely has to be decompressed twice
 MAX_BATCH_BYTES = (1 << 31) - 1  # Arrow's offsets are 32 bits wide
 ABORT_MARKER = 0
 
@@ -50,11 +50,11 @@ SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
 
 Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Array = Any  # pyarrow.Array, of whatever kind
+Array = Any  # pyarrow.Array of any type
 
 
 class CorruptBatch(BarnabasError):
-    """A record batch that cannot be what its producer wrote."""
+    """A damaged record batch."""
 
     def __init__(self, topic: str, partition: int, base_offset: int, reason: str) -> None:
         super().__init__(topic, partition, base_offset, reason)
@@ -68,7 +68,8 @@ class CorruptBatch(BarnabasError):
 
 
 class BadTimestamp(BarnabasError):
-    """A record of a time that the column cannot hold; brokers take it where message.timestamp.after.max.ms is as large."""
+    """A record with a timestamp that the column cannot hold; brokers accept it if message.timestamp.after.max.ms is large
+    enough."""
 
     def __init__(self, topic: str, partition: int, offset: int, timestamp: int) -> None:
         super().__init__(topic, partition, offset, timestamp)
@@ -96,11 +97,9 @@ class RecordDecoder:
     """Decodes batches of one partition.
 
     Args:
-        topic, partition: what goes into these columns, and into errors.
-        include_headers: whether rows carry their headers (null where a record has none).
-        check_crc: False only where the bytes were checked before.
-        piece_bytes: decompressed bytes that one Arrow batch is made from, about.
-        max_batch_bytes: what one compressed batch may unfold to; beyond, it is taken for corrupt.
+        topic, partition: values of these columns, also for errors. include_headers: whether rows have their headers (null if a
+        record has none). check_crc: False only if the bytes were checked before. piece_bytes: approximate decompressed bytes of
+        one Arrow batch. max_batch_bytes: limit of one decompressed batch; a larger one counts as corrupt.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class RecordDecoder:
         self._check_crc = check_crc
         self._piece_bytes = piece_bytes
         self._max_batch_bytes = max_batch_bytes
-        self._output: OutputBuffer | None = None  # taken when the first compressed batch comes
+        self._output: OutputBuffer | None = None  # allocated at the first compressed batch
         self._topics: Array = pa.array([], pa.string())
         self._partitions: Array = pa.array([], pa.int32())
 
@@ -129,7 +128,7 @@ class RecordDecoder:
         """The records of `records` with start <= offset < end; empty Arrow batches are left out.
 
         Args:
-            aborted: (producer id, first offset) of aborted transactions, as Fetch answers them to a read_committed reader.
+            aborted: (producer id, first offset) of aborted transactions, as Fetch returns them to a read_committed reader.
 
         Raises:
             CorruptBatch: bad CRC, codec or lengths, or a format older than v2.
@@ -150,7 +149,7 @@ class RecordDecoder:
         old = np.flatnonzero(table[:, k.MAGIC] != 2)
         if len(old):
             row = table[old[0]]
-            raise self._corrupt(row, f"format {row[k.MAGIC]}, only version 2 is read")
+            raise self._corrupt(row, f"format {row[k.MAGIC]}, only version 2 is supported")
         if not self._check_crc:
             return
         view = memoryview(records)
@@ -163,7 +162,7 @@ class RecordDecoder:
         return CorruptBatch(self.topic, self.partition, int(row[k.BASE_OFFSET]), reason)
 
     def _pieces(self, records: Buffer, table: Longs) -> Iterator[tuple[Bytes, Longs]]:
-        """Runs of batches that become one Arrow batch each: the buffer they lie in, and their sections."""
+        """Groups of batches that become one Arrow batch each: the buffer that holds them, and their sections."""
         compressed = (table[:, k.ATTRIBUTES] & CODEC_MASK) != 0
         if not compressed.any():
             yield from self._uncompressed(records, table)
@@ -256,7 +255,7 @@ class RecordDecoder:
 
     def _headers(self, data: Bytes, sections: Longs, start: int, end: int, rows: int) -> Array:
         room = int((sections[:, k.END] - sections[:, k.BEGIN]).sum())
-        most = room // 2  # a header takes two bytes at least
+        most = room // 2  # a header has at least two bytes
         list_ends, list_valid = np.empty(rows + 1, np.int32), np.zeros(rows // 8 + 1, np.uint8)
         key_ends, value_ends = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
         keys, values, value_valid = np.empty(room, np.uint8), np.empty(room, np.uint8), np.zeros(most // 8 + 1, np.uint8)
@@ -282,7 +281,7 @@ class RecordDecoder:
             raise CorruptBatch(self.topic, self.partition, base_offset, k.REASONS[int(state[k.ERROR])])
 
     def _constants(self, rows: int) -> tuple[Array, Array]:
-        """The topic and partition columns, cut from ones that were made before."""
+        """The topic and partition columns, slices of columns that were created before."""
         if len(self._topics) < rows:
             room = max(1 << (rows - 1).bit_length(), 1024)
             name = self.topic.encode()
@@ -333,7 +332,7 @@ def _visible(records: Buffer, table: Longs, aborted: Sequence[tuple[int, int]]) 
 def _marker_kind(records: Buffer, row: Longs) -> int:
     """The kind of a control batch's only record: the second half of its four-byte key.
 
-    The record's length, attributes, two deltas and the key's length take a byte each, since a marker is small and alone.
+    The record's length, attributes, two deltas and the key's length take a byte each, since a marker is a single small record.
     """
     key = int(row[k.POSITION]) + k.HEADER_BYTES + 5
     return int.from_bytes(memoryview(records)[key + 2 : key + 4], "big")

@@ -1,12 +1,12 @@
-"""Arrow columns to record batches: which partition a row goes to, and its bytes, without a Python object for a row.
+"""Encodes Arrow columns to record batches and chooses the partition of each row, without a Python object for each row.
 
-Owns the batches that are being filled. Knows neither Spark nor sockets; finished batches go to whoever takes them.
+Owns the batches that are being filled. Depends on neither Spark nor sockets; finished batches go to a callback.
 
 Rules
-  1. A row with a partition goes there; one with a key where Kafka's default partitioner puts it (murmur2); others go to one partition after
-     the other, STICKY_ROWS at a time.
+  1. A row with a partition goes to it. A row with a key goes to the partition that Kafka's default partitioner chooses
+     (murmur2). Other rows go to one partition after the other, STICKY_ROWS at a time.
   2. Rows of one partition keep their order.
-  3. A record above the limit of a request is refused by name.
+  3. A record above the limit of a request raises `RecordTooLarge`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from barnabas.protocol.records import encode_kernels as k
 from barnabas.protocol.records.batch_header import HEADER_SIZE
 
 STICKY_ROWS = 1_000
-FIRST_ROOM = 16 << 10  # of a batch; grows to what it needs
-SMALLEST_BATCH, LARGEST_BATCH = 16 << 10, 1_000_000  # the largest that is filled; a topic's default limit is 1,048,588
-OPEN_BYTES = 64 << 20  # of all batches that one task fills at a time, about
+FIRST_ROOM = 16 << 10  # initial bytes of a batch; it grows as needed
+SMALLEST_BATCH, LARGEST_BATCH = 16 << 10, 1_000_000  # the largest batch; a topic's default limit is 1,048,588
+OPEN_BYTES = 64 << 20  # approximate bytes of all batches that one task fills at a time
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-Take = Callable[[tuple[str, int], memoryview, int], None]  # partition, room for a header and the records, how many
+Take = Callable[[tuple[str, int], memoryview, int], None]  # partition, memory with header and records, number of records
 NO_BYTES, NO_INTS = np.empty(0, np.uint8), np.empty(0, np.int32)
 
 
 class RecordTooLarge(BarnabasError):
-    """A row that no batch may hold."""
+    """A row that is too large for any batch."""
 
     def __init__(self, topic: str, size: int, limit: int) -> None:
         super().__init__(topic, size, limit)
@@ -48,7 +48,7 @@ class RecordTooLarge(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of text or bytes as the kernels take it; all empty for one that is not there."""
+    """A column of text or bytes in the form of the kernels; all empty for a missing column."""
 
     ends: Ints = field(default_factory=lambda: NO_INTS)
     data: Bytes = field(default_factory=lambda: NO_BYTES)
@@ -114,7 +114,7 @@ class _OpenBatch:
         return int(self._state[k.DELTA])
 
     def fill(self, rows: Rows, which: Longs) -> int:
-        """Append rows of `which`; how many there was room for. After 0 the batch is to be taken, or the row is too large."""
+        """Append rows of `which`; returns how many fitted. After 0 the caller must take the batch, or the row is too large."""
         taken = 0
         while taken < len(which):
             k.encode_records(
@@ -139,11 +139,11 @@ class _OpenBatch:
 
     @property
     def missing(self) -> int:
-        """Bytes that the row which did not fit needs."""
+        """The size in bytes of the row that did not fit."""
         return int(self._state[k.NEEDED])
 
     def take(self) -> tuple[memoryview, int]:
-        """The batch, and how many records; it is empty afterwards, and its memory is used again."""
+        """The batch and its number of records; the builder is empty afterwards, and its memory is reused."""
         result = memoryview(self._room.data)[: int(self._state[k.POSITION])].cast("B"), self.count
         self._state[:] = 0
         self._state[k.POSITION] = HEADER_SIZE
@@ -152,20 +152,19 @@ class _OpenBatch:
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """What batches for a topic have to keep to: how many partitions there are, and the bytes of a batch."""
+    """The limits of batches for a topic: the number of partitions, and the bytes of a batch."""
 
     partitions: int
     batch_bytes: int = LARGEST_BATCH
 
 
 class RecordEncoder:
-    """Fills batches for partitions and hands them on when they are full.
+    """Fills batches for partitions and passes on full ones.
 
     Args:
-        shape_of: asked once for each topic.
-        take: is given each batch; its memory is used again afterwards.
-        max_record_bytes: a larger record is refused; one that is larger than a batch should be has one to itself.
-        first: from which partition on rows without a key are dealt out.
+        shape_of: called once for each topic. take: receives each batch, whose memory is reused afterwards. max_record_bytes: a
+            larger record is refused; a record above the batch limit gets a batch of its own. first: the first partition for
+            rows without a key.
     """
 
     def __init__(
@@ -179,10 +178,10 @@ class RecordEncoder:
         self._open: dict[tuple[str, int], _OpenBatch] = {}
 
     def write(self, batch: pa.RecordBatch, topic: str | None) -> None:
-        """Take the rows of a batch with the columns `value` and perhaps `key`, `headers`, `partition`, `topic`.
+        """Add the rows of a batch with the column `value` and optionally `key`, `headers`, `partition`, `topic`.
 
         Args:
-            topic: of all rows; where it is None the column has it, without nulls.
+            topic: of all rows; if it is None, the column `topic` has it, without nulls.
         """
         if not batch.num_rows:
             return
@@ -194,12 +193,12 @@ class RecordEncoder:
             self._write_topic(name, rows, (given, hashes) if which is None else (given[which], hashes[which]), which)
 
     def finish(self) -> None:
-        """Hand on what is not full."""
+        """Pass on the batches that are not full."""
         for place, batch in self._open.items():
             self._hand_on(place, batch)
 
     def _write_topic(self, topic: str, rows: Rows, places: tuple[Ints, Ints], which: Longs | None) -> None:
-        """Its rows; `places` are the partitions given for them and the hashes of their keys, -1 where there is none."""
+        """Add the rows of one topic; `places` holds the given partitions and the hashes of the keys, -1 for none."""
         if topic not in self._shapes:
             self._shapes[topic] = self._shape_of(topic)
         count = self._shapes[topic].partitions
@@ -239,7 +238,7 @@ class RecordEncoder:
 
 
 def _given_partitions(batch: pa.RecordBatch) -> Ints:
-    """The partition of each row, -1 where none is given."""
+    """The partition of each row, -1 if none is given."""
     if "partition" not in batch.schema.names:
         return np.full(batch.num_rows, -1, np.int32)
     column: Any = batch.column("partition")
@@ -262,9 +261,9 @@ def _by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, L
 
 
 def _groups(values: npt.NDArray[Any]) -> Iterator[tuple[int, Longs]]:
-    """Each value, of zero or more, and its positions, in their order."""
+    """Each value of zero or more with its positions, in order."""
     if len(values) and values.max() < 1 << 15:
-        values = values.astype(np.int16)  # which numpy sorts by radix, several times as fast
+        values = values.astype(np.int16)  # numpy sorts this type by radix, several times as fast
     order = np.argsort(values, kind="stable").astype(np.int64, copy=False)
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))

@@ -1,4 +1,4 @@
-"""Records to rows and back, for pipelines in PySpark: JSON values by a schema, and a compacted topic as a table.
+"""Functions that convert records to rows and back in PySpark: JSON values with a schema, and a compacted topic as a table.
 
     orders = from_barnabas(spark.readStream.format("barnabas")...load(), "customer string, amount double")
     orders.select("value.customer", "value.amount", "timestamp")
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PERMISSIVE, DROP_MALFORMED, FAIL_FAST = "PERMISSIVE", "DROPMALFORMED", "FAILFAST"
 CORRUPT = "_corrupt_value"
-BLANK = "a value is blank, which is no JSON"
+BLANK = "a value is blank, which is not JSON"
 
 
 def from_barnabas(
@@ -29,8 +29,8 @@ def from_barnabas(
 
     Args:
         schema: fields of the value, as `"customer string, amount double"` or a StructType.
-        mode: what becomes of a value that is not JSON of this schema, as a blank one. PERMISSIVE: `value` is null and the column
-            `_corrupt_value` has its text; DROPMALFORMED: the row is left out; FAILFAST: the query fails.
+        mode: the handling of a value that is not JSON of this schema, such as a blank one. PERMISSIVE: `value` is null and the
+            column `_corrupt_value` has its text; DROPMALFORMED: the row is left out; FAILFAST: the query fails.
 
     Raises:
         ValueError: an unknown mode.
@@ -43,7 +43,7 @@ def from_barnabas(
     if key_schema is not None:
         key = F.from_json(key, key_schema)
     text = F.col("value").cast("string")
-    is_blank = text.rlike(r"\A\s*\z")  # for which from_json gives a null as for no value
+    is_blank = text.rlike(r"\A\s*\z")  # from_json gives null for it, as for a missing value
     if mode == FAIL_FAST:
         strict = F.from_json(text, schema, {"mode": FAIL_FAST})
         return frame.withColumns({"key": key, "value": F.when(is_blank, F.raise_error(F.lit(BLANK))).otherwise(strict)})
@@ -59,7 +59,7 @@ def to_barnabas(frame: DataFrame, *, key: str | None = None, value: Sequence[str
     """Rows as records: `key` and `value` for `format("barnabas")`, the value as JSON.
 
     Args:
-        key: the column whose text becomes the key (as JSON where it is a struct, an array or a map); None: records without keys.
+        key: the column whose text becomes the key (as JSON if it is a struct, an array or a map); None: records without keys.
         value: the columns in the JSON object; None: all of them.
     """
     from pyspark.sql import functions as F
@@ -73,9 +73,10 @@ def to_barnabas(frame: DataFrame, *, key: str | None = None, value: Sequence[str
 
 
 def as_table(frame: DataFrame) -> DataFrame:
-    """The newest record of each key, as a compacted topic means it: a null value deletes its key, records without keys are left out.
+    """The newest record of each key, with the semantics of a compacted topic: a null value deletes its key, records without
+    keys are left out.
 
-    A batch frame; read with `resolveOffsets=task`, a join with a stream sees the table as it is at each micro-batch.
+    The result is a batch frame; with `resolveOffsets=task`, a join with a stream sees the current table at each micro-batch.
     """
     from pyspark.sql import functions as F
 

@@ -1,12 +1,13 @@
-"""`barnabas-python`: this environment's Python for the processes that Spark starts, without what slows their start.
+"""`barnabas-python`: this environment's Python for the processes that Spark starts, with a faster start.
 
-Spark puts `pyspark.zip` of its own folder and one of its jars in front of all other places of PYTHONPATH. Python keeps no compiled modules
-of an archive, so each process (a daemon for each kind of worker, one for each streaming query) compiles PySpark anew: 0.5 s of CPU, of
-0.75 s in all, before a query reads its first record. Where the archive is a part of the installed package, that holds the same modules.
+Spark puts `pyspark.zip` of its own folder and one of its jars in front of all other entries of PYTHONPATH. Python does not
+cache compiled modules of an archive. So each process (a daemon for each kind of worker, one for each streaming query) compiles
+PySpark again: 0.5 s of CPU, of 0.75 s in all, before a query reads its first record. If the archive is part of the installed
+package, the package has the same modules.
 
 Rules
-  1. Left out are only `pyspark.zip` and jars that lie in the folder of the `pyspark` that Python finds without them.
-  2. Arguments, environment and the order of the other places stay as they came.
+  1. Only `pyspark.zip` and jars in the folder of the `pyspark` that Python finds without them are left out.
+  2. Arguments, environment and the order of the other entries stay unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NAME = "barnabas-python"
 
 
 def main() -> NoReturn:
-    """Become Python, with the arguments of this process."""
+    """Replace this process by Python, with the same arguments."""
     open_missing_streams()
     places = os.environ.get("PYTHONPATH")
     if places:
@@ -35,13 +36,13 @@ def main() -> NoReturn:
 
 
 def command() -> str:
-    """What PYSPARK_PYTHON should be: `barnabas-python` beside this Python, or this Python where it is not installed."""
+    """The value for PYSPARK_PYTHON: `barnabas-python` beside this Python, or this Python if the script is not installed."""
     beside = os.path.join(os.path.dirname(sys.executable), NAME)
     return beside if os.access(beside, os.X_OK) else sys.executable
 
 
 def write_command(folder: Path, python: str = sys.executable) -> str:
-    """Write what an installation makes beside its Python, for a Python that has barnabas by its PYTHONPATH only."""
+    """Write the script that an installation creates, for a Python that finds barnabas by its PYTHONPATH only."""
     script = folder / NAME
     script.write_text(f"#!{python}\nfrom barnabas.pipelines.interpreter import main\n\nmain()\n")
     script.chmod(0o755)
@@ -52,7 +53,7 @@ def without_archives(places: Sequence[str], search: Sequence[str]) -> list[str]:
     """`places` without the archives of the installed PySpark, each once.
 
     Args:
-        search: where Python looks for modules, `places` included.
+        search: the whole module search path, `places` included.
     """
     packages = (os.path.join(place, "pyspark") for place in search)
     installed = next((package for package in packages if os.path.isfile(os.path.join(package, "__init__.py"))), None)

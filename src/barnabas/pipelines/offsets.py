@@ -1,8 +1,8 @@
 """Positions in topics as Spark's `kafka` source writes them, and the arithmetic on them. No Spark, no I/O.
 
-Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and partitions in order, so that equal positions are equal text;
-beside the topics stand their ids under a name that no topic can have. `-1` stands for latest and `-2` for earliest where a user gives
-offsets by hand.
+Offsets of a stream are `{"topic": {"partition": next offset}}`, with sorted topics and partitions, so that equal positions are
+equal text. The topics' ids are stored beside them, under a name that no topic can have. In offsets from a user, `-1` means
+latest and `-2` means earliest.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*")
 
 
 def id_text(topic_id: UUID) -> str:
-    """A topic's id as Kafka writes it, "" where the broker gives none."""
+    """A topic's id as Kafka writes it, "" if the broker gives none."""
     return "" if topic_id == ZERO_UUID else urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 class OptionError(ValueError):
-    """An option that is missing, contradicts another, or has a value that is refused; worded as Spark's `kafka` source does."""
+    """An option that is missing, contradicts another, or has a value that is refused; the message is that of Spark's `kafka`
+    source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where to begin or end.
+    """A position to begin or end at.
 
-    Exactly one is meant: `word` (EARLIEST or LATEST), `offsets` by partition, `timestamp_ms` for all, `timestamps_ms` by partition.
-    `topics`: beside `offsets`, the topics of which every partition has the same word.
-    `latest_on_no_match`: a timestamp newer than every record means the end of the partition, not an error.
+    Exactly one is set: `word` (EARLIEST or LATEST), `offsets` by partition, `timestamp_ms` for all, `timestamps_ms` by
+    partition. `topics`: in addition to `offsets`, topics whose partitions all have the same word. `latest_on_no_match`: a
+    timestamp newer than every record means the end of the partition, not an error.
     """
 
     word: int | None = None
@@ -56,7 +57,7 @@ class Position:
 
     @property
     def moves(self) -> bool:
-        """Whether the same position may be another offset when it is looked up again, because records came."""
+        """Whether another look-up may give another offset, because records arrived."""
         if self.offsets is not None:
             return LATEST in (*self.offsets.values(), *self.topics.values())
         return self.word == LATEST or (self.word is None and self.latest_on_no_match)
@@ -77,7 +78,8 @@ class OffsetRange:
 
 
 def whole_number(text: str) -> int:
-    """A number as Java reads a long, with spaces around it; raises ValueError for all else that Python would take, such as 1_000."""
+    """A number in the format of a Java long, with spaces around it; raises ValueError for other forms that Python accepts, such
+    as 1_000."""
     if WHOLE_NUMBER.fullmatch(text) is None or not LEAST_LONG <= (number := int(text)) <= MOST_LONG:
         raise ValueError(text)
     return number
@@ -91,7 +93,7 @@ def partitions_from_json(text: str) -> list[TopicPartition]:
         raise OptionError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}') from None
     for topic, partition in found:
         if partition < 0:
-            raise OptionError(f"Partition {partition} of topic {topic} cannot be: partitions are numbered from 0")
+            raise OptionError(f"Partition {partition} of topic {topic} is not possible: partitions are numbered from 0")
     return found
 
 
@@ -99,7 +101,7 @@ def position_from_json(text: str) -> Position:
     """`{"topicA":{"0":23},"topicB":"earliest"}`: offsets by partition, or one word for a topic's.
 
     Raises:
-        OptionError: it is something else, or an offset is none and no word for one either.
+        OptionError: it has another form, or an offset is neither a number nor a word for an offset.
     """
     try:
         items = json.loads(text).items()
@@ -111,7 +113,7 @@ def position_from_json(text: str) -> Position:
     for tp, offset in offsets.items():
         if offset < EARLIEST:
             raise OptionError(
-                f"Offset {offset} of {names([tp])} cannot be: Use -1 for latest, -2 for earliest, or an offset from 0 on"
+                f"Offset {offset} of {names([tp])} is not possible: Use -1 for latest, -2 for earliest, or an offset from 0 on"
             )
     return Position(offsets=offsets, topics=topics)
 
@@ -126,7 +128,7 @@ def timestamps_from_json(text: str) -> Offsets:
 
 
 def from_json(value: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Offsets by topic and partition, of `{topic: {"partition": offset}}`; raises TypeError or ValueError where it is something else."""
+    """Offsets by topic and partition from `{topic: {"partition": offset}}`; raises TypeError or ValueError for another form."""
     return {(_name(topic), int(p)): _number(offset) for topic, items in value.items() for p, offset in items.items()}
 
 
@@ -139,14 +141,14 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
 
 
 def stream_offset(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> dict[str, Any]:
-    """What goes into the checkpoint of a stream."""
+    """The text for the checkpoint of a stream."""
     result: dict[str, Any] = dict(to_json(offsets))
     ids = {topic: topic_ids[topic] for topic in result if topic_ids.get(topic)}
     return {**result, TOPIC_IDS: ids} if ids else result
 
 
 def from_stream_offset(value: Mapping[str, Any]) -> tuple[Offsets, dict[str, str]]:
-    """The offsets and the topics' ids out of a checkpoint; without ids where Spark's own source wrote it."""
+    """The offsets and the topics' ids from a checkpoint; no ids if Spark's own source wrote it."""
     return from_json({topic: items for topic, items in value.items() if topic != TOPIC_IDS}), dict(value.get(TOPIC_IDS, {}))
 
 
@@ -174,9 +176,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def limit_rows(limit: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Offsets:
-    """At most about `limit` offsets between `start` and the result, shared out in proportion to what each partition has.
+    """The end offsets of at most about `limit` offsets after `start`, divided in proportion to the offsets of each partition.
 
-    A partition gets at least one, so that small ones do not starve: the sum may pass the limit by the number of partitions.
+    A partition gets at least one, so that small ones do not starve: the sum may exceed the limit by the number of partitions.
     """
     sizes = {tp: offset - start[tp] for tp, offset in end.items() if tp in start and offset > start[tp]}
     total = sum(sizes.values())
@@ -196,11 +198,11 @@ def limit_bytes(
     end: Mapping[TopicPartition, int],
     density: Callable[[TopicPartition, int], float | None],
 ) -> Offsets:
-    """About `limit` bytes of the log between `start` and the result, in proportion to what each partition has.
+    """The end offsets of about `limit` bytes of the log after `start`, in proportion to the bytes of each partition.
 
     Args:
-        density: bytes that an offset takes at a place of a partition, None where that is not known. It is asked where a partition
-            begins and where it would be cut by the first answer; between the two it is taken to change evenly.
+        density: average bytes of an offset at a place of a partition, None if unknown. It is called for the start of a
+            partition and for the end that the first value gives; the function assumes a linear change between the two.
     """
     open_ones = {tp: offset - start[tp] for tp, offset in end.items() if tp in start and offset > start[tp]}
     first = {tp: known for tp in open_ones if (known := density(tp, start[tp]))}
@@ -218,7 +220,8 @@ def limit_bytes(
 
 
 def split_ranges(ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None) -> list[OffsetRange]:
-    """Drop empty ranges and cut large ones, until there are about `min_partitions` and none is over `max_records`."""
+    """Drop empty ranges and split large ones, until there are about `min_partitions` ranges of at most `max_records`
+    offsets."""
     kept = [r for r in ranges if r.size > 0]
     if max_records is not None:
         kept = [part for r in kept for part in _cut(r, -(-r.size // max_records))]

@@ -1,10 +1,11 @@
-"""The options of the data source: names, defaults and messages of Spark's own `kafka` source, so that moving over is one word.
+"""The options of the data source: names, defaults and messages of Spark's own `kafka` source, so that a migration changes one
+word.
 
-Names are case-insensitive (Spark hands them over in lower case). What begins with `kafka.` goes to the client.
+Names are case-insensitive (Spark passes them in lower case). Options that begin with `kafka.` go to the client.
 
-Of our own are `commitOffsets` (default true: a stream commits what it has read to a consumer group, for lag tools to see),
-`maxBytesPerTrigger`, `maxBatchBytes` and `resolveOffsets`. And `kafka.isolation.level` is read_committed where nothing else is said: what a
-pipeline writes is committed or void.
+Our own options are `commitOffsets` (default true: a stream commits its offsets to a consumer group, so that lag tools see
+them), `maxBytesPerTrigger`, `maxBatchBytes` and `resolveOffsets`. The default of `kafka.isolation.level` is read_committed,
+because the output of a pipeline is valid only after its commit.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What to read and how; the same for batch and stream, apart from where each begins and ends.
+    """The parsed options; the same for batch and stream, except for the start and the end.
 
     Exactly one of `subscribe`, `pattern` and `assign` is set.
     """
@@ -86,7 +87,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """Parse and check.
 
     Raises:
-        OptionError: with the words of Spark's `kafka` source.
+        OptionError: with the message of Spark's `kafka` source.
     """
     given = {key.lower(): value for key, value in options.items()}
     starting = _position(given, "starting", LATEST if streaming else EARLIEST)
@@ -125,7 +126,7 @@ def include_headers(options: Mapping[str, str]) -> bool:
 
 
 def client_config(kafka: Mapping[str, str]) -> ClientConfig:
-    """The client's settings out of the `kafka.` options."""
+    """The client's settings from the `kafka.` options."""
     try:
         return ClientConfig.from_options(kafka)
     except ConfigError as error:
@@ -162,7 +163,7 @@ def _strategy(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | N
     try:
         re.compile(value.strip())
     except re.error as error:
-        raise OptionError(f"Pattern to subscribe '{value}' is no regular expression: {error}") from error
+        raise OptionError(f"Pattern to subscribe '{value}' is not a regular expression: {error}") from error
     return None, value.strip(), None
 
 
@@ -214,12 +215,13 @@ def _check_batch(given: Mapping[str, str], starting: Position, ending: Position)
 
 
 def _named(position: Position) -> list[tuple[str, int]]:
-    """What is said of each partition, or of all of a topic's."""
+    """The position in the option, for each partition or for all partitions of a topic."""
     return [*((names([tp]), offset) for tp, offset in (position.offsets or {}).items()), *position.topics.items()]
 
 
 def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Position) -> bool:
-    """Spark plans a DataFrame once, so that used again it reads the same offsets; a table should be read as it is then."""
+    """Spark plans a DataFrame once, so a reused DataFrame reads the same offsets; with `task` each use reads the current
+    table."""
     where = given.get("resolveoffsets", "plan").strip().lower()
     if where not in {"plan", "task"}:
         raise OptionError(f"resolveOffsets must be plan or task, got {where}")
@@ -227,8 +229,8 @@ def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Pos
         return False
     if starting.word is None or ending.word is None or "minpartitions" in given or "maxrecordsperpartition" in given:
         raise OptionError(
-            "resolveOffsets=task reads whole partitions: it goes with no starting or ending offsets or timestamps, "
-            "and not with minPartitions or maxRecordsPerPartition"
+            "resolveOffsets=task reads whole partitions: it excludes starting and ending offsets and "
+            "timestamps, minPartitions and maxRecordsPerPartition"
         )
     return True
 
@@ -262,7 +264,8 @@ def _check_general(given: Mapping[str, str], kafka: Mapping[str, str]) -> None:
 
 
 def _group_id(given: Mapping[str, str], kafka: Mapping[str, str]) -> str:
-    """The group a stream commits to. The same after a restart, unlike that of Spark's source: nobody is a member of it."""
+    """The group that a stream commits to. Unlike that of Spark's source it is the same after a restart, since the group has no
+    members."""
     if "group.id" in kafka:
         return kafka["group.id"]
     what = "\n".join([kafka.get("bootstrap.servers", ""), *(f"{key}={given[key]}" for key in STRATEGIES if key in given)])

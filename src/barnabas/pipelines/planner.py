@@ -1,18 +1,19 @@
-"""What the driver decides: which partitions a query has, where it begins, how far a micro-batch goes, what each task reads.
+"""The decisions of the driver: the partitions of a query, its start, the end of each micro-batch, and the range of each task.
 
-Owns the client of the driver. Knows no Spark; the readers in `source` pass its answers on.
+Owns the client of the driver. Does not depend on Spark; the readers in `source` pass its results on.
 
 Rules
-  1. A partition that appears later is read from its earliest offset, so that nothing produced before it was noticed is missed.
-  2. A batch goes from what the last one ended with to what `latest` answered: both are in the checkpoint, nothing else is needed
-     to repeat it. Where no topic is seen, for a moment or for long, the position stays: without one everything would be read again.
-  3. Whatever means that records are gone goes to `_data_loss`: an error, or a warning with failOnDataLoss=false.
-  4. The ids of topics are in the checkpoint beside the offsets. A topic with another id was deleted and made again: its old offsets mean
-     nothing, and it is read from its earliest record on.
+  1. A partition that is added later is read from its earliest offset, so that no record is missed that was produced before the
+     query saw the partition.
+  2. A batch goes from the end of the last batch to the result of `latest`: both are in the checkpoint, so it can be repeated.
+     If no topic is listed, the position stays unchanged: without a position the query would read everything again.
+  3. Every sign that records are gone goes to `_data_loss`: an error, or a warning with failOnDataLoss=false.
+  4. The ids of topics are in the checkpoint beside the offsets. A topic with another id was deleted and created again: its old
+     offsets are invalid, and it is read from its earliest record on.
 
-Ugly: Spark keeps the end of a batch in the checkpoint and not where the first one began, and a Python source is not told where the
-checkpoint is. A query that starts at a moving position (latest) would therefore begin later when its first batch is repeated after a
-crash, and records in between would be lost. So the first batch of such a query is empty: its end is the beginning, written down.
+Ugly: the checkpoint holds the end of each batch but not the start of the first one, and Spark does not tell a Python source the
+    location of the checkpoint. If the first batch of a query with a moving start (latest) is repeated after a crash, it would
+    begin later and lose the records in between. So the first batch of such a query is empty: its end records the start.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ from barnabas.pipelines.options import ReadOptions
 
 logger = logging.getLogger(__name__)
 
-COMMIT_TIMEOUT_MS = 5_000  # a cluster whose coordinator is away must not hold up a query for what only lag tools see
-COMMIT_AGAIN_S = 60.0  # after a commit that failed
+COMMIT_TIMEOUT_MS = 5_000  # a query must not wait long for a missing coordinator, since only lag tools use the offsets
+COMMIT_AGAIN_S = 60.0  # wait after a failed commit
 
 
 class Planner:
@@ -56,20 +57,20 @@ class Planner:
 
     Args:
         options: of the query.
-        client: to ask; made from the options and closed by `close` when none is given.
+        client: for its requests; if None, it is created from the options and `close` closes it.
     """
 
     def __init__(self, options: ReadOptions, client: BlockingClient | None = None) -> None:
         self._options = options
         self._client = client or BlockingClient(options.client)
         self._assignment = Assignment(options, self._client)
-        self._target: Offsets | None = None  # where Trigger.AvailableNow ends
-        self._target_fits = False  # to what the query had before, as far as that is there
-        self._initial: Offsets | None = None  # what `initial` answered in this process
-        self._first_batch_done = False  # of a query that starts at a moving position: see Ugly
-        self._latest: Offsets = {}  # what the cluster answered last
+        self._target: Offsets | None = None  # the end of Trigger.AvailableNow
+        self._target_fits = False  # the earlier position of the query, limited to existing partitions
+        self._initial: Offsets | None = None  # the result of `initial` in this process
+        self._first_batch_done = False  # for a query that starts at a moving position: see Ugly
+        self._latest: Offsets = {}  # the last answer of the cluster
         self._last_trigger_ms = -math.inf  # on the monotonic clock, which begins when the machine does
-        self._committed: Offsets = {}  # what the group was told last
+        self._committed: Offsets = {}  # the offsets that were committed last
         self._commit_not_before_s = 0.0  # on the monotonic clock
 
     def close(self) -> None:
@@ -77,11 +78,11 @@ class Planner:
 
     @property
     def topic_ids(self) -> Mapping[str, str]:
-        """The ids of the query's topics, as they were seen last."""
+        """The ids of the query's topics in the last listing."""
         return self._assignment.topic_ids
 
     def batch_ranges(self, bounds: Bounds = EVERYTHING) -> list[OffsetRange]:
-        """What a batch query reads, as far as it lies within `bounds`."""
+        """The ranges of a batch query within `bounds`."""
         partitions = self._assignment.partitions()
         if self._options.resolve_in_tasks:
             return [OffsetRange(*tp, EARLIEST, LATEST) for tp in sorted(partitions)]
@@ -101,9 +102,10 @@ class Planner:
         return (ending.word or ending.topics.get(tp[0]) or (ending.offsets or {}).get(tp)) == LATEST
 
     def _waiting(self, start: Offsets, partitions: Iterable[TopicPartition], end: Offsets) -> Offsets:
-        """Those of `partitions` that start behind what can be read, but not behind what is written: an open transaction holds readers back.
+        """The `partitions` whose start is after the last stable offset but not after the log end: an open transaction blocks
+        readers.
 
-        There is nothing to read in them yet, so that they end where they start.
+        There is nothing to read in them yet, so their ranges are empty.
         """
         beyond = [tp for tp in partitions if start.get(tp, 0) > end[tp]]
         written = self._assignment.written(beyond) if self._options.client.read_committed else {}
@@ -122,7 +124,8 @@ class Planner:
         return cut
 
     def initial(self) -> Offsets:
-        """Where a new stream begins: the same each time, since Spark asks for the end of the first batch and again for its rows."""
+        """The start of a new stream: the same at each call, since Spark asks at the end of the first batch and again for its
+        rows."""
         if self._initial is None:
             self._initial = self._assignment.looked_up(
                 self._assignment.partitions, lambda there: self._assignment.resolve(self._options.starting, there, starting=True)
@@ -130,18 +133,17 @@ class Planner:
         return self._initial
 
     def prepare_available_now(self) -> None:
-        """From here on records that come are for the next run."""
+        """Fix the end of this run; later records belong to the next run."""
         self._target = self._ends(lambda: self._assignment.partitions(may_be_gone=True))
 
     def latest(self, start: Offsets, *, everything: bool, now_ms: float, start_ids: Mapping[str, str] | None = None) -> Offsets:
-        """Where the next micro-batch ends; `start` where there is nothing to read or not enough yet.
+        """The end of the next micro-batch; `start` if there is nothing or not enough to read yet.
 
-        Spark asks only when the batch that ended with `start` is in the checkpoint, so `start` is shown to the group here: its own
-        word of a finished batch comes when the next one is planned, and after the last one never.
+        Spark asks only when the batch that ended with `start` is in the checkpoint, so `start` is committed to the group here:
+        Spark's own call for a finished batch comes when the next one is planned, and never after the last one.
 
         Args:
-            everything: heed no limit (Trigger.Once).
-            start_ids: the ids that the topics of `start` had.
+            everything: ignore limits (Trigger.Once). start_ids: the ids of the topics at `start`.
         """
         self.commit(start)
         if self._is_first_batch(start):
@@ -173,35 +175,37 @@ class Planner:
             except PartitionError as error:
                 if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-            # The records are gone, of which the task will tell; others may be there.
+            # The records are gone, and the task will report it; other partitions may have records.
             earliest = self._assignment.beginnings([tp]).get(tp, offset)
             return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
         except UnknownTopic:
-            return None  # it was deleted since it was listed: the task will tell
+            return None  # it was deleted after the listing: the task will report it
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
-        """The topics that have other ids (now, unless `ids` says which) than they had at the start: deleted and made again."""
+        """The topics whose ids (in `ids`, by default the current ones) differ from those at the start: deleted and created
+        again."""
         ids = self.topic_ids if ids is None else ids
         return sorted(topic for topic, old in start_ids.items() if old and ids.get(topic) and ids[topic] != old)
 
     def _without_replaced(self, start: Offsets, start_ids: Mapping[str, str], ids: Mapping[str, str]) -> Offsets:
         replaced = self.replaced(start_ids, ids)
         for topic in replaced:
-            self._data_loss(f"Topic {topic} was deleted and made again: its id was {start_ids[topic]} and is {ids[topic]}.")
+            self._data_loss(f"Topic {topic} was deleted and created again: its id was {start_ids[topic]} and is {ids[topic]}.")
         return {tp: offset for tp, offset in start.items() if tp[0] not in replaced} if replaced else start
 
     def reported_latest(self) -> Offsets | None:
-        """The newest offsets known, for the query's progress."""
+        """The newest known offsets, for the query's progress."""
         return self._latest or None
 
     def stream_ranges(
         self, start: Offsets, end: Offsets, start_ids: Mapping[str, str] | None = None, end_ids: Mapping[str, str] | None = None
     ) -> list[OffsetRange]:
-        """What a micro-batch reads; the ids are those that the topics had at the start and at the end."""
+        """The ranges of a micro-batch, with the ids of the topics at its start and at its end."""
         if self._is_first_batch(start):
             return []
         if start == self._initial:
-            # Looked up a moment ago, for a batch that is repeated: partitions made since it was planned come later.
+            # For a repeated batch these were looked up a moment ago; partitions created after its first planning come with a
+            # later batch.
             start = {tp: offset for tp, offset in start.items() if tp in end}
         start = self._without_replaced(start, start_ids or {}, end_ids or {})
         added = [tp for tp in end if tp not in start]
@@ -229,7 +233,8 @@ class Planner:
         return self._split(ranges)
 
     def commit(self, end: Offsets) -> None:
-        """Tell the consumer group how far the query is. For lag tools only: a failure is logged, and tried again after a while."""
+        """Commit the query's position to the consumer group. Only lag tools use it: a failure is logged, and retried after a
+        while."""
         if self._options.group_id is None or end == self._committed or time.monotonic() < self._commit_not_before_s:
             return
         try:
@@ -240,12 +245,12 @@ class Planner:
             logger.warning("event=group-offsets-not-shown group=%r error=%r", self._options.group_id, str(error))
 
     def _is_first_batch(self, start: Offsets) -> bool:
-        """Whether the batch from `start` is the empty one that only writes down where the query begins."""
+        """Whether the batch from `start` is the empty one that only records the start of the query."""
         return self._options.starting.moves and not self._first_batch_done and start == self._initial
 
     def _available(self, start: Offsets, ids: Mapping[str, str]) -> Offsets:
-        """The end of every partition now, or as it was when Trigger.AvailableNow began; a query that began at the end meanwhile is past
-        that."""
+        """The end of every partition, current or from the start of Trigger.AvailableNow; a query that began at a later end is
+        past that."""
         if self._target is not None:
             target = self._target = self._fitting(self._target, start, ids)
             initial = self._initial if self._options.starting.moves and self._initial else {}
@@ -260,13 +265,13 @@ class Planner:
             logger.warning("event=end-before-what-was-read partitions=%r attempt=%d", names(behind), attempt + 1)
             self._assignment.agree(topic for topic, _ in behind)
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
-        with suppress(UnknownTopic):  # it went away since, of which the next batch will tell
+        with suppress(UnknownTopic):  # it was deleted meanwhile; the next batch will report it
             end |= self._assignment.lookup(behind, LATEST)
             end |= self._waiting(start, behind, end)
         return end
 
     def _fitting(self, target: Offsets, start: Offsets, ids: Mapping[str, str]) -> Offsets:
-        """The target, looked up again where the broker that told it did not know what the query had read before."""
+        """The target; it is looked up again if a broker with old metadata gave an end before the query's position."""
         if not self._target_fits:
             self._target_fits = True
             if any(tp not in target or target[tp] < offset or self._is_replaced(tp[0], ids) for tp, offset in start.items()):

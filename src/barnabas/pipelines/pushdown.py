@@ -1,9 +1,9 @@
 """Filters that Spark offers to a batch query, as bounds on what is fetched.
 
 Rules
-  1. A filter on topic, partition or offset is taken over whole: Spark does not check it again.
+  1. A filter on topic, partition or offset is applied completely: Spark does not check it again.
   2. A lower bound of the timestamp moves the beginning of each partition, and Spark checks it again: an older record may follow.
-  3. Everything else is left to Spark.
+  3. Spark applies all other filters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 
 
 def bounds_of(filters: Iterable[Filter]) -> tuple[Bounds, list[Filter]]:
-    """The bounds that `filters` make together, and those of them that Spark has to check itself."""
+    """The combined bounds of `filters`, and the filters that Spark must check itself."""
     bounds, left = EVERYTHING, []
     for item in filters:
         narrowed, exact = _narrow(bounds, item)
@@ -77,7 +77,7 @@ def _in(bounds: Bounds, column: str, values: Any) -> tuple[Bounds, bool]:
     if column == "partition":
         return bounds.of_partitions(lambda partition: partition in found), True
     if column == "offset" and found:
-        return bounds.of_offsets(min(found), max(found) + 1), False  # the gaps between them are Spark's
+        return bounds.of_offsets(min(found), max(found) + 1), False  # Spark filters the gaps between them
     return bounds, False
 
 
@@ -91,5 +91,5 @@ def _offsets(item: Filter, value: int) -> tuple[int, int]:
 
 
 def _milliseconds(value: datetime) -> int:
-    """Rounded down, since a topic's times have no more; without a time zone it is one of this machine."""
+    """Milliseconds, rounded down, since a topic's timestamps are not finer; a time without a zone is in this machine's zone."""
     return (value.astimezone() - datetime.fromtimestamp(0).astimezone()) // timedelta(milliseconds=1)

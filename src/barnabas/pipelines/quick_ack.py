@@ -1,8 +1,9 @@
-"""Handing small things over between the JVM and a Python worker, without the delays that TCP has for them.
+"""Small messages between the JVM and a Python worker, without the delays of TCP.
 
-Who has written a few bytes and writes more waits for the acknowledgement of the first (Nagle's algorithm), and Linux delays that by 40 ms
-where nothing is sent back meanwhile. Spark does so both ways: the JVM writes what a task needs in several pieces, and a worker answers the
-commit of a micro-batch in two. That was most of what a small micro-batch took.
+By Nagle's algorithm a second small write waits until the first is acknowledged, and Linux delays the acknowledgement by 40 ms
+if nothing is sent back meanwhile. Spark makes such writes in both directions: the JVM writes the input of a task in several
+pieces, and a worker answers the commit of a micro-batch in two. These delays would take most of the time of a small
+micro-batch.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 
 
 def acknowledging(work: Callable[..., int]) -> Callable[..., int]:
-    """Spark's function for a task on a connection to the JVM, with a connection that is acknowledged and written to without delay.
+    """Spark's function for a task on a connection to the JVM, with a connection that acknowledges and writes without delay.
 
-    To be set for each task, since the kernel goes back to delaying by itself.
+    It sets the option for each task, since the kernel returns to delayed acknowledgements by itself.
     """
 
     def work_at_once(connection: socket.socket, *arguments: Any) -> int:

@@ -1,4 +1,4 @@
-"""What the driver tells a task of a read."""
+"""The input of a read task, from the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.pipelines.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """All that a task needs to know; made by the driver, pickled to the task."""
+    """The driver creates it and sends it to the task by pickle."""
 
     range: OffsetRange
     client: ClientConfig
@@ -19,4 +19,4 @@ class ReadTask:
     fail_on_data_loss: bool
     poll_timeout_ms: int
     max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
-    topic_id: str = ""  # the range is of the topic with this id; "" where it is not known
+    topic_id: str = ""  # the topic of the range has this id; "" if it is unknown

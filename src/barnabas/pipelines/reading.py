@@ -1,13 +1,13 @@
-"""What a task does: fetch an offset range of one partition and hand it on as Arrow. Knows no Spark.
+"""The work of a read task: fetches an offset range of one partition and returns it as Arrow. Does not depend on Spark.
 
-Clients are kept from task to task of a worker process, since a micro-batch is often shorter than what connecting costs.
+A worker process reuses clients from task to task, since connecting often takes longer than a micro-batch.
 
 Rules
-  1. Every record with start <= offset < end is given once, in order, or `DataLoss` is raised (failOnDataLoss) or logged.
-  2. Offsets that the log does not have (compacted away, markers of transactions) are no loss; those below its start are, and so is an
-     end that the log does not reach within the poll timeout.
-  3. The clients of a worker remember metadata of long ago, and a broker that led may not know yet that it does no more. So nothing is taken
-     for gone before all brokers agree on the topic, its id and the leader, and that leader was asked.
+  1. Every record with start <= offset < end is returned once, in order, or `DataLoss` is raised (failOnDataLoss) or logged.
+  2. Missing offsets inside the log (compaction, transaction markers) are no loss. Offsets before its start are a loss, and so
+     is an end that the log does not reach within the poll timeout.
+  3. The clients of a worker may have old metadata, and a former leader may not know yet that it was replaced. So records count
+     as gone only after all brokers agree on the topic, its id and the leader, and this leader has answered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from barnabas.pipelines.decode import RecordDecoder
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
 from barnabas.pipelines.read_task import ReadTask
 
-MAX_ROWS = 1 << 17  # of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
+MAX_ROWS = 1 << 17  # rows of one Arrow batch: the JVM is fastest from 50,000 rows on, and small records would make millions
 
 
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -40,7 +40,7 @@ def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
 
 
 def read_with(client: BlockingClient, task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """As `read_range`, over a client that nobody else uses meanwhile."""
+    """Like `read_range`, with a client that no other code uses meanwhile."""
     if task.range.end == LATEST:
         task = _resolved(task, client)
     reading = _Reading(task, client)
@@ -51,20 +51,20 @@ def read_with(client: BlockingClient, task: ReadTask) -> Iterator[pa.RecordBatch
 
 
 def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
-    """The whole partition, as it is now."""
+    """The current range of the whole partition."""
     tp = task.range.topic, task.range.partition
     start, end = (client.list_offsets({tp: word})[tp].offset for word in (EARLIEST, LATEST))
     return replace(task, range=OffsetRange(*tp, start, end))
 
 
 class _Reading:
-    """One task's way through its range."""
+    """The progress of one task through its range."""
 
     def __init__(self, task: ReadTask, client: BlockingClient) -> None:
         self._task, self._client = task, client
         wanted = self._wanted = task.range
         self._reader = PartitionReader(client, wanted.topic, wanted.partition, wanted.start, wanted.end)
-        self._sure_of: int | None = None  # the offset for which the brokers have agreed on the topic and its leader
+        self._sure_of: int | None = None  # the offset at which the brokers last agreed on the topic and its leader
 
     def close(self) -> None:
         self._reader.close()
@@ -91,7 +91,7 @@ class _Reading:
                 return
 
     def _next(self, position: int) -> Fetched | bool:
-        """The next answer; True where to ask again, False where there is nothing more to read."""
+        """The next response; True to fetch again, False if there is nothing more to read."""
         try:
             answer = self._reader.read()
         except UnknownTopic as error:
@@ -103,24 +103,25 @@ class _Reading:
         return self._is_there(position) if self._may_be_of_another() else answer
 
     def _may_be_of_another(self) -> bool:
-        """Whether what was read is of a topic with another id; the client's metadata changes before such an answer only."""
+        """Whether the response is of a topic with another id; the client's metadata always changes before such a response."""
         found = self._client.cluster.topics.get(self._wanted.topic)
         return bool(self._task.topic_id) and found is not None and id_text(found.topic_id) not in ("", self._task.topic_id)
 
     def _is_there(self, position: int) -> bool:
-        """Whether the task's partition is there, as all brokers say. Then it is read again from `position`; else its records are lost."""
+        """Whether the task's partition exists according to all brokers. Then it is read again from `position`; otherwise its
+        records are lost."""
         wanted = self._wanted
         self._reader.go_on_from(position)
         found = self._client.agreed_topics([wanted.topic]).get(wanted.topic)
         if found is None or wanted.partition not in found.partitions:
             return self._lost(position, f"{UnknownTopic(wanted.topic, wanted.partition)}")
         if self._may_be_of_another():
-            return self._lost(position, f"topic {wanted.topic} was deleted and made again")
+            return self._lost(position, f"topic {wanted.topic} was deleted and created again")
         self._sure_of = position
         return True
 
     def _goes_on_waiting(self, position: int, answer: Fetched) -> bool:
-        """Whether to look once more, after the poll timeout, for records that must be there."""
+        """Whether to fetch again, up to the poll timeout, for records that must exist."""
         if self._sure_of != position:
             return self._is_there(position)
         place = f"{self._wanted.topic}-{self._wanted.partition}"
@@ -131,7 +132,7 @@ class _Reading:
         return self._lost(position, f"the log ends at offset {answer.high_watermark}", f" for topic partition {place}")
 
     def _resume_after_loss(self, position: int) -> bool:
-        """Whether to go on, from the earliest offset there is, after records turned out to be gone."""
+        """Whether to continue from the earliest offset after records turned out to be gone."""
         tp = self._wanted.topic, self._wanted.partition
         try:
             earliest = self._client.list_offsets({tp: EARLIEST})[tp].offset

@@ -1,12 +1,11 @@
-"""The writers that Spark sees, for batch and stream; thin over `writing` and `exactly_once`.
+"""The writer classes that Spark calls, for batch and stream; a thin layer over `writing` and `exactly_once`.
 
-Who runs what
-    in the driver's process, before the tasks: the constructor, and `__getstate__`, since what is pickled is what the tasks get
-    in the tasks: `write`
-    in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
+The processes of the calls:
+    in the driver's process, before the tasks: the constructor, and `__getstate__`, since the tasks get the pickled object in
+    the tasks: `write` in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
 
-Ugly: Spark makes a stream's writer for the tasks and again for `commit` and `abort`, and does not say which. Only the one for the tasks
-is pickled, so that is where the sink is prepared; the constructor has nothing to do but checks.
+Ugly: Spark creates a stream's writer for the tasks and another one for `commit` and `abort`, and does not tell them apart. It
+    pickles only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
 """
 
 from __future__ import annotations
@@ -43,25 +42,27 @@ R = TypeVar("R")
 BATCH_ID, QUERY_ID = (
     "streaming.sql.batchId",
     "sql.streaming.queryId",
-)  # local properties that Spark sets for the tasks of a stream
+)  # local properties of Spark for the tasks of a stream
 NO_TWO_PHASE = (
-    "the brokers have no two-phase commit (transaction.two.phase.commit.enable): a driver of this sink that is killed has to be back "
-    "within kafka.transaction.timeout.ms, else the batch it had decided is written again and may be there twice in part"
+    "the brokers have no two-phase commit (transaction.two.phase.commit.enable): if a driver of this sink is "
+    "killed, it must restart within kafka.transaction.timeout.ms, else its decided batch is "
+    "written again and a part of it may be in the topics twice"
 )
-IS_THERE = "its rows are in the topics, as after a restart: this task writes none"
-_asked: set[tuple[ClientConfig, str]] = set()  # the sinks of which this process has asked whether there is two-phase commit
+IS_THERE = "its rows are in the topics already, as after a restart: this task writes none"
+_asked: set[tuple[ClientConfig, str]] = set()  # the sinks for which this process has checked two-phase commit
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task wrote; `wrote` is for exactly-once sinks."""
+    """The result of a task; `wrote` is for exactly-once sinks."""
 
     rows: int
     wrote: Wrote | None = None
 
 
 class NotPrepared(BarnabasError, pickle.PickleError):
-    """The sink cannot be written to now. Spark meets it while it pickles, and hides every error then but a PickleError."""
+    """The sink cannot be written now. It is a PickleError, because it is raised while Spark pickles, and Spark hides other
+    errors then."""
 
     def __init__(self, sink: str, reason: str) -> None:
         super().__init__(sink, reason)
@@ -72,7 +73,7 @@ class NotPrepared(BarnabasError, pickle.PickleError):
 
 
 class _Writer:
-    """What both writers do."""
+    """The common part of both writers."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -88,7 +89,7 @@ class _Writer:
         return self.__dict__.copy()
 
     def _warn_of_timeouts(self, name: str) -> None:
-        """Once in a process, which Spark keeps from batch to batch."""
+        """Run once in a process, which Spark reuses from batch to batch."""
         sink = self._options.task.client, name
         if sink in _asked:
             return
@@ -98,14 +99,14 @@ class _Writer:
         _asked.add(sink)
 
     def check_topic(self) -> None:
-        """Raises PartitionError where the topic of the options is not there and brokers do not make it."""
+        """Raises PartitionError if the topic of the options does not exist and brokers do not create it."""
         topic = self._options.task.topic
         if topic is not None:
             with borrowed_client(self._options.task.client) as client:
                 client.run(operations.topics_to_write(client.config, client.cluster, [topic]))
 
     def _run(self, steps: protocol.Steps[R]) -> R:
-        """A part of the driver's."""
+        """Run a driver's part of the protocol."""
         with borrowed_client(self._options.task.client) as client:
             return self._carry(client, steps)
 
@@ -124,7 +125,7 @@ class _Writer:
         if protocol.is_written(handout, query, batch):
             logger.warning("event=batch-not-repeated sink=%r query=%r batch=%d note=%r", handout.sink, query, batch, IS_THERE)
             for _ in batches:
-                pass  # a stateful query saves the batch's state when its rows have been taken to the last one, and fails without
+                pass  # a stateful query saves the batch's state only after all its rows were consumed, and fails otherwise
             return Written(0, Wrote(handout, query, batch))
         rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
         claims = {}
@@ -143,11 +144,11 @@ class _Writer:
         return Attempt(place.owner, place.transactional_id)
 
     def hand_out(self, kept: Handout | None) -> None:
-        """Spare the sink's preparation, where the commit of the batch before gave this."""
+        """Use the handout from the commit of the previous batch, which makes a preparation unnecessary."""
         self._handout = kept
 
     def decide(self, messages: Sequence[WriterCommitMessage | None]) -> Handout | None:
-        """Commit; what the next batch may be handed out, in this process."""
+        """Commit; returns the handout for the next batch in this process."""
         if self._options.name is None:
             return None
         return self._run(protocol.commit([each.wrote for each in messages if isinstance(each, Written) and each.wrote]))
@@ -158,7 +159,8 @@ class _Writer:
             self._run(protocol.recover(self._options.name, wrote[0].handout.token if wrote else None))
 
     def undo(self) -> None:
-        """After a failure, in the process that pickled this: abort what tasks have left, unless another driver owns the sink by now."""
+        """After a failure, in the process that pickled this: abort the transactions of tasks, unless another driver owns the
+        sink now."""
         if self._handout is not None:
             self._run(protocol.recover(self._handout.sink, self._handout.token))
 

@@ -1,4 +1,4 @@
-"""The options of the sink, as people write them, checked in the words of Spark's `kafka` sink."""
+"""The options of the sink, parsed and checked with the messages of Spark's `kafka` sink."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from barnabas.pipelines.options import client_config
 from barnabas.protocol.records.compression import NAMES, Compression
 
 DEFAULT_REQUEST_BYTES = 1_048_576  # max.request.size of the Java producer
-DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the most that a broker allows by default; counts where two-phase commit is not
-MAX_NAME = 200  # of a sink, in characters: a transactional id is built around it
+DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the broker's default maximum; used without two-phase commit
+MAX_NAME = 200  # characters of a sink's name: transactional ids contain it
 NOT_FOR_WRITING = {
     "key.serializer": "keys are serialized with ByteArraySerializer.",
     "value.serializer": "value are serialized with ByteArraySerializer.",
-    "partitioner.class": "a class of Java cannot be run here: give rows a column 'partition' to place them yourself.",
-    "transactional.id": "the sink makes transactional ids of its own: set the option sinkName to name them.",
+    "partitioner.class": "a Java class cannot run here: give rows a column 'partition' to choose their partitions.",
+    "transactional.id": "the sink creates its own transactional ids: set the option sinkName to name them.",
 }
 _CODECS = {**NAMES, "none": Compression.NONE}
 PLACE = re.compile(r"(?:([a-zA-Z][a-zA-Z0-9+.-]*:)(//[^/]*)?)?(.*)", re.DOTALL)  # scheme, authority, path
@@ -34,9 +34,9 @@ COLUMN_TYPES = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "headers": HEADER
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """What rows are written with; the same in every task."""
+    """The write options; the same in every task."""
 
-    topic: str | None  # None: the column of that name has it
+    topic: str | None  # None: the column `topic` has it
     acks: int = -1
     codec: Compression = Compression.NONE
     max_request_bytes: int = DEFAULT_REQUEST_BYTES
@@ -46,18 +46,18 @@ class WriteTask:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """How a query writes. `name` is that of the sink; None where it writes at least once."""
+    """The options of a query. `name` is that of the sink; None for writing at least once."""
 
     task: WriteTask
     name: str | None = None
-    batch_id: int | None = None  # of a batch write that is to happen once
+    batch_id: int | None = None  # identifies a batch write that must happen once
 
 
 def sink_options(options: Mapping[str, str], columns: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     """Check the options and the columns (name to Spark's name of the type).
 
     Raises:
-        OptionError: with the words of Spark's `kafka` sink where it has any.
+        OptionError: with the message of Spark's `kafka` sink if it has one.
     """
     given = {key.lower(): value for key, value in options.items()}
     kafka = {key.removeprefix("kafka."): value for key, value in given.items() if key.startswith("kafka.")}
@@ -94,7 +94,7 @@ def _check(given: Mapping[str, str], kafka: Mapping[str, str], columns: Mapping[
 
 
 def _stream_name(given: Mapping[str, str]) -> str | None:
-    """The sink's name: given, or made of where the checkpoint lies, which stays the same after a restart."""
+    """The sink's name: given, or derived from the location of the checkpoint, which is the same after a restart."""
     if not _boolean(given, "exactlyOnce", True):
         return None
     if "sinkname" in given:
@@ -110,13 +110,13 @@ def _stream_name(given: Mapping[str, str]) -> str | None:
 
 
 def _one_spelling(where: str) -> str:
-    """The same text for `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp`, which Spark takes for one folder.
+    """The same text for `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp`, which are one folder for Spark.
 
-    A relative path is one of this machine if it is there, since Spark makes the folder before it writes. Else it is left as it is: what it
-    is relative to is known to the cluster's default file system, and our folder may be another one after a restart.
+    A relative path is on this machine if it exists, since Spark creates the folder before it writes. Otherwise it stays
+    unchanged: only the cluster's default file system knows its base, and our working folder may change after a restart.
     """
     found = PLACE.fullmatch(where)
-    assert found is not None  # everything matches
+    assert found is not None  # the pattern matches every text
     scheme, authority, path = (part or "" for part in found.groups())
     scheme = scheme.lower()
     if scheme in ("", "file:"):
@@ -127,7 +127,7 @@ def _one_spelling(where: str) -> str:
 
 
 def _batch_name(given: Mapping[str, str]) -> str | None:
-    """A batch is written exactly once where somebody named the sink, so that a later write can finish what this one left."""
+    """Writing a batch exactly once needs a given sink name, so that a later write can finish an interrupted one."""
     named = "sinkname" in given
     if not _boolean(given, "exactlyOnce", named):
         return None
@@ -156,7 +156,7 @@ def _batch_id(given: Mapping[str, str]) -> int | None:
 
 def _acks(value: str) -> int:
     if value not in {"all", "-1", "1"}:
-        raise OptionError(f"kafka.acks must be all or 1, got {value}: what is not acknowledged cannot be known to be written")
+        raise OptionError(f"kafka.acks must be all or 1, got {value}: without an acknowledgement a write cannot be confirmed")
     return 1 if value == "1" else -1
 
 

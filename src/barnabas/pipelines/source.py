@@ -1,10 +1,10 @@
-"""The data source `barnabas` as Spark sees it: batch and stream, read and write. Thin; what is decided is decided elsewhere.
+"""The classes of the data source `barnabas` that Spark calls: batch and stream, read and write. They contain no decisions.
 
-Importing this module costs little (20 ms): Spark does it on every look-up of a format. What the driver and the tasks need is imported
-in the methods they run.
+Importing this module costs little (20 ms): Spark imports it on every look-up of a format. The methods import the modules that
+the driver and the tasks need.
 
-Ugly: `streamWriter` and `writer` must name their parameters exactly as here, Spark passes them by name; and Spark hands over options with
-names in lower case.
+Ugly: the parameters of `streamWriter` and `writer` must have exactly these names, because Spark passes them by name; and Spark
+    passes options with names in lower case.
 """
 
 from __future__ import annotations
@@ -86,17 +86,17 @@ class BarnabasDataSource(DataSource):
 
 
 class TopicPartitionTask(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     def __init__(self, task: ReadTask) -> None:
         super().__init__(task)
 
 
 def _filters_come() -> bool:
-    """Whether this process was started by Spark to push filters.
+    """Whether Spark started this process to push filters.
 
-    It refuses a reader that can take filters where spark.sql.python.filterPushdown.enabled is off, and does not tell the source whether it
-    is on. But where it is on, and there are filters, another worker module asks for the reader.
+    If spark.sql.python.filterPushdown.enabled is off, Spark refuses a reader that accepts filters, and it does not tell the
+    source the setting. But if it is on and there are filters, another worker module requests the reader.
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return PUSHING_WORKER in sys.modules or (main is not None and main.name == PUSHING_WORKER)
@@ -124,7 +124,7 @@ def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange], topic_ids: Mappi
 def _read(partition: InputPartition) -> Iterator[RecordBatch]:
     from barnabas.pipelines.reading import read_range
 
-    if partition.value is None:  # Spark makes one such partition where there are none
+    if partition.value is None:  # Spark creates one such partition if there are none
         return iter(())
     return read_range(partition.value)
 
@@ -150,7 +150,7 @@ class TopicReader(DataSourceReader):
 
 
 class FilteringTopicReader(TopicReader):
-    """A batch query where Spark offers its filters."""
+    """A batch query whose filters Spark offers."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         from barnabas.pipelines.pushdown import bounds_of
@@ -161,11 +161,11 @@ class FilteringTopicReader(TopicReader):
         return left
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_bounds": EVERYTHING}  # a task reads its range, whatever made it so
+        return {"_options": self._options, "_bounds": EVERYTHING}  # a task needs only its range
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query. The driver's process asks it for offsets; tasks get a copy without the planner."""
+    """A streaming query. Spark calls it in the driver's process for offsets; tasks get a copy without the planner."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = read_options(options, streaming=True)

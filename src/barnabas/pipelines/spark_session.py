@@ -1,17 +1,17 @@
-"""`session`: a Spark session that finds this Python, and is set up for streams of topics.
+"""`session`: a Spark session whose processes use this Python, with settings for streams of topics.
 
     spark = barnabas.pipelines.session("flights")
 
-What it sets beyond Spark's defaults, and why, is in `docs/spark.md`. `local_settings` and `SETTINGS` are for programs of ours that make
+`docs/spark.md` explains its settings beyond Spark's defaults. `local_settings` and `SETTINGS` are for our programs that create
 their session in another way.
 
 Rules
-  1. What the caller gives counts most, then what the command line of `spark-submit`, `pyspark` or `barnabas pipeline run` gives and what
-     spark-defaults.conf says, then what is set here.
-  2. Spark starts Python processes of its own, by the command in PYSPARK_PYTHON, else `python3` of the PATH, which need not have
-     barnabas. A command that the environment names is left as it is, since on a cluster it names a Python of the workers.
-  3. What only suits one machine (loopback addresses, the checkpoint's file manager, few shuffle partitions) is set where the master is
-     local and nowhere else.
+  1. The caller's settings override those of the command line (`spark-submit`, `pyspark` or `barnabas pipeline run`) and of
+     spark-defaults.conf, and these override the settings of this module.
+  2. Spark starts Python processes with the command in PYSPARK_PYTHON, else with `python3` of the PATH, which may not have
+     barnabas. A command in the environment is kept, since on a cluster it is the Python of the workers.
+  3. Settings for one machine (loopback addresses, the checkpoint's file manager, few shuffle partitions) are made only if the
+     master is local.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-STATIC = "spark.python.daemon.module"  # cannot be set in a session that is there
+STATIC = "spark.python.daemon.module"  # cannot be set in an existing session
 SETTINGS = {
     STATIC: "barnabas.pipelines.daemon",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # else each micro-batch writes a snapshot
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # otherwise each micro-batch writes a snapshot
     "spark.ui.showConsoleProgress": "false",
 }
-CHECKPOINTS = {  # the other manager forks a process for each file's rights, where Hadoop's native library is not installed
+CHECKPOINTS = {  # without Hadoop's native library the other manager forks a process to set each file's permissions
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-ADDRESS = "SPARK_LOCAL_IP"  # of what Spark binds to; it warns about names that mean a loopback address where this is not set
+ADDRESS = "SPARK_LOCAL_IP"  # Spark's bind address; without it Spark warns about host names that mean a loopback address
 WORKERS, DRIVERS = "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
-LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")  # not local-cluster, which starts executors of its own
+LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")  # not local-cluster, which starts separate executors
 
 
 def session(
     name: str = "barnabas", *, master: str | None = None, ui: bool = False, conf: Mapping[str, Any] | None = None
 ) -> SparkSession:
-    """A session with this Python in its workers; the one that is there already, if there is one.
+    """A session with this Python in its workers; an existing session is returned.
 
     Args:
-        master: as Spark writes it; all cores of this machine where neither this nor the command line names one.
+        master: in Spark's notation; all cores of this machine if neither this argument nor the command line names one.
         ui: whether Spark's web pages are served, on port 4040.
-        conf: settings of Spark by their names, which go before those made here.
+        conf: Spark settings by name, which override those of this module.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -78,23 +78,24 @@ def session(
     existing = SparkContext._active_spark_context
     if existing is not None and existing.getConf().get(STATIC) != settings.get(STATIC, there.get(STATIC)):
         logger.warning(
-            "event=session-was-there note='it keeps its static settings: make the session here, before anything else does'"
+            "event=session-was-there note='it keeps its static settings: create the session by "
+            "this function, before other code creates one'"
         )
     return builder.getOrCreate()
 
 
 def use_this_python() -> None:
-    """Have the processes that Spark starts from here run this Python.
+    """Make the processes that Spark starts run this Python.
 
-    The driver's processes always do: the driver is this Python, whatever started it (a notebook's command is no Python). Those of the
-    executors do where PYSPARK_PYTHON is not set.
+    The driver's processes always do, whatever started the driver (a notebook's command is not a Python). Those of the executors
+    do if PYSPARK_PYTHON is not set.
     """
     os.environ.setdefault(WORKERS, interpreter.command())
     os.environ[DRIVERS] = interpreter.command()
 
 
 def local_settings(master: str) -> dict[str, str]:
-    """What is set where driver, executors and checkpoints are on this machine."""
+    """The settings for driver, executors and checkpoints on this machine."""
     return {**LOOPBACK, **CHECKPOINTS, "spark.sql.shuffle.partitions": str(_cores(master))}
 
 
@@ -112,7 +113,7 @@ def _cores(master: str) -> int:
 
 
 def submitted() -> dict[str, str]:
-    """The settings that are there before a session is made: of the command line that started this process, or will start the JVM."""
+    """The settings from before the session: of the command line that started this process, or that will start the JVM."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM, and this process
         from pyspark import SparkConf
 
@@ -130,7 +131,7 @@ def submitted() -> dict[str, str]:
 
 
 def _of_file() -> dict[str, str]:
-    """What spark-defaults.conf says, where this environment has one."""
+    """The settings of spark-defaults.conf, if this environment has one."""
     home = os.environ.get("SPARK_HOME")
     folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else None)
     try:

@@ -1,22 +1,22 @@
 """`write_stream`: streams to topics in every output mode of Spark, `update` among them, exactly once.
 
-Spark offers sinks in Python no updates: `writeStream.format("barnabas").outputMode("update")` is refused before barnabas is asked. So each
-micro-batch is handed to a function in the driver here (`foreachBatch`), which has the tasks write it as those of the stream sink do.
+Spark does not offer the update mode to Python sinks: it refuses `writeStream.format("barnabas").outputMode("update")` before it
+calls barnabas. So a function in the driver receives each micro-batch (`foreachBatch`), and tasks write it like those of the
+stream sink.
 
 How it works
-    The function prepares the sink, has `StreamWriter.write` run over the partitions of the micro-batch, and decides what came of it: the
-    parts of the stream sink, by the same protocol, all in the driver's own process. Spark's way of writing a DataFrame would start a
-    process to plan each micro-batch.
-    What a task wrote comes back as a row of the job's result, of the attempt that Spark took.
-    Since one process prepares and commits, the sink is prepared for the first batch, after a failure and after a pause: else the commit of
-    the batch before has left what the tasks need.
+    The function prepares the sink, runs `StreamWriter.write` over the partitions of the micro-batch, and decides the result.
+    These are the steps of the stream sink, by the same protocol, but all in the driver's own process. Writing a DataFrame in
+    Spark's way would start a process to plan each micro-batch. The result of a task is a row of the job's result, from the
+    attempt that Spark accepted. Since one process prepares and commits, it prepares the sink only for the first batch, after a
+    failure and after a pause. Otherwise the commit of the previous batch returned the handout.
 
 Rules
-  1. The name of the sink, the number of the batch and the id of the query are those that the stream sink would have: a query may change
-     from one to the other and go on from its checkpoint.
+  1. The name of the sink, the number of the batch and the id of the query are those of the stream sink: a query may change from
+     one to the other and continue from its checkpoint.
   2. Options, columns and topic are checked before the query starts.
-  3. What fails is told in a few lines. Spark searches the text of an error for an interruption when a query is stopped, by a pattern that
-     overflows the stack of the query's thread where the text is long; a stop is told in the words that it finds.
+  3. An error has only a few lines. When a query is stopped, Spark searches the error text for an interruption, with a pattern
+     that overflows the stack of the query's thread if the text is long. A stop has the words that this pattern finds.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 FORMAT = "barnabas"
 MESSAGE = "message"
-RESULT = StructType().add(MESSAGE, BinaryType())  # of a task; its text would be parsed by the JVM for each micro-batch
-KEPT_S = 60.0  # how long a sink counts as prepared: coordinators forget ids that are not used, after a week
+RESULT = StructType().add(MESSAGE, BinaryType())  # schema of a task's result; as text the JVM would parse it for each micro-batch
+KEPT_S = 60.0  # lifetime of a preparation: coordinators forget unused ids after a week
 CHECKPOINT = "checkpointlocation"
-MOST_REASON = 2_000  # characters of an error that are handed to Spark
+MOST_REASON = 2_000  # characters of an error for Spark
 CANCELLED = ("SPARK_JOB_CANCELLED", "InterruptedException")
 STOPPED = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling the tasks of a micro-batch: java.lang.InterruptedException"
@@ -58,9 +58,7 @@ class TopicStreamWriter(DataStreamWriter):
 
     def __init__(self, frame: DataFrame) -> None:
         if not hasattr(frame, "_jdf"):
-            raise OptionError(
-                "write_stream needs a classic session: functions for micro-batches do not run here through Spark Connect"
-            )
+            raise OptionError("write_stream needs a classic session: Spark Connect does not run functions for micro-batches here")
         if not frame.isStreaming:
             raise OptionError("write_stream takes a streaming DataFrame; write others by frame.write.format('barnabas')")
         super().__init__(frame)
@@ -68,9 +66,9 @@ class TopicStreamWriter(DataStreamWriter):
         self._options: dict[str, str] = {}
 
     def format(self, source: str) -> TopicStreamWriter:
-        """For programs that name it; there is one format here."""
+        """For programs that call it; there is only one format."""
         if source.lower() != FORMAT:
-            raise OptionError(f"write_stream writes topics, format '{source}' is written by frame.writeStream")
+            raise OptionError(f"write_stream writes topics only; use frame.writeStream for format '{source}'")
         return self
 
     def option(self, key: str, value: Any) -> TopicStreamWriter:
@@ -93,11 +91,11 @@ class TopicStreamWriter(DataStreamWriter):
         queryName: str | None = None,
         **options: Any,
     ) -> StreamingQuery:
-        """Check everything that can be checked, and start the query.
+        """Check the options, columns and topic, and start the query.
 
         Raises:
-            OptionError: options or columns, in the words of the stream sink.
-            PartitionError: the topic is not there, and brokers do not make it.
+            OptionError: options or columns, with the message of the stream sink. PartitionError: the topic does not exist, and
+                brokers do not create it.
         """
         if format is not None:
             self.format(format)
@@ -109,9 +107,10 @@ class TopicStreamWriter(DataStreamWriter):
 
 
 def _with_whole_path(frame: DataFrame, options: Mapping[str, str]) -> dict[str, str]:
-    """`options` with the checkpoint's whole path where it is relative and on this machine.
+    """`options` with the checkpoint's absolute path if it is relative and on this machine.
 
-    Relative is it to the folder in which Spark was started. This process may have left that, or leave it while the query runs.
+    It is relative to the folder in which Spark was started. This process may have changed its folder, or may change it while
+    the query runs.
     """
     found = dict(options)
     name = next((each for each in found if each.lower() == CHECKPOINT), None)
@@ -140,17 +139,17 @@ class MicroBatches:
         return StreamWriter(self._options, self._schema)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write it; that is what Spark calls.
+        """Write a micro-batch; Spark calls it.
 
         Raises:
-            MicroBatchFailed: nothing was decided, or the decision will be carried out when the query is started again.
+            MicroBatchFailed: nothing was decided, or the next start of the query will complete the decision.
         """
         writer = self._writer()
         kept, self._kept = self._kept, None
         if time.monotonic() < self._kept_since_s + KEPT_S:
             writer.hand_out(kept)
         try:
-            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickles the writer, which prepares the sink
+            tasks = frame.mapInArrow(Task(writer), RESULT)  # the pickling of the writer prepares the sink
             rows = tasks.collect()
             self._kept = writer.decide([pickle.loads(row[0]) for row in rows])
             self._kept_since_s = time.monotonic()
@@ -159,7 +158,7 @@ class MicroBatches:
             raise MicroBatchFailed(str(error)) from None
 
     def _undo(self, writer: StreamWriter, batch: int) -> None:
-        """What cannot be undone now is when the query is started again."""
+        """Abort the batch; if that fails, the next start of the query does it."""
         try:
             writer.undo()
         except (BarnabasError, OSError) as error:
@@ -169,7 +168,7 @@ class MicroBatches:
 
 
 class MicroBatchFailed(BarnabasError):
-    """A micro-batch was not written, for a reason in one of the tasks or in the driver."""
+    """A micro-batch was not written, because of an error in a task or in the driver."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -186,7 +185,7 @@ class MicroBatchFailed(BarnabasError):
 
 
 class Task:
-    """What runs over a partition of the micro-batch."""
+    """The function that runs over a partition of the micro-batch."""
 
     def __init__(self, writer: StreamWriter) -> None:
         self._writer = writer

@@ -1,11 +1,13 @@
-"""What a writing task does: rows of Arrow batches to acknowledged record batches. Knows no Spark.
+"""The work of a write task: sends the rows of Arrow batches as record batches until they are acknowledged. Does not depend on
+Spark.
 
 Rules
-  1. A task that returns has every row acknowledged; the first row that was refused fails the task.
-  2. Records with a key go where a Java producer would put them (murmur2), so that changing the connector moves no key.
-  3. Rows of one partition are sent in order, and the producer is idempotent: its own retries neither double nor reorder them. What a task
-     that Spark repeats means is decided by its `Attempt`: without a transaction its rows are there again.
-  4. Who writes is asked for with the first row: a task without rows opens no transaction.
+  1. When a task returns, every row is acknowledged; the first refused row fails the task.
+  2. Records with a key go to the partition that a Java producer chooses (murmur2), so that a change of the connector moves no
+     key.
+  3. Rows of one partition are sent in order, and the producer is idempotent: its own retries neither duplicate nor reorder
+     them. If Spark repeats a task, its `Attempt` decides the effect: without a transaction its rows are written again.
+  4. The attempt is requested with the first row: a task without rows opens no transaction.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ from barnabas.pipelines.encode import LARGEST_BATCH, RecordEncoder, TopicShape
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.sink_options import WriteTask
 
-SHAPE_AGE_S = 300.0  # how long the size of a topic's batches is believed, as with metadata
+SHAPE_AGE_S = 300.0  # how long the batch size of a topic is cached, as with metadata
 
 
 class WriteFailed(BarnabasError):
-    """A record that the cluster did not take."""
+    """The cluster refused a record."""
 
     def __init__(self, topic: str, partition: int | None, reason: str) -> None:
         super().__init__(topic, partition, reason)
@@ -50,7 +52,7 @@ class WriteFailed(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Who writes: the owner of a producer id, in a transaction where `transactional_id` is set."""
+    """The identity of a writer: the owner of a producer id, in a transaction if `transactional_id` is set."""
 
     owner: Owner | None
     transactional_id: str | None = None
@@ -60,7 +62,8 @@ Open = Callable[[BlockingClient], Attempt]
 
 
 def open_idempotent(task: WriteTask) -> Open:
-    """A producer id for this task alone, so that its own retries do not double anything; none with acks=1, as with Kafka's producer."""
+    """A producer id for this task alone, so that its own retries do not duplicate records; none with acks=1, as with Kafka's
+    producer."""
 
     def open_attempt(client: BlockingClient) -> Attempt:
         if task.acks != -1:
@@ -71,12 +74,11 @@ def open_idempotent(task: WriteTask) -> Open:
 
 
 def write_batches(task: WriteTask, batches: Iterable[pa.RecordBatch], open_attempt: Open) -> tuple[int, Attempt | None]:
-    """Write all rows and wait until they are acknowledged; how many there were, and who wrote them (None if there were none).
+    """Write all rows and wait until they are acknowledged; returns their number and their writer (None without rows).
 
     Raises:
         WriteFailed: a batch was refused.
-        OptionError: rows that say no topic, or a partition that cannot be.
-        ClientError: no answer in time.
+        OptionError: rows without a topic, or with an invalid partition. ClientError: no response in time.
     """
     filled = (batch for batch in batches if batch.num_rows)
     first = next(filled, None)
@@ -97,7 +99,9 @@ def _write(task: WriteTask, client: BlockingClient, attempt: Attempt, batches: I
         acks=task.acks,
         codec=task.codec,
     )
-    start = attempt.owner.producer_id if attempt.owner else time.monotonic_ns() // 1_000_000  # so that tasks begin apart
+    start = (
+        attempt.owner.producer_id if attempt.owner else time.monotonic_ns() // 1_000_000
+    )  # so that tasks begin at different partitions
     encoder = RecordEncoder(
         lambda topic: _shape(client, topic), producer.send, max_record_bytes=task.max_request_bytes, first=start
     )
@@ -135,7 +139,7 @@ def _check(task: WriteTask, batch: pa.RecordBatch) -> None:
 
 
 def _check_headers(lists: Any) -> None:
-    """A header is a key and a value or null: what is null beside has no form in a record."""
+    """A header has a key, and a value that may be null: a record cannot express any other null."""
     headers = lists.flatten()
     if headers.null_count:
         raise OptionError(
@@ -145,13 +149,14 @@ def _check_headers(lists: Any) -> None:
         raise OptionError("null header key present in the data. Header keys should always be non-null.")
 
 
-_shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # by cluster and topic, with the time they were asked for
+_shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # by cluster and topic, with the time of the request
 
 
 def _shape(client: BlockingClient, topic: str) -> TopicShape:
-    """Asked for by each task, since rows are placed by the number of partitions, and the topic may have been made again with fewer.
+    """The number of partitions is requested by each task, since it decides the placement of rows, and the topic may have been
+    created again with fewer.
 
-    The bytes of a batch are asked for once in a while: what they are is told by an error, too.
+    The bytes of a batch are cached for a while, because an error also shows a change.
     """
     client.run(operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=0))
     partitions = len(client.cluster.topics[topic].partitions)
@@ -167,7 +172,7 @@ def _shape(client: BlockingClient, topic: str) -> TopicShape:
 
 
 def _batch_bytes(client: BlockingClient, topic: str) -> int:
-    """What the topic takes at most in a batch; a guess where it may not be asked for."""
+    """The topic's limit of a batch in bytes; a guess if this client may not describe the topic."""
     try:
         limit = client.describe_topic_config(topic).get("max.message.bytes")
     except KafkaError as error:

@@ -1,4 +1,5 @@
-"""Classes of your own that a broker asks: what may be created or changed, who is behind a connection, which quota a client has.
+"""Your own classes in a broker: they decide on creating and changing resources, on the principal of a connection, and on the
+quota of a client.
 
 These are the interfaces of Kafka's Java plug-ins in Python. A configuration key names the class:
 

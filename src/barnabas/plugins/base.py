@@ -1,8 +1,8 @@
-"""What all classes have in common that a configuration key names, and how such a class is found and made.
+"""The base class of all plug-ins, and how the class in a configuration key is found and created.
 
 Rules
   1. A value is `python:package.module:Class`. The module is imported when the broker starts, so it must be installed or on PYTHONPATH.
-  2. Whatever keeps the object from being made is a ConfigError that names the key: the broker does not start without its guard.
+  2. Every error in creating the object is a ConfigError that names the key: the broker does not start without its guard.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ logger = logging.getLogger(__name__)
 
 
 class Plugin:
-    """An object that the broker makes of a class that a configuration key names."""
+    """An object of the class that a configuration key names; the broker creates it."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Called once, before anything else.
 
         Args:
-            configs: the broker's configuration as it was given, keys of your own too. It holds passwords.
+            configs: the broker's given configuration, with your own keys. It contains passwords.
 
         Raises:
-            Exception: the broker does not start, and says why.
+            Exception: the broker does not start, and reports the error.
         """
 
     def close(self) -> None:
@@ -43,15 +43,14 @@ def load(key: str, text: str, base: type[P], configs: Mapping[str, str]) -> P:
 
     Args:
         key: the configuration key, for errors.
-        base: what the class must derive from.
-        configs: what `configure` is given.
+        base: the class that it must derive from. configs: argument of `configure`.
     """
     made_by = _find(key, text, base)
     try:
         made = made_by()
         made.configure(configs)
     except Exception as error:  # a user's code may raise anything
-        raise ConfigError(key, text, f"a class that can be made and configured: {describe(error)}") from error
+        raise ConfigError(key, text, f"a class that can be created and configured: {describe(error)}") from error
     return made
 
 
@@ -59,7 +58,7 @@ def _find(key: str, text: str, base: type[P]) -> type[P]:
     module_name, _, name = text.removeprefix(PREFIX).partition(":")
     try:
         found = getattr(importlib.import_module(module_name), name)
-    except Exception as error:  # so may the import of his module
+    except Exception as error:  # so may the import of the module
         raise ConfigError(key, text, f"a class that can be imported: {describe(error)}") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ConfigError(key, text, f"a class that derives from barnabas.plugins.{base.__name__}")
@@ -72,7 +71,7 @@ def describe(error: Exception) -> str:
 
 
 def close_all(plugins: Iterable[Plugin]) -> None:
-    """Close each; what one raises is logged and keeps no other from being closed."""
+    """Close each; an exception of one is logged, and the others are still closed."""
     for plugin in plugins:
         try:
             plugin.close()

@@ -1,6 +1,6 @@
-"""Policies: what may be created and which settings may be changed, beyond what the broker itself refuses.
+"""Policies: additional conditions for creating topics and changing settings.
 
-Kafka's `CreateTopicPolicy` and `AlterConfigPolicy`. They are asked by the controller: in a cluster each broker needs the same ones.
+Kafka's `CreateTopicPolicy` and `AlterConfigPolicy`. The controller calls them: in a cluster each broker needs the same ones.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class PolicyViolation(KafkaError):
 
 @dataclass(frozen=True)
 class CreateTopicMetadata:
-    """A topic that somebody wants to create. The broker has found nothing wrong with it.
+    """A topic in a create request. The broker's own checks have passed.
 
     Args:
         topic: its name.
-        num_partitions, replication_factor: the broker's defaults where the client leaves them open; None where it assigns replicas.
-        replicas_assignments: broker ids by partition, where the client assigns replicas; else None.
-        configs: the topic's own settings.
+        num_partitions, replication_factor: the broker's defaults if the client does not set them; None if it assigns replicas.
+        replicas_assignments: broker ids by partition, if the client assigns replicas; else None. configs: the topic's own
+        settings.
     """
 
     topic: str
@@ -38,7 +38,7 @@ class CreateTopicMetadata:
 
 
 class CreateTopicPolicy(Plugin):
-    """Says which topics may be created."""
+    """Decides which topics may be created."""
 
     def validate(self, metadata: CreateTopicMetadata) -> None:
         """Refuse a topic by raising.
@@ -53,12 +53,12 @@ class CreateTopicPolicy(Plugin):
 
 @dataclass(frozen=True)
 class AlterConfigMetadata:
-    """Settings of one resource that somebody wants to change. The broker has found nothing wrong with them.
+    """Settings of one resource in a change request. The broker's own checks have passed.
 
     Args:
         resource_type: TOPIC, BROKER, GROUP or CLIENT_METRICS.
         resource_name: for BROKER the id, or "" for all brokers.
-        configs: what changes, by key, and what it changes to; None where a setting is removed. For brokers, all that the request names.
+        configs: the changed keys with their values; None for a removed setting. For brokers, all keys in the request.
     """
 
     resource_type: str
@@ -67,8 +67,8 @@ class AlterConfigMetadata:
 
 
 class AlterConfigPolicy(Plugin):
-    """Says which settings may be changed; asked for the settings of a new topic, too."""
+    """Decides which settings may be changed; also called for the settings of a topic that is being created."""
 
     def validate(self, metadata: AlterConfigMetadata) -> None:
-        """Refuse a change by raising, as `CreateTopicPolicy.validate`."""
+        """Refuse a change by raising, like `CreateTopicPolicy.validate`."""
         raise NotImplementedError

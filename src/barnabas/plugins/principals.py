@@ -1,10 +1,10 @@
-"""Who is behind a connection: Kafka's `KafkaPrincipalBuilder`.
+"""The principal of a connection: Kafka's `KafkaPrincipalBuilder`.
 
-A builder is asked once for a connection: when it opens (PLAINTEXT), when the handshake is done (SSL), or at each log-in (SASL). It runs on
-the broker's event loop: all other clients wait meanwhile, so it must not wait for anything.
+A builder is called once for a connection: when it opens (PLAINTEXT), after the handshake (SSL), or at each log-in (SASL). It
+runs on the broker's event loop: all other clients wait meanwhile, so it must not block.
 
-Brokers of a cluster hand a principal on as its type, name and groups. Kafka's `KafkaPrincipalSerde` has no counterpart, because a
-`Principal` has nothing else.
+Brokers of a cluster forward a principal as its type, name and groups. Kafka's `KafkaPrincipalSerde` has no counterpart, because
+a `Principal` has nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.plugins.base import Plugin
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks.
+    """The principal of a request.
 
     Args:
         name: for example alice.
@@ -34,10 +34,10 @@ class Principal:
 
 @dataclass(frozen=True)
 class AuthenticationContext:
-    """What is known of a connection.
+    """The properties of a connection.
 
     Args:
-        listener_name: the listener that it came by.
+        listener_name: the listener that accepted it.
         client_address: the client's IP address.
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     """
@@ -49,17 +49,17 @@ class AuthenticationContext:
 
 @dataclass(frozen=True)
 class PlaintextContext(AuthenticationContext):
-    """Of a connection without authentication."""
+    """The context of a connection without authentication."""
 
 
 @dataclass(frozen=True)
 class TlsContext(AuthenticationContext):
-    """Of a TLS connection without SASL.
+    """The context of a TLS connection without SASL.
 
     Args:
-        certificate: the client's certificate in DER; None where it showed none.
+        certificate: the client's certificate in DER; None if it presented none.
         subject: the certificate's distinguished name, as Kafka writes it; "" without a certificate.
-        default: the principal without a builder, by `ssl.principal.mapping.rules`; None where no rule matches.
+        default: the principal without a builder, by `ssl.principal.mapping.rules`; None if no rule matches.
     """
 
     certificate: bytes | None
@@ -69,13 +69,12 @@ class TlsContext(AuthenticationContext):
 
 @dataclass(frozen=True)
 class SaslContext(AuthenticationContext):
-    """Of a connection that logged in.
+    """The context of a connection that logged in.
 
     Args:
         mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI.
-        authorization_id: the name that was proved; of a delegation token, its owner. With GSSAPI the short name that
-            `sasl.kerberos.principal.to.local.rules` give.
-        groups: that a bearer token claims.
+        authorization_id: the authenticated name; for a delegation token its owner. With GSSAPI the short name from
+            `sasl.kerberos.principal.to.local.rules`. groups: groups in the claims of a bearer token.
     """
 
     mechanism: str
@@ -84,12 +83,12 @@ class SaslContext(AuthenticationContext):
 
 
 class PrincipalBuilder(Plugin):
-    """Names the principal behind a connection."""
+    """Builds the principal of a connection."""
 
     def build(self, context: AuthenticationContext) -> Principal:
         """The principal; `context` is a PlaintextContext, TlsContext or SaslContext.
 
         Raises:
-            Exception: the connection is closed, and the broker logs why.
+            Exception: the connection is closed, and the broker logs the exception.
         """
         raise NotImplementedError

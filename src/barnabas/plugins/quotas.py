@@ -1,9 +1,9 @@
-"""Which quota a client has: Kafka's `ClientQuotaCallback` (KIP-257).
+"""The quota of a client: Kafka's `ClientQuotaCallback` (KIP-257).
 
 A callback replaces Kafka's order of precedence among users and client ids. It decides by tags: clients with equal tags share one quota. It
-runs on the broker's event loop: all clients wait meanwhile, so it must not wait for anything.
+runs on the broker's event loop: all clients wait meanwhile, so it must not block.
 
-Quotas of addresses (`connection_creation_rate`) and of consumer groups are not the callback's.
+Quotas of addresses (`connection_creation_rate`) and of consumer groups do not go through the callback.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ class QuotaType(Enum):
 
 @dataclass(frozen=True)
 class QuotaEntity:
-    """Whom a declared quota is for.
+    """The entity of a declared quota.
 
     Args:
-        user: the name; "" for the default of all users; None where the entity names no user.
-        client_id: the same of client ids.
+        user: the name; "" for the default of all users; None if the entity has no user. client_id: the same for client ids.
     """
 
     user: str | None = None
@@ -55,11 +54,11 @@ class PartitionInfo:
 
 
 class Cluster(Protocol):
-    """Brokers and topics as they are at one moment; made on demand, so asking for all of them takes its time."""
+    """Brokers and topics at one moment; built on demand, so reading all of them takes time."""
 
     @property
     def cluster_id(self) -> str:
-        """As DescribeCluster tells it."""
+        """The id in DescribeCluster."""
         ...
 
     @property
@@ -69,7 +68,7 @@ class Cluster(Protocol):
 
     @property
     def brokers(self) -> Sequence[int]:
-        """Ids of the brokers that are alive."""
+        """Ids of the live brokers."""
         ...
 
     @property
@@ -78,15 +77,15 @@ class Cluster(Protocol):
         ...
 
     def partitions(self, topic: str) -> Sequence[PartitionInfo]:
-        """Of a topic; empty where there is none."""
+        """Partitions of a topic; empty if the topic does not exist."""
         ...
 
 
 class ClientQuotaCallback(Plugin):
-    """Decides on the quotas of clients. What a method raises closes the connection whose request was asked about."""
+    """Decides on the quotas of clients. If a method raises, the connection of the request is closed."""
 
     def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
-        """Tags of a client's quota; clients with equal tags share it. Asked again after each change of quotas."""
+        """Tags of a client's quota; clients with equal tags share it. Called again after each change of quotas."""
         raise NotImplementedError
 
     def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
@@ -94,15 +93,15 @@ class ClientQuotaCallback(Plugin):
         raise NotImplementedError
 
     def update_quota(self, quota_type: QuotaType, quota_entity: QuotaEntity, new_value: float) -> None:
-        """A quota is declared (AlterClientQuotas), or was when the broker started."""
+        """A quota was declared (AlterClientQuotas), or existed when the broker started."""
 
     def remove_quota(self, quota_type: QuotaType, quota_entity: QuotaEntity) -> None:
         """A declared quota was removed."""
 
     def quota_reset_required(self, quota_type: QuotaType) -> bool:
-        """Whether limits changed by something else than the methods of this class since the last call; asked every second."""
+        """Whether limits changed since the last call, except by the methods of this class; called every second."""
         return False
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Brokers, topics or leaders changed, which is told once a second at most; whether limits changed by that."""
+        """Called after a change of brokers, topics or leaders, at most once a second; returns whether limits changed by it."""
         return False

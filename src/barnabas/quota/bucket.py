@@ -1,24 +1,24 @@
-"""Tokens that come at a rate and are saved up to a bound: what every quota of clients is paid with.
+"""A token bucket: tokens arrive at a rate and accumulate up to a bound. Every quota of clients uses it.
 
-A client may take more tokens than there are; then it, and whoever shares the quota, waits until that is paid back. So over any stretch of
-time no more passes than the rate allows for it, what may be saved up, and what each client sent before it was first told to wait.
+A client may take more tokens than there are; then all clients of the quota wait until the debt is paid back. So over any period
+no more passes than the rate allows, plus the accumulated tokens, plus the requests that each client sent before its first
+throttling.
 
-Kafka pays with tokens where it counts changes of metadata (KIP-599), and measures a rate over windows elsewhere. That forgets what was too
-much when its window is over: by Kafka's own arithmetic in virtual time, 100 clients that share a quota get up to 1.4 times of it over ten
-windows, and a single one between a tenth and 1.1 times, in waves. What is owed here is not forgotten (decision 12).
+Kafka uses tokens for changes of metadata (KIP-599), and a rate over windows elsewhere. A window forgets an excess when it ends:
+by Kafka's own arithmetic in virtual time, 100 clients that share a quota get up to 1.4 times of it over ten windows, and a
+single client between a tenth and 1.1 times, in waves. A token bucket does not forget the debt (decision 12).
 
 No clock: `now_ms` is an argument.
 """
 
 from __future__ import annotations
 
-MAX_THROTTLE_MS = 2**31 - 1  # what an answer can say
+MAX_THROTTLE_MS = 2**31 - 1  # largest throttle time in a response
 
 
 class TokenBucket:
     """Args:
-    saved_s: seconds of the rate that may be saved up.
-    first_s: seconds of the rate that are there at first.
+    saved_s: seconds of the rate that may accumulate. first_s: seconds of the rate at the start.
     """
 
     __slots__ = ("_at_ms", "_first_s", "_saved_s", "_tokens")
@@ -27,14 +27,14 @@ class TokenBucket:
         self._saved_s = saved_s
         self._first_s = first_s
         self._tokens = 0.0
-        self._at_ms: float | None = None  # when that was true; None before the first look
+        self._at_ms: float | None = None  # time of that count; None before the first use
 
     def most(self, rate: float) -> float:
-        """The tokens that may be saved up."""
+        """The most tokens that may accumulate."""
         return rate * self._saved_s
 
     def tokens(self, rate: float, now_ms: float) -> float:
-        """Those that are there; fewer than none while some are owed."""
+        """The available tokens; negative while there is a debt."""
         if self._at_ms is None:
             self._tokens, self._at_ms = rate * self._first_s, now_ms
         saved = self._tokens + rate * (now_ms - self._at_ms) / 1000
@@ -42,11 +42,11 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, rate: float, now_ms: float) -> None:
-        """Take `count`, be they there or not; a negative count gives back."""
+        """Take `count` tokens, even if they are not available; a negative count returns tokens."""
         self.tokens(rate, now_ms)
         self._tokens -= count
 
     def throttle_ms(self, rate: float, now_ms: float) -> int:
-        """How long to wait until nothing is owed."""
+        """The time in milliseconds until the debt is paid."""
         tokens = self.tokens(rate, now_ms)
         return round(min(-tokens / rate * 1000, MAX_THROTTLE_MS)) if tokens < 0 else 0

@@ -1,13 +1,14 @@
-"""How fast connections may come: from an address, by a listener, in all (KIP-612).
+"""Limits on the rate of connections: by address, by listener and for the broker (KIP-612).
 
-An address over its rate is refused; a listener or a broker over theirs lets connections wait, so that whoever comes does come in.
-No clock: `now_ms` is an argument.
+Connections of an address above its rate are refused; above the rate of a listener or the broker they wait and are accepted
+later. No clock: `now_ms` is an argument.
 
 Rules
-  1. What is not used is saved up for as long as all windows take, as Kafka's rates allow it: clients reconnect all at once.
+  1. An unused rate accumulates over the length of all windows, as Kafka's rates allow it, because clients reconnect all at
+     once.
   2. A refused connection is not counted for the listener nor the broker.
   3. The listener that brokers use among themselves does not wait for the rate of the whole broker, if it is not the only one.
-  4. An address is forgotten once nothing of its rate is used up, where there are many.
+  4. If there are many addresses, those that have used nothing of their rate are dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from barnabas.quota.meters import Span
 
 
 class ConnectionRate:
-    """One rate: connections come in while they can be paid, or each after the time that its place asks for."""
+    """One rate: connections are accepted while there are tokens, or each after a wait for its place."""
 
     def __init__(self, per_second: float, span: Span) -> None:
         self.per_second = per_second
@@ -25,20 +26,20 @@ class ConnectionRate:
         self._bucket = TokenBucket(saved_s, saved_s)
 
     def has_room(self, now_ms: float) -> bool:
-        """Whether one may come in now."""
+        """Whether a connection is accepted now."""
         return self._bucket.tokens(self.per_second, now_ms) >= 1
 
     def until_room_ms(self, now_ms: float) -> int:
-        """How long until one may come in."""
+        """The time until a connection is accepted."""
         missing = 1 - self._bucket.tokens(self.per_second, now_ms)
         return max(round(missing / self.per_second * 1000), 1)
 
     def is_whole(self, now_ms: float) -> bool:
-        """Whether as much is saved up as there can be."""
+        """Whether the accumulated rate is at its maximum."""
         return self._bucket.tokens(self.per_second, now_ms) >= self._bucket.most(self.per_second)
 
     def enter(self, now_ms: float) -> int:
-        """One comes in; for how long it has to wait."""
+        """Count a connection; returns how long it must wait."""
         self._bucket.take(1, self.per_second, now_ms)
         return self._bucket.throttle_ms(self.per_second, now_ms)
 
@@ -60,7 +61,7 @@ class AddressRates:
         return len(self._rates)
 
     def wait_ms(self, address: str, per_second: float, now_ms: float) -> int:
-        """0 where a connection may come from there now, and is counted; else how long until the next may."""
+        """0 if a connection from the address is accepted now, which counts it; otherwise the time until the next one is."""
         rate = self._rates.get(address)
         if rate is None:
             if len(self._rates) >= self._most:
@@ -70,7 +71,7 @@ class AddressRates:
         return rate.enter(now_ms) if rate.has_room(now_ms) else rate.until_room_ms(now_ms)
 
     def _make_room(self, now_ms: float) -> None:
-        """Forget those of which nothing is known that matters, and one of the others where there are too many all the same."""
+        """Drop addresses without a used rate, and one other if there are still too many."""
         for address in [address for address, rate in self._rates.items() if rate.is_whole(now_ms)]:
             del self._rates[address]
         if len(self._rates) >= self._most:

@@ -1,7 +1,7 @@
-"""Whom a quota is for, which quotas there are for whom, and what is refused, with Kafka's words.
+"""The entities of quotas, the quotas that each entity can have, and Kafka's errors for wrong ones.
 
-An entity is one or several pairs of a type and a name; the name None stands for everybody who has no quota of his own. Users and client ids
-may be combined. A consumer group is an entity of ours: Kafka has no quota for what a whole group consumes.
+An entity is one or several pairs of a type and a name; the name None means all that have no quota of their own. Users and
+client ids may be combined. A consumer group is an entity of ours: Kafka has no quota for what a whole group consumes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def entity_of(pairs: Iterable[tuple[str, str | None]]) -> Entity:
 
 
 def check_entity(entity: Entity) -> None:
-    """Raises KafkaError(INVALID_REQUEST) for an entity that there is not."""
+    """Raises KafkaError(INVALID_REQUEST) for an invalid entity."""
     if not entity:
         raise _refused("Invalid empty client quota entity")
     for kind, name in entity:
@@ -62,7 +62,7 @@ def check_entity(entity: Entity) -> None:
 
 
 def keys_of(entity: Entity) -> frozenset[str]:
-    """The quotas that there are for it."""
+    """The quotas that the entity can have."""
     kinds = {kind for kind, _ in entity}
     if IP in kinds:
         return frozenset({CONNECTION_CREATION_RATE})
@@ -94,7 +94,7 @@ def is_address(text: str) -> bool:
 
 
 def encode_entity(entity: Entity) -> str:
-    """As it is kept: the same for the same entity."""
+    """The stored key: the same for the same entity."""
     return json.dumps(entity, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -103,7 +103,7 @@ def decode_entity(text: str) -> Entity:
 
 
 def decode_all(declared: Mapping[str, Any]) -> dict[Entity, Quotas]:
-    """What is declared, by entity; those with fewer types first."""
+    """The declared quotas by entity; entities with fewer types first."""
     found = {decode_entity(key): quotas for key, quotas in declared.items()}
     return dict(sorted(found.items(), key=lambda pair: (len(pair[0]), [(kind, name or "") for kind, name in pair[0]])))
 

@@ -1,4 +1,4 @@
-"""Which quotas a DescribeClientQuotas request asks for (KIP-546), and what is refused, with Kafka's words."""
+"""The filter of a DescribeClientQuotas request (KIP-546), and Kafka's errors for a wrong one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EntityFilter(Struct, frozen=True):
 
 
 def filter_of(components: Sequence[tuple[str, int, str | None]], *, strict: bool) -> EntityFilter:
-    """What a request asks for by its types, numbers of `Match` and names; raises KafkaError."""
+    """The filter of a request's types, numbers of `Match` and names; raises KafkaError."""
     names: dict[str, str | None] = {}
     any_name: set[str] = set()
     for kind, match, name in components:

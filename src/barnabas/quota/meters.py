@@ -1,9 +1,9 @@
-"""What clients used of their quotas: one meter for each quota and whoever shares it.
+"""The use of quotas: one meter for each quota and the clients that share it.
 
 Rules
-  1. A meter outlives a change of its bound: what is owed is owed, in bytes and not in time.
-  2. Meters that nobody used for an hour are forgotten, as Kafka's are; so are the ones in nobody's debt where there would be too many.
-  3. If there are too many all the same, newcomers with the same bound share one: names without number do not get around a quota.
+  1. A meter survives a change of its bound: the debt stays, in bytes and not in time.
+  2. Meters without use for an hour are dropped, as in Kafka; so are meters without a debt when there would be too many.
+  3. If there are still too many, further clients with the same bound share one meter: inventing names does not bypass a quota.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.quota.entities import CONTROLLER_MUTATION_RATE
 from barnabas.quota.windows import WindowedRate
 
 FIRST_PART = 0.25  # of what may be saved up, for a client that was not seen before
-CROWD = "<others>"  # who share a meter because there are too many
+CROWD = "<others>"  # clients that share a meter because there are too many
 
 
 class Span(NamedTuple):
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 class MeterKey(NamedTuple):
-    """A kind of quota and who shares it; the client id of a group's is the group."""
+    """A kind of quota and the clients that share it; for a group the client id is the group."""
 
     quota: str
     user: str
@@ -36,7 +36,7 @@ class MeterKey(NamedTuple):
 
 
 class Meter:
-    """What was used of one quota."""
+    """The use of one quota."""
 
     __slots__ = ("_bucket", "_rate", "_told_until_ms", "bound", "key", "throttled_ms", "used_ms")
 
@@ -52,30 +52,30 @@ class Meter:
         self._bucket = TokenBucket(saved_s, first_s)
 
     def take(self, value: float, now_ms: float) -> None:
-        """So much was used; a negative value was not used after all."""
+        """Record a use; a negative value takes it back."""
         self.used_ms = now_ms
         self._rate.record(value, now_ms)
         self._bucket.take(value, self.bound, now_ms)
 
     def forgive(self, wait_ms: float, now_ms: float) -> None:
-        """So much less is to be waited for."""
+        """Reduce the throttle time."""
         self._bucket.take(-wait_ms * self.bound / 1000, self.bound, now_ms)
 
     def throttle_ms(self, now_ms: float) -> int:
-        """How long whoever uses it is to wait; 0 while nothing is owed."""
+        """The throttle time of its users; 0 without a debt."""
         return self._bucket.throttle_ms(self.bound, now_ms)
 
     def change(self, bound: float) -> None:
-        """The bound is this now; what somebody was told to wait was by that of before."""
+        """Change the bound; earlier throttle times were computed from the old bound."""
         if bound != self.bound:
             self.bound, self._told_until_ms = bound, 0.0
 
     def tell(self, wait_ms: float, now_ms: float) -> None:
-        """A client was told to wait so long; by the controller, where the debt is there."""
+        """Record a throttle time that the controller gave to a client; the controller has the debt."""
         self._told_until_ms = max(self._told_until_ms, now_ms + wait_ms)
 
     def wait_ms(self, now_ms: float) -> int:
-        """How long the first request of a connection has to wait: for what is owed here, and for what its client was told before."""
+        """The wait of a connection's first request: for the debt here, and for an earlier throttle time of its client."""
         return max(self.throttle_ms(now_ms), round(self._told_until_ms - now_ms))
 
     def per_second(self, now_ms: float) -> float:
@@ -86,9 +86,8 @@ class Meters:
     """All meters of a broker.
 
     Args:
-        span: of clients' quotas.
-        mutations: of the one for changes of metadata.
-        most: meters at once, but for those that newcomers share.
+        span: windows of clients' quotas. mutations: windows of the quota of metadata changes. most: meters at once, without the
+            shared ones.
     """
 
     def __init__(self, span: Span, mutations: Span, most: int) -> None:
@@ -104,7 +103,7 @@ class Meters:
         return iter(self._meters.values())
 
     def get(self, key: MeterKey, bound: float, now_ms: float) -> Meter:
-        """The meter of `key`, which has this bound now."""
+        """The meter of `key`, set to this bound."""
         found = self._meters.get(key)
         if found is None and len(self._meters) >= self._most and not self._make_room(now_ms):
             key = MeterKey(key.quota, CROWD, f"{CROWD} {bound}")
@@ -117,11 +116,11 @@ class Meters:
         return found
 
     def expire(self, now_ms: float) -> bool:
-        """Forget those that nobody used for long; whether there were any."""
+        """Drop meters without use for long; returns whether there were any."""
         return self._forget([m for m in self if now_ms - m.used_ms > limits.QUOTA_METER_IDLE_MS])
 
     def _make_room(self, now_ms: float) -> bool:
-        """Forget those of which nothing is known any more that matters."""
+        """Drop meters without a debt."""
         span_ms = self._span.windows * self._span.window_s * 1000
         return self._forget([m for m in self if now_ms - m.used_ms > span_ms and not m.throttle_ms(now_ms)])
 

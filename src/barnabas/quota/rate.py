@@ -1,23 +1,24 @@
-"""A rate that bytes keep to, as a bucket: what is not used is saved up for a while, what was too much is paid back by waiting.
+"""A limited rate of bytes, as a bucket: an unused rate accumulates for a while, an excess is paid back by waiting.
 
-No clock: `now_ms` is of one that never goes back.
+No clock: `now_ms` is monotonic.
 
 Rules
-  1. Whoever asks while there is room may go past it once (an answer is as large as it is); then there is none until that is paid back.
-  2. Over any stretch of time no more passes than the rate allows for it, `saved_s` seconds of it, and one answer.
-  3. Once it is used up there is no room before a twentieth of what may be saved is there, so that not each byte is waited for.
+  1. While there is room, one use may exceed it (a response cannot be cut); then there is no room until the excess is paid back.
+  2. Over any period no more passes than the rate allows, plus `saved_s` seconds of it, plus one response.
+  3. After it is used up there is no room until a twentieth of the maximum has accumulated, so that callers do not wait for
+     single bytes.
   4. An unlimited rate costs one comparison.
 """
 
 from __future__ import annotations
 
 UNLIMITED = 2**63 - 1
-LEAST_PART = 20  # of what may be saved up
+LEAST_PART = 20  # share of the most that may accumulate
 
 
 class RateLimit:
     """Args:
-    saved_s: seconds of the rate that may be saved up.
+    saved_s: seconds of the rate that may accumulate.
     """
 
     __slots__ = ("_at_ms", "_rate", "_room", "_saved_s", "passed")
@@ -34,12 +35,12 @@ class RateLimit:
         return self._rate == UNLIMITED
 
     def set_rate(self, bytes_per_s: int, now_ms: float) -> None:
-        """Another rate from now on, with nothing saved up and nothing owed."""
+        """Change the rate, with an empty bucket and no debt."""
         if bytes_per_s != self._rate:
             self._rate, self._room, self._at_ms = bytes_per_s, 0.0, now_ms
 
     def room(self, now_ms: float) -> int:
-        """The bytes that may pass now; none or fewer while what was too much is not paid back."""
+        """The bytes that may pass now; zero or negative until an excess is paid back."""
         if self._rate == UNLIMITED:
             return UNLIMITED
         saved = self._room + self._rate * (now_ms - self._at_ms) / 1000
@@ -54,7 +55,7 @@ class RateLimit:
             self._room -= size
 
     def wait_ms(self, now_ms: float) -> float:
-        """Until there is room; infinite where the rate is 0."""
+        """The time until there is room; infinite if the rate is 0."""
         if self.room(now_ms) > 0:
             return 0.0
         return (self._least - self._room) * 1000 / self._rate if self._rate else float("inf")

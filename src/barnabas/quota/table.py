@@ -1,11 +1,12 @@
-"""Which quota is whose: Kafka's order of precedence, the most exact entity first.
+"""The quota of a client by Kafka's order of precedence, the most specific entity first.
 
     user and client id, user and any client id, user,
     any user and client id, any user and any client id, any user,
     client id, any client id
 
-A quota found for a client id is that client's own (of each user, if it was found with one); one for a user is shared by all of his clients.
-Each kind of quota is looked for by itself: a user may have his byte rate from one entity and his request percentage from another.
+A quota found for a client id is that client's own (of each user, if it was found with one); all clients of a user share the
+user's quota. Each kind of quota is looked up separately: a user may get the byte rate from one entity and the request
+percentage from another.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from barnabas.quota.entities import (
 
 
 class Applied(NamedTuple):
-    """A quota, and who shares it: an empty user or client id stands for all of them."""
+    """A quota and the clients that share it: an empty user or client id means all of them."""
 
     bound: float
     user: str
@@ -35,7 +36,7 @@ class Applied(NamedTuple):
 
 
 class QuotaTable:
-    """What is declared, as it is asked for. Never changes."""
+    """The declared quotas, indexed for look-ups. Never changes."""
 
     def __init__(self, declared: Mapping[Entity, Quotas]) -> None:
         self._by_entity = {entity: quotas for entity, quotas in declared.items() if quotas}
@@ -51,7 +52,7 @@ class QuotaTable:
         self.groups = frozenset(entity[0][1] for entity in self._by_entity if entity[0][0] == GROUP)  # None: any group
 
     def find(self, key: str, user: str, client_id: str) -> Applied | None:
-        """The quota `key` of a client, None where it has none."""
+        """The quota `key` of a client, None if it has none."""
         for entity, by_user, by_client in (
             (((CLIENT_ID, client_id), (USER, user)), True, True),
             (((CLIENT_ID, None), (USER, user)), True, True),

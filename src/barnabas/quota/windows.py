@@ -1,11 +1,12 @@
-"""How fast something happens, measured over the last few windows of time as Apache Kafka's `Rate` does: the numbers that operators see.
+"""A rate measured over the last few windows of time, like Apache Kafka's `Rate`: the numbers that operators see.
 
-Nothing is throttled by it: see `bucket.py` for why. No clock: `now_ms` is of one that never goes back.
+It throttles nothing: `bucket.py` explains why. No clock: `now_ms` is monotonic.
 
 Rules
   1. Time is cut into windows of `window_ms`, of which `windows` count. A window begins with the first event after the one before it ended.
   2. A window is forgotten once its last event is `windows * window_ms` old; one that overlaps that span still counts whole.
-  3. The rate is the sum of what counts, by the time since the oldest window began, but by no less than `windows - 1` whole ones.
+  3. The rate is the sum of the counting windows, divided by the time since the oldest one began, but at least by `windows - 1`
+     whole windows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class WindowedRate:
         self._sum = 0.0
 
     def record(self, value: float, now_ms: float) -> None:
-        """`value` happened; a negative one takes back what was recorded in vain."""
+        """Record `value`; a negative value takes back an earlier record."""
         kept = self._kept
         if not kept or now_ms - kept[-1].start_ms >= self._window_ms:
             self._forget(now_ms)

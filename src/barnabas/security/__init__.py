@@ -1,1 +1,1 @@
-"""Deciders of who somebody is and what they may do: no sockets, no clock, no storage."""
+"""Authentication and authorization without sockets, clock or storage."""

@@ -1,7 +1,8 @@
-"""Access control lists as Kafka knows them: what a binding says, and which bindings a filter means.
+"""Access control lists with Kafka's semantics: bindings, and filters of bindings.
 
-Owns the numbers of the protocol (resource types, pattern types, operations, permissions), the matching of filters, and how a binding is
-written down: a JSON object of words, under a key that is the same for the same binding. Deciding by bindings is `authorizer`'s.
+Owns the numbers of the protocol (resource types, pattern types, operations, permissions), the matching of filters, and the
+stored form of a binding: a JSON object of words, under a key that is the same for the same binding. The module `authorizer`
+decides by bindings.
 
 Source: the schemas of CreateAcls, DescribeAcls and DeleteAcls, and KIP-290 for prefixed patterns.
 """
@@ -29,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """ANY and MATCH stand in filters only: ANY takes every pattern, MATCH every pattern that the name falls under."""
+    """ANY and MATCH occur in filters only: ANY matches every pattern, MATCH every pattern that matches the name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -64,11 +65,11 @@ class Permission(IntEnum):
     ALLOW = 3
 
 
-AUDIT_TOPIC = "__audit_log"  # where brokers write what was allowed and refused
+AUDIT_TOPIC = "__audit_log"  # brokers write allowed and refused operations to it
 CLUSTER_NAME = "kafka-cluster"  # the one resource of type CLUSTER
 
 _O = Operation
-OPERATIONS: dict[ResourceType, frozenset[Operation]] = {  # what can be done with each type of resource, ALL apart
+OPERATIONS: dict[ResourceType, frozenset[Operation]] = {  # the operations of each type of resource, without ALL
     ResourceType.TOPIC: frozenset(
         {_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS}
     ),
@@ -91,7 +92,7 @@ OPERATIONS: dict[ResourceType, frozenset[Operation]] = {  # what can be done wit
 
 
 class Resource(NamedTuple):
-    """What somebody wants to use."""
+    """A resource of a request."""
 
     type: ResourceType
     name: str
@@ -117,7 +118,7 @@ class Acl(NamedTuple):
     permission: Permission
 
     def covers(self, resource: Resource) -> bool:
-        """Whether the pattern takes the resource in."""
+        """Whether the pattern matches the resource."""
         if self.resource_type is not resource.type:
             return False
         if self.pattern is PatternType.PREFIXED:
@@ -126,7 +127,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which bindings are meant; None stands for every name, principal or host."""
+    """A filter of bindings; None means every name, principal or host."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -159,7 +160,7 @@ class AclFilter(NamedTuple):
 
 
 def acl_as_json(acl: Acl) -> dict[str, str]:
-    """A binding as it is kept."""
+    """The stored form of a binding."""
     return {
         "resource": acl.resource_type.name,
         "name": acl.name,
@@ -172,7 +173,7 @@ def acl_as_json(acl: Acl) -> dict[str, str]:
 
 
 def acl_from_json(kept: Mapping[str, Any]) -> Acl:
-    """What `acl_as_json` wrote."""
+    """Parses the text of `acl_as_json`."""
     return Acl(
         ResourceType[kept["resource"]],
         kept["name"],
@@ -185,5 +186,5 @@ def acl_from_json(kept: Mapping[str, Any]) -> Acl:
 
 
 def acl_key(acl: Acl) -> str:
-    """Under which a binding is kept: of one length, however long its names are."""
+    """The key under which a binding is stored: a fixed length, however long its names are."""
     return hashlib.sha256(json.dumps(acl_as_json(acl), sort_keys=True).encode()).hexdigest()[:32]

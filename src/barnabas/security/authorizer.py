@@ -1,22 +1,23 @@
-"""Whether somebody may do something: Kafka's rules over a set of access control lists.
+"""Authorization: Kafka's rules over a set of access control lists.
 
-Owns the bindings, indexed so that a decision looks at those of one resource only.
+Owns the bindings, indexed so that a decision reads only those of one resource.
 
 Rules
   1. A super user may do everything.
-  2. One binding that denies decides, whatever allows it. ALL stands for every operation.
-  3. What allows READ, WRITE, DELETE or ALTER allows DESCRIBE; what allows ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denials imply nothing.
-  4. Where no binding is about a resource, nobody may use it, unless `allow.everyone.if.no.acl.found`.
-  5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
-  6. A role is the principal of a set of bindings ("Role:auditor"). Who has it is said by bindings too: on the resource USER of the role's
-     name, ALL is allowed to the member (`membership`), and its host says from where. So every tool that knows bindings knows roles.
-     Who is denied ALL there does not have the role, whatever gives it to him.
-  7. The topic of the audit log is made and changed by who may act for the cluster (CLUSTER_ACTION), and by nobody else: a right on all
-     topics is none to write other entries, to delete these, or to make the topic first with settings that keep nothing.
-  8. `version` grows with each change, so that who remembers decisions knows when to forget them.
+  2. A binding that denies overrules every binding that allows. ALL means every operation.
+  3. READ, WRITE, DELETE and ALTER each imply DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS. Denials imply nothing.
+  4. Without a binding that matches the resource nobody may use it, unless `allow.everyone.if.no.acl.found`.
+  5. A binding holds for a session if it names its principal, one of its groups ("Group:finance"), or "User:*", which means
+     everybody.
+  6. A role is the principal of a set of bindings ("Role:auditor"). Its members are bindings too: a binding on the resource USER
+     with the role's name allows ALL to the member (`membership`), and its host limits where the membership holds. So every tool
+     for bindings works with roles. A principal that is denied ALL there does not have the role, even if other bindings give it.
+  7. Only principals with CLUSTER_ACTION may create, write and change the topic of the audit log. A right on all topics does not
+     include it: otherwise its owner could forge or delete entries, or create the topic first with settings that keep nothing.
+  8. `version` grows with each change, so that caches of decisions know when to drop them.
 
-How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
-name has characters, so a decision takes as long as the name is, however many bindings there are.
+How it works: for each resource type there is a dictionary of literal names and one of prefixes. A resource has as many prefixes
+as its name has characters. So the time of a decision depends on the length of the name, not on the number of bindings.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _CHANGES = frozenset({Operation.CREATE, Operation.WRITE, Operation.DELETE, Opera
 
 
 class Session(NamedTuple):
-    """Who asks from where: a principal ("User:alice"), the address of its connection, and the groups it is in ("Group:finance")."""
+    """The requester: a principal ("User:alice"), the address of its connection, and its groups ("Group:finance")."""
 
     principal: str
     host: str
@@ -75,7 +76,7 @@ def is_membership(acl: Acl) -> bool:
 
 
 class Authorizer:
-    """Decides by the bindings it was given.
+    """Decides by its bindings.
 
     Args:
         super_users: principals that may do everything.
@@ -88,14 +89,14 @@ class Authorizer:
         self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
-        self._lengths: dict[ResourceType, Counter[int]] = {}  # that prefixes of resources of a type have, and how many of them
-        self._by_length: dict[ResourceType, tuple[int, ...]] = {}  # these lengths in order, found again when they are needed
+        self._lengths: dict[ResourceType, Counter[int]] = {}  # lengths of the prefixes of a resource type, with their number
+        self._by_length: dict[ResourceType, tuple[int, ...]] = {}  # these lengths sorted, computed when needed
         self._memberships: dict[str, dict[Acl, None]] = {}  # by member
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: Acl) -> None:
-        """Take a binding in; one that is there already stays."""
+        """Add a binding; an existing one stays."""
         self.version += 1
         index, key = self._index(acl), (acl.resource_type, acl.name)
         if key not in index:
@@ -106,7 +107,7 @@ class Authorizer:
             self._memberships.setdefault(acl.principal, {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
-        """Forget a binding; nothing happens if it is not there."""
+        """Remove a binding, if it exists."""
         self.version += 1
         index, key = self._index(acl), (acl.resource_type, acl.name)
         bindings = index.get(key)
@@ -122,7 +123,7 @@ class Authorizer:
                 del self._memberships[acl.principal]
 
     def with_roles(self, session: Session) -> Session:
-        """The session with the roles that it has as groups: who decides for it needs to know of roles no more."""
+        """The session with its roles as groups, so that later decisions need not resolve roles."""
         roles = {
             acl.name
             for principal in (session.principal, ANY_USER, *session.groups)
@@ -138,14 +139,14 @@ class Authorizer:
         )
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        """The bindings that a filter means, in the order of their fields; for one principal those too that follow from its roles."""
+        """The bindings that match a filter, sorted by their fields; for one principal also the bindings of its roles."""
         found = {acl for acl in self._all() if wanted.matches(acl)}
         if wanted.principal is not None:
             found.update(acl for acl in self._by_roles(wanted.principal) if wanted.matches(acl))
         return sorted(found)
 
     def _by_roles(self, principal: str) -> Iterator[Acl]:
-        """What follows for a principal from its roles: their bindings, as if they were its own."""
+        """The bindings of a principal's roles, as if they were its own."""
         hosts: dict[str, list[str]] = {}
         for acl in self._memberships.get(principal, ()):
             hosts.setdefault(acl.name, []).append(acl.host)
@@ -163,7 +164,7 @@ class Authorizer:
         return self._is_allowed(session, operation, list(self._about(resource)))
 
     def operations(self, session: Session, resource: Resource) -> list[Operation]:
-        """Every operation that the session may do with a resource, as far as its type knows it."""
+        """All operations of the resource's type that the session may do."""
         known = sorted(OPERATIONS[resource.type])
         if session.principal in self._super_users:
             return known
@@ -186,16 +187,16 @@ class Authorizer:
         return allowed or (not found and self._allow_if_no_acl)
 
     def bindings_about(self, session: Session, resource: Resource) -> list[Acl]:
-        """The bindings by which is decided what the session may do with a resource."""
+        """The bindings that decide on the session's operations on a resource."""
         return sorted(acl for acl in self._about(resource) if _is_about(acl, session))
 
     def is_super_user(self, session: Session) -> bool:
         return session.principal in self._super_users
 
     def is_allowed_anywhere(self, session: Session, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there can be a resource of the type with which the session may do the operation (KIP-679).
+        """Whether the session may do the operation on at least one possible resource of the type (KIP-679).
 
-        A literal or prefix that is allowed counts unless everything under it is denied: by `*`, by itself, or by a prefix of it.
+        An allowed literal or prefix counts unless all names under it are denied: by `*`, by itself, or by a prefix of it.
         """
         if session.principal in self._super_users:
             return True
@@ -227,7 +228,7 @@ class Authorizer:
             yield from self._prefixed.get((kind, name[:end]), ())
 
     def _note_length(self, acl: Acl, change: int) -> None:
-        """One name more or less. A name is looked at once for each length that prefixes have, however long a peer has made it."""
+        """Count a prefix in or out. A decision looks up a name once for each length of prefixes, however long the name is."""
         if acl.pattern is PatternType.PREFIXED:
             lengths = self._lengths.setdefault(acl.resource_type, Counter())
             lengths[len(acl.name)] += change
@@ -255,7 +256,7 @@ def _is_about(acl: Acl, session: Session) -> bool:
 
 
 def covers_host(pattern: str, host: str) -> bool:
-    """Whether an address is the one that is meant, however it is spelled, or in the range that is."""
+    """Whether an address equals the pattern in any spelling, or is in the pattern's range."""
     if pattern in (host, WILDCARD):
         return True
     if "/" not in pattern:
@@ -272,7 +273,7 @@ def covers_host(pattern: str, host: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def network_of(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """The range of addresses that is written there; None where it cannot be read."""
+    """The range of addresses of the text; None if it does not parse."""
     try:
         return ipaddress.ip_network(pattern, strict=False)
     except ValueError:
@@ -280,7 +281,7 @@ def network_of(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | 
 
 
 def _is_dominated(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Whether everything under the pattern of `acl` is denied too."""
+    """Whether all names under the pattern of `acl` are denied."""
     if acl.pattern is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
         return True
     if acl.pattern is PatternType.LITERAL and acl.name == WILDCARD:

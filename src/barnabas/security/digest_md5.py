@@ -1,9 +1,9 @@
-"""SASL DIGEST-MD5 (RFC 2831), a client's side: the one mechanism, beside Kerberos, that ZooKeeper has for log-ins.
+"""The client's side of SASL DIGEST-MD5 (RFC 2831), ZooKeeper's only log-in mechanism beside Kerberos.
 
 Owns the answer to a server's challenge, and the check that the server knows the password too. No I/O, no randomness: the nonce is an
-argument. The mechanism is old (RFC 6331) and no reason to leave a connection without TLS; brokers speak it to ZooKeeper only.
+argument. The mechanism is obsolete (RFC 6331) and does not replace TLS; brokers use it for ZooKeeper only.
 
-Rule: no error says more than what part of a challenge is wrong.
+Rule: an error names only the wrong part of a challenge.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 _DIRECTIVE = re.compile(r'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,|$)')
 _NONCE_COUNT = "00000001"  # a nonce is used once
-QOP = "auth"  # neither integrity nor secrecy of what follows: TLS is for that
+QOP = "auth"  # neither integrity nor confidentiality of later messages: TLS provides them
 
 
 class BadChallenge(ValueError):
-    """The server says what cannot be answered, or does not know the password."""
+    """The server's challenge cannot be answered, or the server does not know the password."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who logs in, and to what: `uri` is `service/host`."""
+    """The user and the target of a log-in: `uri` is `service/host`."""
 
     user: str
     password: str = field(repr=False)
@@ -33,7 +33,7 @@ class Login:
 
 
 class Answer(NamedTuple):
-    """What to send, and what the server must say then."""
+    """The response to send, and the expected reply of the server."""
 
     response: bytes
     expected: str
@@ -86,7 +86,7 @@ def _directives(message: bytes) -> dict[str, str]:
 
 
 def _hashed_bytes(text: str) -> bytes:
-    """Latin-1 where that has all characters, as the RFC wants it, also where the text is sent as UTF-8."""
+    """Latin-1 if it has all characters, as the RFC requires, even if the text is sent as UTF-8."""
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

@@ -1,4 +1,5 @@
-"""What all SASL mechanisms are to the server: messages in, answers out, until it is known who is there or that it failed."""
+"""The server's interface of all SASL mechanisms: messages in, answers out, until the client is authenticated or the log-in
+failed."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from typing import NamedTuple, Protocol
 
 
 class AuthenticationFailed(Exception):
-    """The log-in is over.
+    """The log-in failed.
 
     Args:
-        reason: for the log; names no secret.
-        told: the sentence for the peer; None for the one that every mechanism has. It says nothing that tells users apart.
+        reason: for the log; contains no secret. told: the sentence for the peer; None for the common one. It must not reveal
+            which users exist.
     """
 
     def __init__(self, reason: str, told: str | None = None) -> None:
@@ -21,10 +22,10 @@ class AuthenticationFailed(Exception):
 
 
 class NotYet(Exception):
-    """The answer to a message needs what takes its time; nothing has changed, and the same message is to be evaluated again after it.
+    """The answer needs a slow computation; nothing has changed, and the caller evaluates the same message again after it.
 
     Args:
-        prepare: has it at hand afterwards; blocks, and may run in a thread.
+        prepare: does the computation and stores the result; blocks, and may run in a thread.
     """
 
     def __init__(self, prepare: Callable[[], None]) -> None:
@@ -33,13 +34,12 @@ class NotYet(Exception):
 
 
 class Identity(NamedTuple):
-    """Who is there.
+    """The authenticated user.
 
     Args:
         user: the name, without "User:".
-        expires_ms: when what was shown ends, as the wall clock has it; None for never.
-        by_token: whether a delegation token was shown.
-        groups: names of groups that a token claims.
+        expires_ms: end of the credential's lifetime by the wall clock; None for never. by_token: whether the client used a
+            delegation token. groups: names of groups in a token's claims.
     """
 
     user: str
@@ -53,11 +53,12 @@ class Exchange(Protocol):
 
     @property
     def identity(self) -> Identity | None:
-        """Who is there; None until the exchange is complete."""
+        """The authenticated user; None until the exchange is complete."""
         ...
 
     def claims(self, message: bytes) -> str | None:
-        """The user that the client's next message is to prove; empty where it names none, None where it proves nothing yet."""
+        """The user that the client's next message will authenticate; empty if it names none, None if it authenticates no user
+        yet."""
         ...
 
     def evaluate(self, message: bytes) -> bytes:

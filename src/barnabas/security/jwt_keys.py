@@ -1,10 +1,10 @@
 """The keys of an identity provider (JWKS, RFC 7517), and whether one of them signed a token.
 
-Owns one set of keys, read from JSON. PyJWT is imported here only, and only where a listener asks for tokens (extra `oauth`).
+Owns one set of keys, read from JSON. Only this module imports PyJWT, and only if a listener accepts tokens (extra `oauth`).
 
 Rules
-  1. Public keys only: RSA, elliptic curves and Edwards curves. A key for encryption, or of a kind that is not known, is left out.
-  2. What algorithm a signature has is said by the key, not by the token.
+  1. Public keys only: RSA, elliptic curves and Edwards curves. Keys for encryption and keys of unknown kinds are left out.
+  2. The key, not the token, decides the signature algorithm.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ ALGORITHMS = {
 
 
 class BadKeys(ValueError):
-    """A text that is no set of keys."""
+    """The text is not a set of keys."""
 
 
 class UnknownKey(TokenRefused):
-    """A token signed by a key that is not in the set; it may be in the next one."""
+    """The token's key is not in the set; it may be in the next set."""
 
 
 class _Key(NamedTuple):
@@ -39,7 +39,7 @@ class _Key(NamedTuple):
 
 
 class KeySet:
-    """Keys as they were at one time; raises BadKeys."""
+    """The keys at one time; raises BadKeys."""
 
     def __init__(self, text: str | bytes) -> None:
         from jwt import PyJWK, PyJWTError
@@ -67,7 +67,7 @@ class KeySet:
         return len(self._keys)
 
     def claims_of(self, token: str) -> dict[str, Any]:
-        """What a token says that one of the keys signed; raises TokenRefused."""
+        """The claims of a token with a valid signature by one of the keys; raises TokenRefused."""
         from jwt import PyJWS, PyJWTError
 
         try:

@@ -1,10 +1,12 @@
-"""GSSAPI (RFC 4752) as a server speaks it, and from a Kerberos name to a user's (`sasl.kerberos.principal.to.local.rules`).
+"""The server's side of GSSAPI (RFC 4752), and the mapping of Kerberos names to users
+(`sasl.kerberos.principal.to.local.rules`).
 
-Owns the exchange and the rules of names; the context that does the cryptography is handed in.
+Owns the exchange and the rules of names; the caller passes in the context that does the cryptography.
 
 Rules
-  1. A context is made first; then it is agreed that nothing is wrapped: who wants records kept secret takes TLS.
-  2. The first rule that matches makes the name; where none does, nobody gets in. RULE and DEFAULT are Kafka's, which are Hadoop's.
+  1. First the context is established; then both sides agree not to wrap messages, because TLS provides confidentiality.
+  2. The first rule that matches gives the name; without a match the log-in fails. RULE and DEFAULT have Kafka's semantics,
+     which are Hadoop's.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _RULE = re.compile(r"RULE:\[(\d+):([^\]]*)\](?:\(([^)]*)\))?(?:s/([^/]*)/([^/]*)
 
 
 class BadRules(ValueError):
-    """A text that is no list of rules."""
+    """The text is not a list of rules."""
 
 
 class Rule(NamedTuple):
@@ -38,7 +40,7 @@ class Rule(NamedTuple):
     case: str = ""
 
     def apply(self, first: str, second: str | None, realm: str, default_realm: str) -> str | None:
-        """The short name, or None where the rule does not match."""
+        """The short name, or None if the rule does not match."""
         if self.is_default:
             return first if realm == default_realm else None
         parts = [realm, first] + ([] if second is None else [second])
@@ -76,7 +78,7 @@ def parse_rules(texts: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def short_name(principal: str, rules: Sequence[Rule], default_realm: str) -> str:
-    """The user of a Kerberos name; raises AuthenticationFailed where no rule makes one."""
+    """The user of a Kerberos name; raises AuthenticationFailed if no rule gives one."""
     found = _NAME.fullmatch(principal)
     if found is not None:
         first, second, realm = found.groups()
@@ -129,7 +131,8 @@ class GssapiExchange:
         return ""
 
     def evaluate(self, message: bytes) -> bytes:
-        """A token, the offer to wrap nothing, and nothing at last; raises AuthenticationFailed."""
+        """Answers with a token, then with the offer of no security layer, then with an empty message; raises
+        AuthenticationFailed."""
         if self.identity is not None or len(message) > MAX_TOKEN_BYTES:
             raise AuthenticationFailed("a message too many" if self.identity else "a message too long")
         if self._offered:
@@ -147,7 +150,7 @@ class GssapiExchange:
         chosen = self._context.unwrap(message)
         if len(chosen) < 4 or chosen[0] != NO_LAYER:
             raise AuthenticationFailed("a layer that was not offered")
-        # What follows is an authorization id. It is let pass, as Kafka does: Python's clients put the name of the service there.
-        # Who is there is said by the ticket alone.
+        # The rest is an authorization id. Like Kafka, this ignores it: Python's clients send the name of the service. Only the
+        # ticket names the user.
         self.identity = Identity(self._name_of(self._context.initiator))
         return b""

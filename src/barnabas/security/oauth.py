@@ -1,12 +1,13 @@
-"""OAUTHBEARER (RFC 7628) as a server speaks it: one message with a token, and what makes a token good.
+"""The server's side of OAUTHBEARER (RFC 7628): one message with a token, and the checks of the token.
 
-Owns the exchange and the checks of a JWT's claims. Signatures are `jwt_keys`'; time is an argument.
+Owns the exchange and the checks of a JWT's claims. `jwt_keys` checks signatures; time is an argument.
 
 Rules
-  1. A token must be signed by a key of the provider, be in its time by `clock_skew_ms`, and name issuer and audience where those are
-     expected. Kafka's rules and no more: time of issue and of expiry and a subject must be there; scopes need not.
-  2. Tokens without a signature are taken only where there is no provider (`signed` is false), as Kafka's default handler does.
-  3. A refusal is told as JSON, which the client acknowledges; then the log-in fails. Why stays in the log.
+  1. A token must be signed by a key of the provider, be valid at this time within `clock_skew_ms`, and name the expected issuer
+     and audience, if they are configured. These are exactly Kafka's rules: time of issue, expiry and subject are required,
+     scopes are not.
+  2. Tokens without a signature are accepted only without a provider (`signed` is false), as in Kafka's default handler.
+  3. A refusal is sent as JSON, which the client acknowledges; then the log-in fails. Only the log has the reason.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ ACKNOWLEDGED = b"\x01"
 
 
 class TokenRefused(Exception):
-    """A token that is not taken.
+    """The token is refused.
 
     Args:
-        reason: for the log.
-        scope: that is missing; None where something else is wrong.
+        reason: for the log. scope: the missing scope; None for another reason.
     """
 
     def __init__(self, reason: str, scope: str | None = None) -> None:
@@ -42,7 +42,7 @@ class TokenRefused(Exception):
 
 
 class TokenRules(NamedTuple):
-    """What claims a token must make.
+    """The required claims of a token.
 
     Args:
         signed: whether a provider signs tokens; else they have no signature.
@@ -75,7 +75,7 @@ class OAuthExchange:
         return ""
 
     def evaluate(self, message: bytes) -> bytes:
-        """Nothing for a good token, JSON for any other; raises AuthenticationFailed."""
+        """Answers a valid token with an empty message, any other with JSON; raises AuthenticationFailed."""
         if self._refused is not None:
             raise AuthenticationFailed(self._reason, self._refused if message == ACKNOWLEDGED else None)
         if self.identity is not None:
@@ -98,7 +98,7 @@ class OAuthExchange:
 
 
 def check_claims(claims: dict[str, Any], rules: TokenRules, now_ms: int) -> Identity:
-    """Whose token this is; raises TokenRefused."""
+    """The identity in the token's claims; raises TokenRefused."""
     expires_ms, issued_ms = _time(claims, "exp"), _time(claims, "iat")
     if expires_ms is None or (rules.signed and issued_ms is None):
         raise TokenRefused("no time of issue or of expiry")

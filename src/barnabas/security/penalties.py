@@ -1,18 +1,19 @@
-"""How long failed log-ins delay their answers, and the log-ins that come from the same address after them.
+"""Delays of the answers to failed log-ins, and of later log-ins from the same address.
 
 Owns a count of failures for each address, and the users who logged in from an address.
 
 Rules
   1. The answer to each of the first `FREE_FAILURES` waits `base_ms` (`connection.failed.authentication.delay.ms`), as with Kafka; after
      that each one waits twice as long as the one before, up to `MAX_DELAY_MS`.
-  2. From the eleventh failure on the delay outlives the connection: until the answer to the last failure is due, no password or token
-     from the address is looked at. At most `max_waiting` log-ins of an address wait for that; more are refused unseen.
-  3. A user who logged in from an address before is known there and has a count of their own, so a guesser does not delay the known users
-     of an address. Failures of a known user delay that user at that address alone.
-  4. A count without a failure for `FORGET_MS` begins anew. A log-in that went well changes no count: a guesser may have a password of
-     their own.
-  5. With a `base_ms` of 0 nothing waits.
-  6. At most `max_hosts` counts are kept, and as many users; the one that failed, or logged in, longest ago goes first.
+  2. From the eleventh failure on the delay also applies to other connections: until the answer to the last failure is due, no
+     password or token from the address is checked. At most `max_waiting` log-ins of an address wait for that; further ones are
+     refused without a check.
+  3. Users that logged in from an address before are known there, each with a separate count, so a guesser does not delay the
+     known users of an address. Failures of a known user delay that user at that address alone.
+  4. A count starts again after `FORGET_MS` without a failure. A successful log-in does not change a count, because a guesser
+     may have an account too.
+  5. With a `base_ms` of 0 there are no delays.
+  6. At most `max_hosts` counts are kept, and as many users; the oldest is dropped first.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Source = tuple[str, str | None]  # an address, and a user who is known there
 class _Count(Struct):
     failures: int = 0
     last_ms: float = 0.0
-    until_ms: float = 0.0  # nothing is looked at before
+    until_ms: float = 0.0  # log-ins are checked from this time on
     waiting: int = 0
 
 
@@ -53,11 +54,11 @@ class Penalties:
         return len(self._counts)
 
     def source(self, host: str, user: str | None) -> Source:
-        """What is counted together with a log-in from `host` that claims to be `user`, as far as it says so."""
+        """The source under which a log-in from `host` is counted; `user` is the claimed user, if known."""
         return (host, user) if (host, user) in self._known else (host, None)
 
     def delay_ms(self, source: Source, now_ms: float) -> int:
-        """Count a failure, and say how long its answer waits."""
+        """Count a failure; returns the delay of its answer."""
         count = self._counts.pop(source, None)
         if count is None or now_ms - count.last_ms > FORGET_MS:
             count = _Count(waiting=0 if count is None else count.waiting)
@@ -73,12 +74,12 @@ class Penalties:
         return delay_ms
 
     def wait_ms(self, source: Source, now_ms: float) -> float:
-        """How long until a log-in of `source` may be looked at."""
+        """The time until a log-in of `source` may be checked."""
         count = self._counts.get(source)
         return 0.0 if count is None else max(count.until_ms - now_ms, 0.0)
 
     def begin_wait(self, source: Source) -> bool:
-        """Count one in that has to wait; False where it is to be refused."""
+        """Count a waiting log-in; False if it must be refused."""
         count = self._counts.get(source)
         if count is None or count.waiting >= self._max_waiting:
             return False
@@ -91,7 +92,7 @@ class Penalties:
             count.waiting -= 1
 
     def logged_in(self, host: str, user: str) -> None:
-        """Know the user at that address from now on."""
+        """Record the user as known at the address."""
         self._known[host, user] = None
         self._known.move_to_end((host, user))
         if len(self._known) > self._max_hosts:

@@ -1,7 +1,7 @@
-"""PLAIN (RFC 4616) as a server speaks it: one message with name and password.
+"""The server's side of PLAIN (RFC 4616): one message with name and password.
 
 Rules
-  1. An unknown user fails as a wrong password does, and takes as long: something is compared in any case.
+  1. An unknown user fails like a wrong password, in the same time: there is always a comparison.
   2. Sentences to the peer are Kafka's.
 """
 
@@ -32,7 +32,7 @@ class PlainExchange:
         return fields[1] if len(fields) > 1 else ""
 
     def evaluate(self, message: bytes) -> bytes:
-        """Nothing, if the password is right; raises AuthenticationFailed."""
+        """An empty answer if the password is right; raises AuthenticationFailed."""
         if self.identity is not None:
             raise AuthenticationFailed("a message too many")
         try:
@@ -59,5 +59,5 @@ class PlainExchange:
 
 
 def _same_length(password: str) -> bytes:
-    """What is compared in its place, so that the time taken does not tell how long it is."""
+    """A digest that is compared instead of the text, so that the time does not reveal its length."""
     return hashlib.sha256(password.encode()).digest()

@@ -1,6 +1,6 @@
-"""From the name in a client's certificate to a principal: `ssl.principal.mapping.rules`.
+"""Maps the name in a client's certificate to a principal: `ssl.principal.mapping.rules`.
 
-Owns the language of rules, with Kafka's semantics. Rules stand side by side, separated by commas; the first that fits gives the name.
+Owns the language of rules, with Kafka's semantics. Rules are separated by commas; the first matching rule gives the name.
 
     DEFAULT                             the name as it is
     RULE:pattern/replacement/[LU]       if the pattern matches all of the name, every match of it in the name is replaced; L and U make the
@@ -34,14 +34,14 @@ GROUP_NAME = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
 
 
 class NoMatchingRule(BarnabasError):
-    """A name that no rule is for."""
+    """No rule matches the name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
 
     def __str__(self) -> str:
-        return f"no rule of {KEY} is for {self.name}"
+        return f"no rule of {KEY} matches {self.name}"
 
 
 class _Rule(Struct, frozen=True):
@@ -102,7 +102,7 @@ def _rule(text: str, pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _parts_of(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...] | None:
-    """Text and numbers of groups; None where it names a group that the pattern does not have."""
+    """Text and numbers of groups; None if it names a group that the pattern does not have."""
     parts: list[str | int] = []
     position = 0
     while position < len(replacement):

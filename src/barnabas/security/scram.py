@@ -1,12 +1,12 @@
-"""SCRAM (RFC 5802, RFC 7677) as a server speaks it: credentials without passwords, and the exchange of four messages.
+"""The server's side of SCRAM (RFC 5802, RFC 7677): credentials without passwords, and the exchange of four messages.
 
-Owns what is stored of a password (`Credential`) and one log-in (`ScramExchange`). Randomness comes from the caller.
+Owns the stored form of a password (`Credential`) and one log-in (`ScramExchange`). Randomness comes from the caller.
 
 Rules
-  1. Nothing from which the password could be read is kept.
-  2. A user who does not exist fails at the same step as a wrong password, after an exchange that looks the same: `unknown` makes a salt
+  1. The password cannot be derived from the stored form.
+  2. An unknown user fails at the same step as a wrong password, after an exchange that looks the same: `unknown` derives a salt
      from the name, the same at each attempt.
-  3. Every comparison of secrets takes the same time whatever they are.
+  3. Every comparison of secrets takes the same time for all values.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from barnabas.security.exchange import AuthenticationFailed, Identity
 
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # what Kafka allows
 MAX_MESSAGE_BYTES = 4096
-SALT_BYTES = 24  # of those that are made here
+SALT_BYTES = 24  # bytes of a generated salt
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
 class Credential(NamedTuple):
-    """What is kept of a password."""
+    """The stored form of a password."""
 
     salt: bytes
     stored_key: bytes
@@ -36,7 +36,7 @@ class Credential(NamedTuple):
 
 
 def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> Credential:
-    """Derive what is kept; takes some milliseconds."""
+    """Derive the credential from a password; takes some milliseconds."""
     return credential_from_salted(mechanism, salted(mechanism, password, salt, iterations), salt, iterations)
 
 
@@ -53,11 +53,11 @@ def credential_from_salted(mechanism: str, salted_password: bytes, salt: bytes, 
 
 
 def unknown(mechanism: str, user: str, secret: bytes, like: Credential | None = None) -> Credential:
-    """For a user who does not exist: looks as one would, and no password fits it.
+    """The credential of an unknown user: looks like a real one, and no password matches it.
 
     Args:
-        secret: of all brokers; without it nobody can tell the salt of an unknown user from a known one's.
-        like: of a user who exists; iterations and the length of the salt are as there.
+        secret: shared by all brokers; without it nobody can tell the salt of an unknown user from that of a known one. like:
+            credential of an existing user, for the iterations and the length of the salt.
     """
     name = HASHES[mechanism]
     salt = hmac.digest(secret, user.encode(), "sha512")[: SALT_BYTES if like is None else len(like.salt)]
@@ -70,9 +70,9 @@ class ScramExchange:
 
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
-        find: the credential under a name, and whose it is; for one that does not exist what `unknown` gives. The name is that of a user, or
-            of a delegation token where the client says so (tokenauth=true, KIP-48). It may raise NotYet.
-        nonce: of this exchange alone, of printable characters without comma.
+        find: the credential of a name and its owner; for an unknown name the result of `unknown`. The name is that of a user,
+            or of a delegation token where the client says so (tokenauth=true, KIP-48). It may raise NotYet.
+        nonce: unique to this exchange, printable characters without a comma.
     """
 
     def __init__(self, mechanism: str, find: Callable[[str, bool], tuple[Credential, Identity]], nonce: str) -> None:
@@ -128,7 +128,8 @@ class ScramExchange:
         assert self._credential is not None
         without_proof, separator, proof_text = text.rpartition(",p=")
         fields = without_proof.split(",")
-        # Up to 2.6.0 librdkafka puts its own part of the nonce before the whole; Kafka lets that pass, and it weakens nothing.
+        # Up to 2.6.0 librdkafka puts its own part of the nonce before the whole nonce; Kafka accepts that, and it weakens
+        # nothing.
         has_nonce = len(fields) > 1 and fields[1].startswith("r=") and fields[1].endswith(self._expected_nonce)
         if not separator or not has_nonce or fields[0] != f"c={self._channel}":
             raise AuthenticationFailed("a final message that does not go with the first")

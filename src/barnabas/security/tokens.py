@@ -1,10 +1,10 @@
-"""Delegation tokens (KIP-48): made for a user, shown in the user's place over SCRAM, renewed and ended in time.
+"""Delegation tokens (KIP-48): created for a user, used instead of the user's password over SCRAM, renewed and expired.
 
-Owns the fields of a token's declaration and the rules of its life. No time, no chance: both are arguments.
+Owns the fields of a token's declaration and the rules of its lifetime. Time and random values are arguments.
 
 Rules
-  1. A token's password is an HMAC of its id by `delegation.token.secret.key`; it is made anew where it is needed and kept nowhere.
-  2. A token ends at its expiry, which renewing moves on, and at the latest at `max_ms`.
+  1. A token's password is an HMAC of its id by `delegation.token.secret.key`; it is computed when needed and never stored.
+  2. A token ends at its expiry, which a renewal extends, and at the latest at `max_ms`.
   3. Owner, requester and renewers may renew and end a token. Codes and their order are Kafka's.
 """
 
@@ -41,7 +41,7 @@ class Token(NamedTuple):
         return min(self.expires_ms, self.max_ms) < now_ms
 
     def is_of(self, principal: str) -> bool:
-        """Whether it may be renewed, ended and seen by somebody."""
+        """Whether a principal may renew, expire and see the token."""
         return principal in (self.owner, self.requester, *self.renewers)
 
     def encode(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Token(NamedTuple):
 
 
 class Lifetimes(NamedTuple):
-    """What brokers allow."""
+    """The limits that brokers set."""
 
     most_ms: int  # delegation.token.max.lifetime.ms
     renewal_ms: int  # delegation.token.expiry.time.ms
@@ -64,7 +64,7 @@ def tokens_of(declared: Declared) -> list[Token]:
 
 
 def secret_of(token_id: str, key: str) -> bytes:
-    """What proves that somebody has the token."""
+    """The HMAC that proves possession of the token."""
     return hmac.digest(key.encode(), token_id.encode(), "sha512")
 
 
@@ -116,10 +116,10 @@ def usable(declared: Declared, token_id: str, now_ms: int) -> Token | None:
 
 
 class TokenCredentials:
-    """What tokens are asked for over SCRAM, of those that were shown last.
+    """A cache of the SCRAM credentials of recently used tokens.
 
     Args:
-        most: how many are kept; what a token is asked for by two mechanisms counts twice.
+        most: size of the cache; two mechanisms of one token count twice.
     """
 
     def __init__(self, most: int) -> None:
@@ -128,7 +128,7 @@ class TokenCredentials:
         self._lock = Lock()  # `prepare` of a NotYet runs in threads
 
     def find(self, token_id: str, mechanism: str, key: str) -> Credential:
-        """That of a token; raises NotYet where it is to be derived first."""
+        """The credential of a token; raises NotYet if it must be derived first."""
         wanted = token_id, mechanism, key
         with self._lock:
             found = self._kept.pop(wanted, None)
@@ -146,7 +146,7 @@ class TokenCredentials:
 
 
 def credential_for(token_id: str, mechanism: str, key: str) -> Credential:
-    """What a token is asked for over SCRAM; takes some milliseconds."""
+    """The SCRAM credential of a token; takes some milliseconds."""
     secret = secret_of(token_id, key)
     salt = hmac.digest(secret, b"salt", "sha256")[:SALT_BYTES]
     return credential_of(mechanism, b64encode(secret).decode(), salt, MIN_ITERATIONS)

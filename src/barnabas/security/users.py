@@ -1,10 +1,10 @@
-"""Users with SCRAM credentials: how they are kept, altered and described (KIP-554).
+"""Users with SCRAM credentials: storing, altering and describing them (KIP-554).
 
 Owns the fields of a user's declaration: by mechanism the salt, both keys and the iterations in base 64, never a password.
 
 Rules
   1. Codes and sentences are Kafka's. One request alters a user's credential for one mechanism once; a user with an error stays as it was.
-  2. With the first user a secret is made (`SECRET`), by which unknown users look like known ones, the same ones on every broker.
+  2. The first user also creates a secret (`SECRET`). With it, unknown users look like known ones, and equal on every broker.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Deletion(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A user's mechanisms (by number) with their iterations, or why there are none."""
+    """A user's mechanisms (by number) with their iterations, or the error."""
 
     user: str
     infos: tuple[tuple[int, int], ...] = ()
@@ -54,9 +54,9 @@ class Described(NamedTuple):
 
 
 class Patterns:
-    """How many credentials there are of which iterations and length of salt.
+    """The number of credentials for each pair of iterations and salt length.
 
-    Counted once for what is declared: else the time that an unknown user takes would tell of him.
+    Counted once for each set of users: otherwise the time of a log-in would reveal that a user is unknown.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Patterns:
 
 
 def find_credential(declared: Declared, user: str, mechanism: str, patterns: Patterns) -> Credential:
-    """What is kept of a user for a mechanism, or for one who does not exist what looks like it."""
+    """The credential of a user for a mechanism; for an unknown user one that looks real."""
     fields = None if user.startswith("\0") else declared.get(user, {}).get(mechanism)
     if fields is not None:
         return _decode(fields)
@@ -83,7 +83,8 @@ def find_credential(declared: Declared, user: str, mechanism: str, patterns: Pat
 
 
 def _like(secret: bytes, user: str, counted: Counter[Pattern]) -> Credential | None:
-    """What an unknown user looks like: each pattern as often as among known users, and the same for a name while others come and go.
+    """The iterations and salt length of an unknown user: as frequent as among known users, and stable for a name when other
+    users change.
 
     Each pattern draws a number from the name, and the largest wins (weighted rendezvous hashing).
     """
@@ -101,7 +102,7 @@ def _like(secret: bytes, user: str, counted: Counter[Pattern]) -> Credential | N
 def alter(
     declared: Declared, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion], *, secret: bytes
 ) -> tuple[dict[str, KafkaError | None], dict[str, Any]]:
-    """What each user is answered, and what is to be declared of users: None for one who has nothing left.
+    """The result for each user, and the users to declare: None for a user without credentials left.
 
     Args:
         secret: random bytes, for when there is none yet.

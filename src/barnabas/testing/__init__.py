@@ -1,4 +1,4 @@
-"""For the tests of people who use barnabas: a real broker for the length of a `with` block or of a test.
+"""A real broker for the tests of users of barnabas, for a `with` block or for a test.
 
     from barnabas.testing import Broker
 
@@ -7,7 +7,7 @@
 
 With pytest nothing needs to be imported: the plugin brings the fixtures `kafka` and `kafka_session`.
 
-Nothing is loaded before it is used, because pytest imports this package in every run of everyone who has barnabas installed.
+Modules are loaded at their first use, because pytest imports this package in every run wherever barnabas is installed.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """A broker for tests: a child process with a port and a data folder of its own.
 
-Owns the child process, the temporary folder around it and the port that it got. The child is the real server on real sockets, so
-whatever works here works against any other barnabas.
+Owns the child process, its temporary folder and its port. The child is the real server on real sockets, so a client that works
+here works with any other barnabas.
 
 Rules
-  1. The first start takes a free port; every later one takes the same, so that clients find the broker again.
-  2. After `close()` nothing is left: no process, no file (a data folder that was handed in stays, it is the caller's).
-  3. When the process that made the Broker dies in whatever way, the child notices (its standard input ends), stops and removes
-     the temporary folder itself.
+  1. The first start takes a free port; every later start uses the same port, so that clients find the broker again.
+  2. After `close()` no process and no file is left. A data folder of the caller stays.
+  3. When the process that created the Broker dies in any way, the standard input of the child ends; the child then stops and
+     removes the temporary folder itself.
 
-Ugly: between `kill()` and `start()` another process could take the port. The kernel hands out ephemeral ports in a wide range, so
-this needs bad luck; it fails with a clear error then.
+Ugly: between `kill()` and `start()` another process could take the port. The kernel assigns ephemeral ports from a wide range,
+    so this is unlikely; the start then fails with a clear error.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from barnabas.testing.users import settings_for, store_users
 if TYPE_CHECKING:
     from barnabas.testing.certificates import Certificates
 
-READY_TIMEOUT_S = 60.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
-STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this long it hangs
-LOG_TAIL_LINES = 20  # of the broker's log in the text of BrokerFailed
+READY_TIMEOUT_S = 60.0  # a loaded machine is slow; a normal start takes a hundredth of it
+STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this time it counts as hanging
+LOG_TAIL_LINES = 20  # characters of the broker's log in the text of BrokerFailed
 ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
 LISTENERS, TLS_LISTENERS = "PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"
 
-# What a test wants different from Kafka's defaults: groups that come together at once, and internal topics that are
-# cheap to make. Whatever the caller sets in `config` goes before these.
+# Defaults for tests that differ from Kafka's: groups start without a delay, and internal topics are small. The caller's
+# `config` overrides them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
@@ -54,7 +54,7 @@ TEST_DEFAULTS = {
 
 
 class BrokerFailed(BarnabasError):
-    """The broker did not start or did not stop; `log` is the end of what it wrote to standard error."""
+    """The broker did not start or did not stop; `log` is the end of its standard error."""
 
     def __init__(self, reason: str, log: str) -> None:
         super().__init__(reason, log)
@@ -70,16 +70,16 @@ class Broker:
 
     Args:
         config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
-        tls: listen with TLS, on a certificate of an authority of its own; see `certificates`. Clients may show certificates.
+        tls: listen with TLS, with a certificate of its own authority; see `certificates`. Clients may present certificates.
         data_dir: keep the data here instead of in a temporary folder; it is not removed.
-        log_dirs: how many folders the data is spread over, as over disks; those after the first lie beside it.
-        log_level: what the broker writes to its log (see `log`): debug, info, warning or error.
+        log_dirs: number of log directories, as on several disks; those after the first are beside it. log_level: level of the
+            broker's log (see `log`): debug, info, warning or error.
         ready_timeout_s: seconds until a start that is not ready counts as failed.
-        users: passwords by user name; then clients have to log in, see `login`.
+        users: passwords by user name; clients must then log in, see `login`.
 
     Raises:
         ConfigError: data_dir is a folder that `log.dirs` cannot name.
-        BrokerFailed: from `start()` and `with`, when the broker does not come up; its text holds the end of the broker's log.
+        BrokerFailed: from `start()` and `with`, if the broker does not start; its text has the end of the broker's log.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Broker:
         return dict(self._listeners)
 
     def login(self, user: str | None = None, mechanism: str = "PLAIN") -> dict[str, str]:
-        """Settings by which a client of librdkafka logs in as one of the `users`, the first if none is named.
+        """Settings with which a librdkafka client logs in as one of the `users`, by default the first.
 
         Args:
             mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
@@ -154,9 +154,9 @@ class Broker:
 
     @property
     def certificates(self) -> Certificates:
-        """The authority of a broker with TLS, which signs for clients too."""
+        """The authority of a broker with TLS; it also signs certificates of clients."""
         if self._certificates is None:
-            from barnabas.testing.certificates import Certificates  # loads cryptography, which few tests need
+            from barnabas.testing.certificates import Certificates  # imports cryptography, which few tests need
 
             self._certificates = Certificates(self._working_folder() / "certificates")
         return self._certificates
@@ -168,12 +168,12 @@ class Broker:
 
     @property
     def log(self) -> str:
-        """Everything that the broker wrote to standard error since the Broker was made."""
+        """The broker's standard error since the Broker was created."""
         path = self._log_path()
         return path.read_text(errors="replace") if path is not None and path.exists() else ""
 
     def start(self) -> Self:
-        """Start and wait until connections are accepted; does nothing when it is running."""
+        """Start and wait until the broker accepts connections; does nothing if it is running."""
         if self.is_running():
             return self
         self._forget_process()
@@ -186,13 +186,13 @@ class Broker:
             self._listeners = self._wait_ready(self._process)
         except BaseException:
             self.kill()
-            if not self._listeners:  # it never ran: there is nothing to look at but the log, and the error has that
+            if not self._listeners:  # it never ran: only the log is useful, and the error has it
                 self._remove_folder()
             raise
         return self
 
     def is_running(self) -> bool:
-        """Whether its process is there; it may be paused."""
+        """Whether its process exists; it may be paused."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
@@ -214,7 +214,7 @@ class Broker:
             raise BrokerFailed(f"the broker ended with exit code {code}", self._log_tail())
 
     def kill(self) -> None:
-        """End the broker with SIGKILL, as a crash would; the data stays as it is on disk."""
+        """End the broker with SIGKILL, like a crash; the data on disk stays unchanged."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -226,10 +226,10 @@ class Broker:
         self.start()
 
     def close(self) -> None:
-        """Kill the broker and remove its temporary folder; no error when that was done before.
+        """Kill the broker and remove its temporary folder; may be called again.
 
-        Data that is about to be removed needs no clean shutdown, so a broker on a temporary folder is simply killed. One on
-        a folder of the caller is stopped cleanly.
+        A broker on a temporary folder is killed, because its data is removed anyway. A broker on a folder of the caller is
+        stopped cleanly.
         """
         try:
             if self._given_data_dir is not None and self.is_running():
@@ -269,7 +269,7 @@ class Broker:
         return "\n".join(self.log.splitlines()[-LOG_TAIL_LINES:])
 
     def _properties(self) -> dict[str, str]:
-        """What the caller asked for, on the addresses of the first start."""
+        """The caller's settings, with the addresses of the first start."""
         configured = str(self._config.get("listeners", TLS_LISTENERS if self._has_tls else LISTENERS))
         listeners = ",".join(self._with_its_port(each.strip()) for each in configured.split(","))
         log_dirs = ",".join(map(str, self.data_dirs))
@@ -277,7 +277,7 @@ class Broker:
         return {**TEST_DEFAULTS, "log.dirs": log_dirs, **tls, **self._config, "listeners": listeners}
 
     def _with_its_port(self, listener: str) -> str:
-        """A listener of the configuration on the port that it got before; what is advertised instead tells of none."""
+        """A listener of the configuration with its earlier port; an advertised listener without a port gets none."""
         name, _, address = listener.partition("://")
         host, _, port = address.rpartition(":")
         got = self._listeners.get(name)
@@ -288,7 +288,7 @@ class Broker:
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()
         task = {"properties": self._properties(), "log_level": self._log_level, "remove_when_orphaned": str(folder)}
-        # The child must find the same barnabas, also where only sys.path of this process knows the way.
+        # The child must import the same barnabas, even if only this process has it in sys.path.
         source = str(Path(barnabas.__file__).resolve().parent.parent)
         path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
         with (folder / "broker.log").open("ab") as log:
@@ -298,11 +298,11 @@ class Broker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": path, TASK_VARIABLE: json.dumps(task)},
-                start_new_session=True,  # Ctrl-C in the terminal is for the tests; they end the broker themselves
+                start_new_session=True,  # Ctrl-C in the terminal must reach only the tests; they end the broker themselves
             )
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        """The addresses out of the line that the broker prints when it accepts connections."""
+        """The addresses in the line that the broker prints when it accepts connections."""
         assert process.stdout is not None
         deadline = time.monotonic() + self._ready_timeout_s
         line = b""

@@ -1,9 +1,9 @@
-"""What runs in the child process of `barnabas.testing.Broker`: the server, and a thread that notices when the parent is gone.
+"""The child process of `barnabas.testing.Broker`: the server, and a thread that detects the end of the parent.
 
-The parent never writes to the pipe on standard input, so the end of it means that the parent died or dropped the broker. It is
-a pipe and not a signal on the parent's death, because that follows the parent's thread, and test runners use threads that end.
+The parent never writes to the pipe on standard input, so its end means that the parent died or dropped the broker. A parent
+death signal would follow the thread that started the child, and test runners use threads that end.
 
-What to run comes in the environment: everybody on the machine sees the arguments of a process, and settings hold passwords.
+The settings come in the environment: everybody on the machine sees the arguments of a process, and settings contain passwords.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TASK_VARIABLE = "BARNABAS_TESTING_TASK"
 
 
 def main(task_text: str) -> int:
-    """Run the broker that the JSON text describes until it is told to stop; returns the exit code."""
+    """Run the broker that the JSON text describes until a signal stops it; returns the exit code."""
     from barnabas.errors import BarnabasError
     from barnabas.server.main import run
 

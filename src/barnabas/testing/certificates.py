@@ -1,5 +1,5 @@
-"""The certificates of a test broker: an authority that lives as long as it, one certificate for the broker, and as many
-as asked for clients.
+"""The certificates of a test broker: an authority with the broker's lifetime, one certificate for the broker, and one for each
+requested client.
 
 with Broker(tls=True) as kafka:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, **kafka.certificates.client_settings("alice")})
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from barnabas.tls.authority import Authority, Issued
 
-PASSWORD = "of the stores of a test"
+PASSWORD = "password of the stores of a test"
 HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
@@ -21,7 +21,7 @@ class Certificates:
     def __init__(self, folder: Path) -> None:
         self.authority = Authority.create(folder, password=PASSWORD)
         self.broker = self.authority.issue("broker", hosts=HOSTS)
-        self.password = PASSWORD  # of the PKCS12 stores
+        self.password = PASSWORD  # password of the PKCS12 stores
         self._clients: dict[str, Issued] = {}
 
     @property
@@ -30,7 +30,7 @@ class Certificates:
         return str(self.authority.ca_file)
 
     def client(self, name: str) -> Issued:
-        """The certificate of a client, whose common name is `name`; made when it is first asked for."""
+        """The certificate of a client with the common name `name`; created at the first call."""
         if name not in self._clients:
             self._clients[name] = self.authority.issue(name)
         return self._clients[name]
@@ -45,7 +45,7 @@ class Certificates:
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """With these a broker shows its certificate."""
+        """The broker settings for its certificate."""
         return {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.broker.combined),

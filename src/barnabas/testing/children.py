@@ -1,13 +1,15 @@
-"""Child processes that end with the process that started them, however that ends: benchmarks, demonstrations and torture start many.
+"""Child processes that end with the process that started them, however it ends: benchmarks, demonstrations and torture tests
+start many.
 
 Rules
-  1. Each `Child` has a session of its own, so that a signal of the terminal reaches its starter alone, and all that it starts in turn is
-     in its process group.
-  2. While there are children, one `sh` reads their ids from a pipe. When its end comes, the starter is gone, also by SIGKILL, and `sh`
-     kills the groups that are left. (A parent death signal follows the thread that started a child, and reaches no grandchildren.)
-  3. A block that a child is the context of kills the group when it ends by an exception; else it waits for the child.
+  1. Each `Child` has a session of its own, so that a terminal's signal reaches only the parent, and all its own children are in
+     its process group.
+  2. While there are children, one `sh` reads their ids from a pipe. The end of the pipe means that the parent ended, perhaps by
+     SIGKILL, and `sh` kills the remaining groups. (A parent death signal follows the thread that started a child, and reaches
+     no grandchildren.)
+  3. A `with` block of a child kills the group if it ends with an exception; otherwise it waits for the child.
 
-Ugly: a starter that is killed between starting a child and telling its id leaves that child.
+Ugly: if the parent is killed between starting a child and writing its id, that child stays.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, AnyStr, Self
 
-# Each line has all ids; the last one counts. "$1" is a folder that goes as well, if any.
+# Each line has all ids; the last one counts. "$1" is a folder to remove, if any.
 SCRIPT = """
 while read -r line; do ids=$line; done
 for id in $ids; do kill -9 "-$id" "$id" 2>/dev/null; done
@@ -31,10 +33,10 @@ for id in $ids; do kill -9 "-$id" "$id" 2>/dev/null; done
 
 
 class Guard:
-    """Kills the process groups that are left when this process is gone; safe to use from several threads.
+    """Kills the remaining process groups after this process ended; thread-safe.
 
     Args:
-        folder: removed then too.
+        folder: also removed then.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -44,13 +46,13 @@ class Guard:
         self._lock = Lock()
 
     def watch(self, pid: int) -> None:
-        """The leader of a process group runs, and is to end with this process."""
+        """Watch the process group of a running leader, so that it ends with this process."""
         with self._lock:
             self._watched.add(pid)
             self._tell()
 
     def forget(self, pid: int) -> bool:
-        """It has ended, and its id may be another's from now on; whether others are left."""
+        """Stop watching an ended group, whose id another process may get; returns whether other groups are left."""
         with self._lock:
             if pid in self._watched:
                 self._watched.discard(pid)
@@ -62,7 +64,7 @@ class Guard:
         self._process.stdin.write(" ".join(map(str, sorted(self._watched))) + "\n")
 
     def close(self) -> None:
-        """End what is still watched, and the guard."""
+        """End the groups that are still watched, and the guard."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -75,7 +77,7 @@ class Guard:
 
 
 class _Children:
-    """The children of this process, and their guard as long as there are any."""
+    """The children of this process, and their guard while there are any."""
 
     def __init__(self) -> None:
         self._guard: Guard | None = None
@@ -105,20 +107,20 @@ class Child(subprocess.Popen[AnyStr]):
         _CHILDREN.started(self.pid)
 
     def poll(self) -> int | None:
-        """As `Popen.poll`."""
+        """Like `Popen.poll`."""
         code = super().poll()
         if code is not None:
             _CHILDREN.ended(self.pid)
         return code
 
     def wait(self, timeout: float | None = None) -> int:
-        """As `Popen.wait`."""
+        """Like `Popen.wait`."""
         code = super().wait(timeout)
         _CHILDREN.ended(self.pid)
         return code
 
     def end(self) -> None:
-        """Kill it with all that is in its group, and wait for it."""
+        """Kill it with its whole process group, and wait for it."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.wait()

@@ -1,4 +1,4 @@
-"""What every implementation of `storage.files.Files` must do: subclass `FilesConformance` in a test and give it a `files` fixture.
+"""Tests for every implementation of `storage.files.Files`: subclass `FilesConformance` in a test and give it a `files` fixture.
 
 class TestMyFiles(FilesConformance):
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every metadata store must do, as tests: subclass `StoreConformance` and say how a store is opened.
+"""Tests for every metadata store: subclass `StoreConformance` and define how a store is opened.
 
     class TestMemoryStore(SessionConformance):
         @pytest.fixture
@@ -7,10 +7,11 @@
             return lambda: MemoryStore(tree)
 
 `open_store()` opens a session with the same stored data each time. Stores that only one process may open (`StoreConformance`
-alone) are closed before they are opened again; those that several use are told of by `SessionConformance`, whose subclasses also
-say how a session is made to suffer: `suspend` and `resume` (the connection), `expire` (the session).
+alone) are closed before they are opened again. `SessionConformance` is for stores that several processes use; its subclasses
+also define how to disturb a session: `suspend` and `resume` (the connection), `expire` (the session).
 
-Watchers are told within a time, so the tests wait for what they want to hear; a store that tells at once passes without waiting.
+Watchers are notified after some time, so the tests wait for the notification; with a store that notifies at once they do not
+wait.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ HEARD_WITHIN_S = 30.0
 
 
 class Ear:
-    """Hears what watchers are told; `wait_for` returns when it was."""
+    """Records the notifications of watchers; `wait_for` returns after the expected ones."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.paths: list[str] = []
@@ -62,13 +63,13 @@ class Ear:
             self._heard.notify_all()
 
     def wait_for(self, *paths: str) -> None:
-        """Until these were told, in this order, others possibly in between."""
+        """Wait for these notifications in this order, possibly with others in between."""
         with self._heard:
             told = self._heard.wait_for(lambda: _in_order(paths, self.paths), HEARD_WITHIN_S)
-        assert told, f"heard {self.paths}, not {paths} in this order"
+        assert told, f"notified of {self.paths}, not of {paths} in this order"
 
     def wait_for_states(self, *states: SessionState) -> None:
-        """Until the session went through exactly these."""
+        """Wait until the session had exactly these states."""
         with self._heard:
             self._heard.wait_for(lambda: len(self.events) >= len(states), HEARD_WITHIN_S)
             assert [event.state for event in self.events] == list(states)
@@ -279,14 +280,14 @@ class StoreConformance:
 
 
 class SessionConformance(StoreConformance):
-    """For stores that several processes use at once."""
+    """Tests for stores that several processes use at once."""
 
     def suspend(self, store: MetadataStore) -> None:
         """Cut the connection; returns when the store knows."""
         raise NotImplementedError
 
     def resume(self, store: MetadataStore) -> None:
-        """Give it back."""
+        """Restore the connection."""
         raise NotImplementedError
 
     def expire(self, store: MetadataStore) -> None:

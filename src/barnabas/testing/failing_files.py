@@ -1,7 +1,7 @@
-"""The real files, with a disk that fails or fills up when the test says so.
+"""The real files, with a disk that fails or fills up on command of the test.
 
-Each fault is for one folder, so that several log directories can fare differently. What succeeds is really done: a broker that was hit
-can be started again on the same folder with `heal`, or with other files.
+Each fault is for one folder, so that log directories can fail independently. Successful operations change the real files: after
+`heal`, or with other files, a broker can start again on the same folder.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ class FailingFiles(OsFiles):
         self._faults: list[tuple[frozenset[str], Path, int]] = []
         self._lock = Lock()
         self._freed_by_removal = False
-        self.counts: dict[str, int] = {}  # of operations, failed ones too
+        self.counts: dict[str, int] = {}  # number of operations, including failed ones
 
     def fail(self, operations: frozenset[str], folder: Path, number: int = errno.EIO) -> None:
-        """`operations` on what lies in `folder` fail with `number` from now on; a write may have put half of its bytes down."""
+        """From now on `operations` on files in `folder` fail with `number`; a failing write may have written half of its
+        bytes."""
         self._faults.append((operations, folder, number))
 
     def fill(self, folder: Path, *, until_removal: bool = False) -> None:
-        """There is no room in `folder` any more; removing and truncating work.
+        """`folder` is full from now on; removing and truncating still work.
 
         Args:
-            until_removal: the next segment that is removed makes room, and so does what is set aside for a stop.
+            until_removal: removing the next segment frees space, and so does the space reserved for a stop.
         """
         self.fail(TAKING_ROOM, folder, errno.ENOSPC)
         self._freed_by_removal = until_removal
 
     def heal(self) -> None:
-        """Nothing fails any more."""
+        """End all faults."""
         self._faults.clear()
 
     def _check(self, operation: str, path: Path | None) -> None:

@@ -1,7 +1,6 @@
-"""The pytest fixtures `kafka` and `kafka_session`, there for everyone who has barnabas installed.
+"""The pytest fixtures `kafka` and `kafka_session`, available wherever barnabas is installed.
 
-pytest imports this module in every run, so it imports nothing but pytest itself; the broker is loaded by the
-first test that asks.
+pytest imports this module in every run, so it imports only pytest itself; the first test that uses a fixture loads the broker.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kafka() -> Iterator[Broker]:
-    """A broker for this test alone: empty, on its own port, gone afterwards."""
+    """A broker for this test alone: empty, on its own port, removed afterwards."""
     from barnabas.testing.broker import Broker
 
     with Broker() as broker:
@@ -26,7 +25,7 @@ def kafka() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def kafka_session() -> Iterator[Broker]:
-    """One broker for the whole run: tests share it and keep apart by the names of their topics and groups."""
+    """One broker for the whole run: tests share it and must use different names of topics and groups."""
     from barnabas.testing.broker import Broker
 
     with Broker() as broker:

@@ -1,4 +1,4 @@
-"""Users for a broker of tests: settings by which it asks for them, and their passwords in its data folder."""
+"""Users of a test broker: the settings that require a log-in, and their passwords in the broker's data folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def settings_for(users: Mapping[str, str], *, tls: bool = False) -> dict[str, str]:
-    """Broker settings by which `users` (passwords by name) log in with every mechanism that has passwords."""
+    """Broker settings with which `users` (passwords by name) log in with every mechanism that has passwords."""
     options = " ".join(f"{quote(f'user_{user}')}={quote(password)}" for user, password in users.items())
     return {
         "listeners": TLS_LISTENERS if tls else LISTENERS,
@@ -30,7 +30,7 @@ def settings_for(users: Mapping[str, str], *, tls: bool = False) -> dict[str, st
 
 
 def store_users(data_dir: Path, users: Mapping[str, str]) -> None:
-    """Write them into the metadata of a broker that does not run, where they are not there yet."""
+    """Write the users into the metadata of a stopped broker, if they are missing."""
     with EmbeddedStore(data_dir) as store:
         wanted = {
             user: {

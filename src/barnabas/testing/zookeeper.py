@@ -4,13 +4,13 @@ Owns the processes it starts and their folder.
 
 Rules
   1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
-  2. They are stopped by their process id; after `close` no process is left, and no folder that was made here.
-  3. When the process that started them dies in whatever way, a guard (`children.Guard`) does the same.
-  4. A server is told no path of its folder, but a descriptor of it. So a folder may have any name: zoo.cfg is read as ISO-8859-1 with
-     escapes and without spaces at an end, and Java knows only names that the locale's encoding has.
+  2. They are stopped by their process id; after `close` no process is left, and no folder that this module created.
+  3. When the process that started them dies in any way, a guard (`children.Guard`) does the same.
+  4. A server gets a descriptor of its folder instead of a path. So a folder may have any name: zoo.cfg is decoded as ISO-8859-1
+     with escapes and loses spaces at an end, and Java knows only names that the locale's encoding has.
 
-Ugly: ZooKeeper cannot say which port it was given, so free ones are picked first. Should another process take one in between,
-the server ends at once and the whole set is started again on other ports.
+Ugly: ZooKeeper cannot report a port that the system chose, so free ports are chosen first. If another process takes one in
+    between, the server ends at once, and all servers start again on other ports.
 
     with ZooKeeper() as zookeeper:
         store = ZooKeeperStore(zookeeper.address)
@@ -33,13 +33,15 @@ from types import MappingProxyType, TracebackType
 from barnabas.testing.children import Guard
 
 JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
-LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # so that a server which does not start says why; it comes with the package
-CODEC = Path("/usr/share/java/netty-codec.jar")  # which TLS needs, and the manifest forgets
+LOGGER = Path(
+    "/usr/share/java/slf4j-simple.jar"
+)  # so that a server that does not start logs the reason; it comes with the package
+CODEC = Path("/usr/share/java/netty-codec.jar")  # TLS needs it, and the manifest lacks it
 START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
 ASK_AGAIN_S = 0.02
-TICK_MS = 100  # a session may not be shorter than two of them
-MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # how long servers of an ensemble wait for each other
+TICK_MS = 100  # the shortest session has two of them
+MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # ticks that servers of an ensemble wait for each other
 JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
 PROPERTIES = {
     "zookeeper.admin.enableServer": "false",
@@ -52,11 +54,11 @@ MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 class ZooKeeperUnavailable(RuntimeError):
-    """ZooKeeper cannot be started here; the text says what is missing."""
+    """ZooKeeper cannot start on this machine; the text names the missing part."""
 
 
 def java() -> str:
-    """The Java to run it with; raises ZooKeeperUnavailable naming what is missing."""
+    """The path of Java; raises ZooKeeperUnavailable with the missing part."""
     path = shutil.which("java")
     if path is None:
         raise ZooKeeperUnavailable("ZooKeeper needs `java`, which is not on the path (Debian package: openjdk-17-jre-headless)")
@@ -69,11 +71,10 @@ class ZooKeeper:
     """One server, or an ensemble of several.
 
     Args:
-        servers: how many.
-        folder: where their files go; kept by `close`. Without it a temporary folder that `close` removes.
-        properties: of the servers' JVMs, over those that they have anyway.
-        secure: the servers take TLS only, with the stores that `properties` name; this is what they are asked with whether they are ready.
-        longest_session_ms: that may be asked for; twenty ticks if it is not given.
+        servers: their number. folder: for their files; `close` keeps it. Without it, a temporary folder that `close` removes.
+            properties: for the servers' JVMs, in addition to the defaults. secure: the servers accept TLS only, with the stores
+            that `properties` name; the readiness check uses this context. longest_session_ms: the longest session timeout that
+            a client may request; by default twenty ticks.
     """
 
     def __init__(
@@ -107,17 +108,17 @@ class ZooKeeper:
 
     @property
     def hosts(self) -> str:
-        """The servers as `zookeeper.connect` takes them."""
+        """The servers in the form of `zookeeper.connect`."""
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     @property
     def address(self) -> str:
-        """As `--metadata` takes it, without a root of one's own."""
+        """The address in the form of `--metadata`, without a root path."""
         return f"zookeeper://{self.hosts}"
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of the servers that run."""
+        """The process ids of the running servers."""
         return [process.pid for process in self._processes if process is not None]
 
     def _start_all(self) -> None:
@@ -170,17 +171,17 @@ class ZooKeeper:
                 stderr=log,
                 cwd="/",
                 pass_fds=[self._descriptor],
-                start_new_session=True,  # Ctrl-C in a terminal is not for it: brokers need it to leave in order
+                start_new_session=True,  # Ctrl-C in a terminal must not end it: brokers need it for an orderly stop
             )
         self._guard.watch(process.pid)
 
     def start(self, index: int = 0) -> None:
-        """Start a server that was killed, with the files it left."""
+        """Start a killed server with its files."""
         self._launch(index)
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Until every server that runs serves clients; raises ZooKeeperUnavailable."""
+        """Wait until every running server serves clients; raises ZooKeeperUnavailable."""
         deadline = time.monotonic() + START_TIMEOUT_S
         for index, process in enumerate(self._processes):
             while process is not None and not self._serves(index):
@@ -213,7 +214,7 @@ class ZooKeeper:
         return "\n".join(lines[-10:]) or "it said nothing"
 
     def kill(self, index: int = 0) -> None:
-        """As a power cut would."""
+        """Kill a server, like a power cut."""
         process = self._processes[index]
         self._processes[index] = None
         if process is not None:
@@ -222,14 +223,16 @@ class ZooKeeper:
             self._guard.forget(process.pid)
 
     def pause(self, index: int = 0) -> None:
-        """It keeps its connections and answers nothing, from when this returns."""
+        """Stop a server's process: when this returns, it keeps its connections and answers nothing."""
         process = self._processes[index]
         if process is not None:
             process.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # all of its threads: they stop one by one
+            os.waitid(
+                os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT
+            )  # wait for all its threads: they stop one by one
 
     def resume(self, index: int = 0) -> None:
-        """Go on after `pause`."""
+        """Continue a paused server."""
         self._signal(index, signal.SIGCONT)
 
     def _signal(self, index: int, number: signal.Signals) -> None:
@@ -264,7 +267,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listened on a moment ago."""
+    """Ports of loopback that were free a moment ago."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -1,1 +1,1 @@
-"""What brokers and clients share of TLS: key stores, contexts, names in certificates, a private authority."""
+"""The TLS code that brokers and clients share: key stores, contexts, names in certificates, a private authority."""

@@ -1,9 +1,10 @@
-"""A private authority and the certificates that it signs, for trying out, for tests and for clusters without an authority of their own.
+"""A private certificate authority and its certificates, for trials, for tests and for clusters without an authority of their
+own.
 
-Owns the making of keys and certificates (elliptic curves, P-256). Everything is written as PEM and as PKCS12, so that every client finds
-what it reads; keys are for their owner's eyes only (mode 0600).
+Owns the creation of keys and certificates (elliptic curves, P-256). Everything is written as PEM and as PKCS12, so that every
+client finds a format that it reads; only the owner can read keys (mode 0600).
 
-Rule: a file that is there is never overwritten: an authority that was replaced by accident takes every certificate with it.
+Rule: an existing file is never overwritten, because replacing an authority by accident invalidates all its certificates.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_CERTIFICATE, CA_KEY, TRUST_STORE = "ca.crt", "ca.key", "truststore.p12"
-BACKDATED = timedelta(minutes=5)  # for machines whose clocks are a little behind
+BACKDATED = timedelta(minutes=5)  # for machines with slightly slow clocks
 PRIVATE_MODE, PUBLIC_MODE = 0o600, 0o644
 
 
@@ -58,7 +59,7 @@ class Authority:
 
     @classmethod
     def create(cls, folder: Path, *, password: str, days: int = 3650, name: str = "barnabas private authority") -> Authority:
-        """Make one, and write it down; raises FileExistsError where one is."""
+        """Create an authority and write it; raises FileExistsError if there is one."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         usage = _key_usage(signs_certificates=True)
@@ -82,11 +83,10 @@ class Authority:
 
     @classmethod
     def load(cls, folder: Path, *, password: str) -> Authority:
-        """The one that `create` has written there.
+        """The authority that `create` wrote to the folder.
 
         Raises:
-            OSError: there is none.
-            ValueError: it is none.
+            OSError: the files are missing. ValueError: they are not an authority.
         """
         certificate = x509.load_pem_x509_certificate((folder / CA_CERTIFICATE).read_bytes())
         key = load_pem_private_key((folder / CA_KEY).read_bytes(), None)
@@ -103,11 +103,11 @@ class Authority:
         return self.folder / TRUST_STORE
 
     def issue(self, name: str, *, hosts: Sequence[str] = (), days: int = 365, subject: x509.Name | None = None) -> Issued:
-        """A certificate for a broker, which has `hosts`, or for a client, both of which may connect; raises FileExistsError.
+        """A certificate for a broker (with `hosts`) or for a client; both may connect as clients. Raises FileExistsError.
 
         Args:
-            name: of the files, and the common name where no other `subject` is given.
-            days: fewer than none makes one that has ended.
+            name: of the files, and the common name if no other `subject` is given. days: a negative number gives an expired
+                certificate.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]

@@ -1,4 +1,4 @@
-"""The context of a client, which follows its files as a listener's does."""
+"""The TLS context of a client, which follows changes of its files like a listener's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MakeContext = Callable[[], ssl.SSLContext]  # called for each connection
 
 
 class ClientTls:
-    """Gives the context for a connection that is about to be made.
+    """Gives the context for the next connection.
 
-    Two of the same settings are equal, and one that is sent to another process reads its files there.
+    Two objects with the same settings are equal; a pickled one reads its files in the other process.
 
     Raises:
-        ConfigError: the settings or their files do not do.
+        ConfigError: the settings or their files are invalid.
     """
 
     def __init__(self, settings: TlsSettings) -> None:

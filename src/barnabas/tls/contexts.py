@@ -1,17 +1,18 @@
-"""From settings to the contexts of OpenSSL that connections are made with.
+"""Creates the OpenSSL contexts of connections from settings.
 
-Owns what is allowed: TLS 1.2 and 1.3, no renegotiation, no compression, no session tickets.
+Owns the allowed features: TLS 1.2 and 1.3, no renegotiation, no compression, no session tickets.
 
 Rules
-  1. A private key lies in memory only: OpenSSL takes keys from files, so it gets one that is none (`_in_memory`).
-  2. A server that asks for certificates must be told whom to believe. Kafka would believe every public authority then.
-  3. A client believes whom it is told to, else the authorities of the system, and checks the name of the server unless told not to.
+  1. A private key stays in memory only: OpenSSL reads keys from files, so it gets a file in memory (`_in_memory`).
+  2. A server that requests certificates needs a trust store. Without one, Kafka trusts every public authority.
+  3. A client trusts its trust store, or without one the authorities of the system, and checks the server's name unless
+     configured otherwise.
 
-Sessions are not resumed (no tickets): connections to brokers live long, and a session that is resumed does not look at the client's
-certificate again, which may have ended or lost its authority meanwhile.
+Sessions are not resumed (no tickets): connections to brokers live long, and a resumed session does not check the client's
+certificate again, which may have expired or lost its authority meanwhile.
 
-Ugly: Python's `ssl` of 3.11 cannot choose among the cipher suites of TLS 1.3, so they are taken all together or, where none is named, not
-at all with TLS 1.3.
+Ugly: Python's `ssl` of 3.11 cannot choose among the cipher suites of TLS 1.3, so a setting must name all of them, or none,
+    which turns TLS 1.3 off.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ REQUESTS = {
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """What a listener accepts connections with; raises ConfigError."""
+    """The context of a listener; raises ConfigError."""
     keys, trusted = read_keys(settings), read_trusted(settings)
     if keys is None:
         raise ConfigError(settings.key("keystore.location"), "", "a key store: a TLS listener needs a certificate")
@@ -55,7 +56,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """What a client connects with; raises ConfigError."""
+    """The context of a client; raises ConfigError."""
     keys, trusted = read_keys(settings), read_trusted(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _prepare(context, settings)
@@ -105,9 +106,9 @@ def _choose_ciphers(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def openssl_name(suite: str) -> str:
-    """OpenSSL's name of a suite of TLS 1.2, from the one that the standard and Java have.
+    """OpenSSL's name of a TLS 1.2 suite, from the name in the standard and in Java.
 
-    `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` is `ECDHE-RSA-AES256-GCM-SHA384`; a name of OpenSSL's is let pass.
+    `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` is `ECDHE-RSA-AES256-GCM-SHA384`; a name of OpenSSL stays unchanged.
     """
     exchange, is_standard, cipher = suite.removeprefix("TLS_").partition("_WITH_")
     if not is_standard:
@@ -133,7 +134,7 @@ def _show(context: ssl.SSLContext, settings: TlsSettings, keys: KeyMaterial) -> 
 
 
 def _refuse_keys(settings: TlsSettings, keys: KeyMaterial, error: Exception) -> NoReturn:
-    from barnabas.tls.refusals import Part, refusal_of  # loaded only where something is wrong
+    from barnabas.tls.refusals import Part, refusal_of  # loaded only after an error
 
     part, allowed = refusal_of(keys, getattr(error, "reason", None))
     if part is Part.PASSWORD and settings.key_password is not None:
@@ -151,7 +152,7 @@ def _refuse_keys(settings: TlsSettings, keys: KeyMaterial, error: Exception) -> 
 
 
 def _believe(context: ssl.SSLContext, settings: TlsSettings, trusted: str) -> None:
-    """Each certificate of a trust store is believed, as with Java, also one that another authority has signed."""
+    """Each certificate of a trust store is trusted, as in Java, even if another authority signed it."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=trusted)
@@ -165,7 +166,7 @@ def _believe(context: ssl.SSLContext, settings: TlsSettings, trusted: str) -> No
 
 @contextmanager
 def _in_memory(text: str) -> Iterator[str]:
-    """The path of a file that is nowhere but in memory."""
+    """The path of a file that exists only in memory."""
     descriptor = os.memfd_create("pem")
     try:
         os.write(descriptor, text.encode())

@@ -1,4 +1,4 @@
-"""What went wrong on a connection, in words: OpenSSL's, and the usual cause of the most usual ones."""
+"""The text of a TLS error on a connection: OpenSSL's words, and the usual cause of the most frequent errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ OTHER_PROTOCOL = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST",
 
 
 def reason_of(error: BaseException) -> str:
-    """A few words; those of the error itself where it has nothing to do with TLS."""
+    """A short text; for an error that is not about TLS its own text."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not taken: {error.verify_message.rstrip('.')}"
     if not isinstance(error, ssl.SSLError):

@@ -1,7 +1,7 @@
 """Names in a certificate: its subject as Java prints it, and its alternative names.
 
-Owns a reader of as much DER as that takes. ACLs are written for the text that Kafka makes of a subject, so it must be the same to the
-character: `X500Principal.getName()`, which is RFC 2253 with these particulars:
+Owns a reader for the part of DER that this needs. Access control lists contain Kafka's text of a subject, so it must be the
+same to the character: `X500Principal.getName()`, which is RFC 2253 with these particulars:
 
   - The most specific part comes first; parts are joined by `,`, the attributes of one part by `+`.
   - CN, C, L, S(T), O, OU, STREET, DC and UID are named, everything else is its number and the bytes of its value in hexadecimal (`#16...`);
@@ -47,7 +47,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def values_of_subject(certificate: bytes, keyword: str) -> list[str]:
-    """The values of one attribute (OU) in the subject of a certificate, as they stand there; those that are no strings are left out."""
+    """The values of one attribute (OU) in the subject of a certificate, unchanged; values that are not strings are left out."""
     found = []
     for part in _values(_fields(certificate)[5].content):
         for attribute in _values(part.content):

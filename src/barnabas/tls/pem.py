@@ -1,6 +1,6 @@
 """PEM text: certificates and a private key between lines of dashes.
 
-Taken as leniently as Kafka takes it: text around the blocks is let pass, and a block may stand on one line, as in a properties file.
+Parsed as leniently as in Kafka: text around the blocks is ignored, and a block may be on one line, as in a properties file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why OpenSSL does not take a certificate or its key.
+"""The reason why OpenSSL refuses a certificate or its key.
 
-OpenSSL gives a reason for what it understands and does not like. For what it cannot read it gives none, so the texts are read once more by
-`cryptography`, which is loaded only then.
+OpenSSL gives a reason only for texts that it can parse. For other texts `cryptography` parses them again; it is loaded only
+then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from barnabas.tls.pem import certificates_in
 from barnabas.tls.stores import KeyMaterial
 
-LEVEL = "OpenSSL's security level here does not take it; docs/security.md says how to lower it"
+LEVEL = "OpenSSL's security level here refuses it; docs/security.md shows how to lower it"
 REASONS = {
     "EE_KEY_TOO_SMALL": f"a certificate with a longer key, such as RSA with 2048 bits. {LEVEL}",
     "CA_KEY_TOO_SMALL": f"a chain of certificates with longer keys, such as RSA with 2048 bits. {LEVEL}",
@@ -23,7 +23,7 @@ REASONS = {
 
 
 class Part(Enum):
-    """Which setting is to blame."""
+    """The setting that is wrong."""
 
     CERTIFICATE = "certificate"
     KEY = "key"
@@ -31,17 +31,17 @@ class Part(Enum):
 
 
 class Refusal(NamedTuple):
-    """What is to blame, and what would be taken."""
+    """The wrong setting, and the values that would be accepted."""
 
     part: Part
     allowed: str
 
 
 def refusal_of(keys: KeyMaterial, reason: str | None) -> Refusal:
-    """Why these were not taken.
+    """The reason why these were refused.
 
     Args:
-        reason: OpenSSL's, in its capital letters; None where it gave none.
+        reason: OpenSSL's, in capital letters; None if it gave none.
     """
     if reason in REASONS:
         return Refusal(Part.CERTIFICATE, REASONS[reason])

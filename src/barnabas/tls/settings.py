@@ -1,9 +1,9 @@
-"""What is set about TLS, for one listener or one client, under the names of Kafka's Java code.
+"""The TLS settings of one listener or one client, with the names of Kafka's Java code.
 
-Owns the reading of settings into `TlsSettings`; whether files are there and keys fit is for `stores` and `contexts` to say. The names that
-librdkafka has for the same things are taken too, because people bring settings of either client.
+Owns the parsing of settings into `TlsSettings`; `stores` and `contexts` check files and keys. librdkafka's names for the same
+settings are accepted too, because people use settings of either client.
 
-Rule: a `TlsSettings` holds secrets. Its text shows none of them.
+Rule: a `TlsSettings` contains secrets, and its text shows none of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HIDDEN = "[hidden]"
 
 
 class ClientAuth(enum.Enum):
-    """Whether a server asks for a client's certificate."""
+    """Whether a server requests a client's certificate."""
 
     NONE = "none"
     REQUESTED = "requested"
@@ -31,7 +31,7 @@ class TlsSettings:
     """The attributes are Kafka's keys without `ssl.`; None where a key is unset.
 
     Args:
-        prefix: what stands before `ssl.` in the names of the keys, for messages.
+        prefix: the text before `ssl.` in the names of the keys, for messages.
     """
 
     prefix: str = ""
@@ -89,7 +89,7 @@ def server_settings(listener: str, value_of: Callable[[str], object]) -> TlsSett
     """The settings of a broker's listener.
 
     Args:
-        value_of: what a key without the listener's prefix comes to on this listener.
+        value_of: function from a key without prefix to its value on this listener.
     """
 
     def text(name: str) -> str | None:
@@ -112,7 +112,7 @@ def client_settings(options: Mapping[str, str]) -> TlsSettings:
     """The settings of a client, by the Java client's names or librdkafka's.
 
     Raises:
-        ConfigError: a value that cannot be what its name says.
+        ConfigError: an invalid value.
     """
     named = {OF_LIBRDKAFKA.get(name, name): value for name, value in options.items()}
     verification = named.get("enable.ssl.certificate.verification", "true").lower()
@@ -129,7 +129,7 @@ def client_settings(options: Mapping[str, str]) -> TlsSettings:
 
 
 def _identification(text: str) -> bool:
-    """Java writes nothing for no check, librdkafka `none`."""
+    """For no check Java has an empty text, librdkafka `none`."""
     if text.lower() not in {"", "none", "https"}:
         raise ConfigError("ssl.endpoint.identification.algorithm", text, "https, or nothing for no check")
     return text.lower() == "https"

@@ -1,7 +1,7 @@
 """A context that follows its settings and their files.
 
-Owns when a context is made anew: what is made goes to new connections, those that are open keep theirs. What cannot be read while it is
-running leaves the old one in place: a certificate that is being replaced must not take the listener down.
+Owns the replacement of a context: later connections use the replacement, open connections keep theirs. If a file cannot be read
+while the broker runs, the old context stays: replacing a certificate must not take the listener down.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ContextSource:
         self.generation = 1  # how many there were
 
     def change(self, settings: TlsSettings) -> bool:
-        """Take other settings; whether the context is another now. Raises ConfigError, and then nothing has changed."""
+        """Apply other settings; returns whether the context changed. Raises ConfigError, and then nothing has changed."""
         stamp = stamp_of(settings)
         if settings == self.settings and stamp == self._stamp:
             return False
@@ -46,7 +46,8 @@ class ContextSource:
         return True
 
     def refresh(self) -> bool:
-        """Look whether files have changed; whether the context is another now. What cannot be read is logged once and left."""
+        """Check the files for changes; returns whether the context changed. An error is logged once, and the old context
+        stays."""
         stamp = stamp_of(self.settings)
         if stamp == self._stamp:
             return False

@@ -1,12 +1,12 @@
-"""Key stores and trust stores, read: what a side shows, and whom it believes.
+"""Reads key stores (a side's own certificate) and trust stores (the trusted authorities).
 
-Owns the formats. A store is a file of PEM text or of PKCS12, or PEM text in the setting itself. Java's own format (JKS) is refused with
-the command that converts it: it is proprietary and superseded, and Java has made PKCS12 by default since version 9.
+Owns the formats. A store is a file of PEM text or of PKCS12, or PEM text in the setting itself. Java's own format (JKS) is
+refused with the command that converts it: it is proprietary and superseded, and PKCS12 is Java's default since version 9.
 
 Rules
-  1. Whatever is wrong is a ConfigError that names the key of the setting and never shows a secret.
-  2. Where no type is given, or JKS, which is what Kafka takes for "not given", the file itself says what it is, as Java does it.
-  3. `cryptography` is loaded only for PKCS12: PEM is what OpenSSL reads itself.
+  1. Every error is a ConfigError that names the key of the setting and never shows a secret.
+  2. If the type is unset, or JKS, which is Kafka's default, the content of the file decides, as in Java.
+  3. `cryptography` is loaded only for PKCS12, since OpenSSL reads PEM itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PEM_TYPE, PKCS12_TYPE, JKS_TYPE = "PEM", "PKCS12", "JKS"
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """What a side shows: its certificate and those that lead to an authority, and the key of the first, all of it PEM."""
+    """A side's own certificate with its chain, and its private key, all as PEM."""
 
     chain: str
     key: str = field(repr=False)
@@ -34,7 +34,7 @@ class KeyMaterial:
 
 
 def read_keys(settings: TlsSettings) -> KeyMaterial | None:
-    """The certificate and its key; None where none is set. Raises ConfigError."""
+    """The certificate and its key; None if none is set. Raises ConfigError."""
     if settings.keystore_key or settings.keystore_certificate_chain:
         return _inline_keys(settings)
     if settings.certificate_location or settings.key_location:
@@ -52,7 +52,7 @@ def read_keys(settings: TlsSettings) -> KeyMaterial | None:
 
 
 def read_trusted(settings: TlsSettings) -> str | None:
-    """The trusted certificates as PEM; None where none are set. Raises ConfigError."""
+    """The trusted certificates as PEM; None if none are set. Raises ConfigError."""
     if settings.truststore_certificates:
         if (settings.truststore_type or JKS_TYPE).upper() == PKCS12_TYPE:
             raise ConfigError(
@@ -163,7 +163,7 @@ def _text(key: str, location: str, data: bytes) -> str:
 
 
 def _type_of(given: str | None, type_key: str, key: str, location: str, data: bytes) -> str:
-    """What the store is: the type that is set, or what the file looks like."""
+    """The type of the store: the configured one, or the one that the file's content suggests."""
     wanted = (given or JKS_TYPE).upper()
     if wanted not in {PEM_TYPE, PKCS12_TYPE, JKS_TYPE}:
         raise ConfigError(type_key, given or "", f"{PEM_TYPE} or {PKCS12_TYPE}")

@@ -24,7 +24,7 @@ UNUSED = "a stream's options are checked in batch queries too"
 NO_END = "a stream has no end; Spark's forgets this one of the three"
 NOT_OURS = "a setting that only Java's client has"
 OPEN = "what an open transaction holds back is waited for: the range is empty, and begins where it was told to"
-ACKS = "what is not acknowledged cannot be known to be written"
+ACKS = "without an acknowledgement a write cannot be confirmed"
 EVERYTHING = "Trigger.AvailableNow takes everything that is there, however little is left"
 
 

@@ -1,4 +1,4 @@
-"""Every key of Kafka 4.3, by whom it belongs to: the broker, a topic, a group, or a client-metrics subscription."""
+"""Every key of Kafka 4.3, for the broker, a topic, a group, or a client-metrics subscription."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ KEYS = (
     ConfigKey("interval.ms", INT, 300_000, between(100, 3_600_000), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "How often a client of this subscription sends its metrics."),
     ConfigKey("match", LIST, (), None, MEDIUM, CLUSTER_WIDE, NO_EFFECT,
-              "Which clients are meant: pairs of a selector such as client_id and a regular expression."),
+              "The clients of the subscription: pairs of a selector such as client_id and a regular expression."),
     ConfigKey("metrics", LIST, (), None, MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "Prefixes of the names of the metrics to send; `*` for all, empty for none."),
 )

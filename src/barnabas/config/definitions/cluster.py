@@ -21,19 +21,19 @@ from barnabas.config.definitions.columns import (
 # fmt: off
 KEYS = (
     ConfigKey("broker.heartbeat.interval.ms", INT, 2_000, None, MEDIUM, READ_ONLY, HONOURED,
-              "Brokers of a cluster ask each other for signs of life, twenty times in this time; who gives none "
-              "three times in a row is given up, unless it has been slow before."),
+              "Brokers of a cluster probe each other twenty times in this time. A broker that misses three probes in a row counts as "
+              "dead, unless it has been slow before."),
     ConfigKey("broker.id", INT, -1, None, HIGH, READ_ONLY, HONOURED,
-              "The node's number under its old name; must agree with node.id where both are given."),
+              "The node's id under its old name; must agree with node.id if both are given."),
     ConfigKey("broker.rack", STRING, None, None, MEDIUM, READ_ONLY, HONOURED,
-              "Where the broker stands; replicas of a partition are spread over racks, consumers read from "
-              "theirs."),
+              "The rack of the broker; replicas of a partition are spread over racks, and consumers read from a replica in their rack."),
     ConfigKey("broker.session.timeout.ms", INT, 9_000, None, MEDIUM, READ_ONLY, HONOURED,
-              "How long a broker of a cluster may be out of sight of ZooKeeper until it counts as gone."),
+              "How long a broker may have no contact with ZooKeeper before it counts as dead."),
     ConfigKey("config.providers", LIST, (), None, LOW, CLUSTER_WIDE, HONOURED,
-              "Names for providers that fill placeholders in values when a broker starts; config.providers.NAME.class says what each is."),
+              "Names of providers that fill placeholders in values when a broker starts; config.providers.NAME.class gives the class of "
+              "each."),
     ConfigKey("controller.listener.names", LIST, (), None, HIGH, READ_ONLY, HONOURED,
-              "Listeners of Kafka's metadata quorum; they are left out of those that are opened."),
+              "Listeners of Kafka's metadata quorum; a broker does not open them."),
     ConfigKey("controller.quorum.append.linger.ms", INT, 25, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
               "How long the quorum's leader gathers records."),
     ConfigKey("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW, READ_ONLY, NO_EFFECT,
@@ -53,7 +53,7 @@ KEYS = (
     ConfigKey("controller.quorum.request.timeout.ms", INT, 2_000, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
               "Timeout of requests within the quorum."),
     ConfigKey("controller.quorum.retry.backoff.ms", INT, 20, at_least(0), LOW, READ_ONLY, NO_EFFECT,
-              "Pause before such a request is tried again."),
+              "Pause before a request within the quorum is tried again."),
     ConfigKey("controller.quorum.voters", LIST, (), None, HIGH, READ_ONLY, NO_EFFECT,
               "Members of Kafka's metadata quorum."),
     ConfigKey("controller.socket.timeout.ms", INT, 30_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
@@ -77,7 +77,7 @@ KEYS = (
     ConfigKey("metadata.max.retention.ms", LONG, 604_800_000, None, HIGH, READ_ONLY, NO_EFFECT,
               "How long metadata log and snapshots are kept."),
     ConfigKey("node.id", INT, 1, at_least(0), HIGH, READ_ONLY, HONOURED,
-              "The number of this broker in its cluster."),
+              "The id of this broker in its cluster."),
     ConfigKey("process.roles", LIST, ("broker", "controller"), one_of("broker", "controller"), HIGH, READ_ONLY, NO_EFFECT,
               "Whether the node is broker, controller or both; here it is always both."),
 )

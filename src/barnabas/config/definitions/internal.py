@@ -1,4 +1,4 @@
-"""Broker keys that Kafka knows for itself: no tool is shown them, and no documentation of Kafka has them."""
+"""Internal broker keys of Kafka: neither its tools nor its documentation show them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ KEYS = (
               "How often the start of a share partition is tried again.", hidden=True),
     ConfigKey("group.share.persister.class.name", STRING,
               "org.apache.kafka.server.share.persister.DefaultStatePersister", None, MEDIUM, READ_ONLY, NO_EFFECT,
-              "Class that keeps the state of share groups.", hidden=True),
+              "Class that stores the state of share groups.", hidden=True),
     ConfigKey("internal.metadata.delete.delay.millis", LONG, 60_000, None, LOW, READ_ONLY, NO_EFFECT,
-              "How long files of the quorum's log stay that are not needed.", hidden=True),
+              "How long unneeded files of the quorum's log stay.", hidden=True),
     ConfigKey("internal.metadata.log.segment.bytes", INT, None, None, LOW, READ_ONLY, NO_EFFECT,
               "Size of a segment of the quorum's log in tests.", hidden=True),
     ConfigKey("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, None, LOW, READ_ONLY, NO_EFFECT,
@@ -43,7 +43,7 @@ KEYS = (
     ConfigKey("remote.log.manager.task.retry.backoff.ms", LONG, 500, at_least(1), LOW, READ_ONLY, NO_EFFECT,
               "First pause before tiering is tried again.", hidden=True),
     ConfigKey("remote.log.manager.task.retry.jitter", DOUBLE, 0.2, between(0, 0.5), LOW, READ_ONLY, NO_EFFECT,
-              "Random share of that pause.", hidden=True),
+              "Random share of the pause before tiering is tried again.", hidden=True),
     ConfigKey("server.max.startup.time.ms", LONG, MAX_LONG, at_least(0), LOW, READ_ONLY, NO_EFFECT,
               "How long a start may take; a service manager can limit it.", hidden=True),
     ConfigKey("share.coordinator.cold.partition.snapshot.interval.ms", INT, 300_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
@@ -51,11 +51,11 @@ KEYS = (
     ConfigKey("share.coordinator.state.topic.prune.interval.ms", INT, 300_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
               "How often the share coordinator removes what it does not need.", hidden=True),
     ConfigKey("unclean.leader.election.interval.ms", LONG, 300_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
-              "How often Kafka's controller looks for partitions without a leader where unclean elections are allowed; here one is "
-              "elected as soon as that is allowed and a replica is alive.", hidden=True),
+              "How often Kafka's controller looks for partitions without a leader that allow unclean elections. Here an election takes "
+              "place as soon as it is allowed and a replica is alive.", hidden=True),
     ConfigKey("unstable.api.versions.enable", BOOLEAN, False, None, LOW, READ_ONLY, NO_EFFECT,
-              "Serve versions of APIs that are not finished; there are none here.", hidden=True),
+              "Serve unfinished versions of APIs; there are none here.", hidden=True),
     ConfigKey("unstable.feature.versions.enable", BOOLEAN, False, None, LOW, READ_ONLY, NO_EFFECT,
-              "Allow levels of features that are not finished; there are none here.", hidden=True),
+              "Allow unfinished levels of features; there are none here.", hidden=True),
 )
 # fmt: on

@@ -1,5 +1,5 @@
-"""Writing exactly once: tasks prepare transactions, the driver decides about them and ends them.
+"""Writing exactly once: tasks prepare transactions; the driver decides which to commit, and ends them.
 
-Reading order: `state` (what is recorded of a sink), `protocol` (who does what in which order, without I/O), `executor` (the same over the
-wire client). `docs/exactly-once.md` says what is promised.
+Reading order: `state` (the record of a sink), `protocol` (the steps of driver and tasks, without I/O), `executor` (the same
+over the wire client). `docs/exactly-once.md` has the guarantees.
 """

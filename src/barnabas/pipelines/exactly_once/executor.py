@@ -1,9 +1,10 @@
-"""Carries out what the sink's protocol asks for, over the wire client. The only I/O of exactly-once writing.
+"""Executes the instructions of the sink's protocol over the wire client. The only I/O of exactly-once writing.
 
 Rules
-  1. An answer that may or may not have arrived is asked for again (by the client's plans); when time is up the error is the caller's, and
-     the next `prepare` finds out what holds.
-  2. Nothing here or below loads numba or pyarrow: the driver's processes would spend most of their start on it (`sink_records`).
+  1. A request that may or may not have taken effect is retried (by the client's plans). After the timeout the caller gets the
+     error, and the next `prepare` finds out the actual state.
+  2. Neither this module nor its imports load numba or pyarrow, which would take most of the start of the driver's processes
+     (`sink_records`).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 NOT_THE_OWNER = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 NO_TWO_PHASE = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
-COMPRESSED_FROM = 16 << 10  # bytes of a state: what a few hundred tasks take, as they are ten thousand are near the topic's limit
+COMPRESSED_FROM = 16 << 10  # bytes of a state: enough for a few hundred tasks; ten thousand tasks come near the topic's limit
 EMPTY, ONGOING = "Empty", "Ongoing"
-SINCE = {  # by the state of the sink's own id; with the end of a transaction its owner moves at once, and its state a moment later
+SINCE = {  # states of the sink's own id; at the end of a transaction its owner changes at once, its state a moment later
     EMPTY: p.Since.TAKEN,
     "PrepareCommit": p.Since.RECORDED,
     "CompleteCommit": p.Since.RECORDED,
@@ -41,10 +42,10 @@ SINCE = {  # by the state of the sink's own id; with the end of a transaction it
 
 
 class InstructionExecutor:
-    """Carries out instructions for one sink.
+    """Executes instructions for one sink.
 
     Args:
-        transaction_timeout_ms: of tasks' transactions where there is no two-phase commit.
+        transaction_timeout_ms: of tasks' transactions if there is no two-phase commit.
     """
 
     def __init__(self, client: BlockingClient, sink: str, transaction_timeout_ms: int) -> None:
@@ -53,7 +54,7 @@ class InstructionExecutor:
         self._timeout_ms = transaction_timeout_ms
 
     def run(self, steps: p.Steps[R]) -> R:
-        """To the end; errors of an instruction go through the protocol."""
+        """Run a protocol to its end; errors of an instruction are raised inside the protocol."""
         try:
             instruction = next(steps)
             while True:
@@ -63,7 +64,7 @@ class InstructionExecutor:
             return result
 
     def step(self, steps: p.Steps[Any], instruction: p.Instruction) -> p.Instruction:
-        """Carry out one instruction; the one that follows."""
+        """Execute one instruction; returns the next one."""
         try:
             answer = self.execute(instruction)
         except p.SinkTakenOver as error:
@@ -105,7 +106,7 @@ class InstructionExecutor:
     def _standing(self) -> p.Standing:
         name = sink_id(self._sink)
         found = self._client.run(transactions.describe_transactions(self._client.config, self._client.cluster, [name]))
-        if name not in found:  # expired, or the cluster is another one
+        if name not in found:  # the producer id expired, or it is another cluster
             return p.Standing(Owner(-1, -1), p.Since.ELSE)
         return p.Standing(found[name].owner, SINCE.get(found[name].state, p.Since.ELSE))
 
@@ -125,7 +126,7 @@ class InstructionExecutor:
         name = sink_id(self._sink)
         try:
             self._record(state, token)
-        except UnknownTopic:  # it went away since the sink was prepared; what it said is known here
+        except UnknownTopic:  # the topic was deleted after the preparation of the sink; its content is known here
             logger.warning("event=sinks-topic-gone topic=%s sink=%r note='it is made again'", TOPIC, self._sink)
             self._record(state, token)
         ended = self._end_raw({name: token}, commit=True)[name]
@@ -146,7 +147,7 @@ class InstructionExecutor:
             transactional_id=sink_id(self._sink),
             second_version=client.has_second_transactions,
             codec=Compression.ZSTD if len(batch) >= COMPRESSED_FROM else Compression.NONE,
-            any_topic=True,  # the place is the same in each
+            any_topic=True,  # the partition is the same in each
         )
         try:
             producer.send(place_of(client, self._sink), batch, 1)

@@ -1,37 +1,38 @@
-"""Who decides what: the driver's and the tasks' parts in writing a batch exactly once. No I/O, no clock, no Spark.
+"""The driver's and the tasks' parts in writing a batch exactly once. No I/O, no clock, no Spark.
 
-Each part is a generator that yields what is to be done and is sent what came of it; `executor` does it over the wire, the tests against a
-model of the coordinator in which anything may stop at any step.
+Each part is a generator that yields instructions and receives their results. `executor` executes them over the wire; the tests
+execute them against a model of the coordinator in which anything may stop at any step.
 
 A batch's way
-    prepare   (driver)  becomes the owner of the sink, ends what a former driver had decided, aborts what it had not
-    attempt   (task)    claims a transactional id, makes sure that the sink has not moved on, and writes; its transaction stays open
-    commit    (driver)  records the transactions of the winning attempts: from here on the batch is decided. Ends them all, records that
-                        they have ended, aborts what other attempts left
-    recover   (driver)  after a failure: `prepare` without handing anything out
-    A driver that prepares and commits in one process hands out again what `commit` gives it, and prepares once.
+    prepare (driver) becomes the owner of the sink, ends the transactions that a former driver decided, aborts the others
+    attempt (task) claims a transactional id, makes sure that the sink has not moved on, and writes; its transaction stays open
+    commit (driver) records the transactions of the winning attempts: from here on the batch is decided. Ends them all, records
+    that they have ended, aborts the transactions of other attempts recover (driver) after a failure: `prepare` without a
+    handout A driver that prepares and commits in one process prepares once: `commit` returns the next handout.
 
 Rules
-  1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and the decision
-     is a transaction under it: a driver whose sink was taken over cannot decide any more.
-  2. The decision is recorded before the first transaction is ended, and ends are repeated until each has an answer. With two-phase
-     commit a prepared transaction waits for that as long as it takes.
-  3. A claim keeps a transaction that is open under the id (KIP-939), so that no attempt, however late, can undo what another has
-     prepared. It may take its ownership away; who ends it takes that back (`_end`).
-  4. An attempt asks whether its token still holds after its claim and before its first record; the driver looks for open claims after the
-     token has moved. So a late attempt either finds a moved token or is found.
-  5. What is aborted is named with its owner: the abort of a claim that was listed does not touch a later one under the same id. A list
-     counts only if the token still holds after it, since then nothing in it can be of a later driver. (InitProducerId would not do: the
-     coordinator aborts an open transaction for whoever names the right producer id, whatever the epoch.)
-  6. Without two-phase commit a transaction may be gone before it is ended. A batch counts as written only if each has really ended;
-     else it is given up and written again, and what of it was committed already is there twice. That is logged.
-  7. The token that a commit ends with may be handed out: all that was recorded was under tokens before it, what late attempts hold is
-     older, and `commit` has swept. That takes ends that move the ownership (KIP-890): without, a late attempt could not tell.
-  8. Spark repeats the newest batch of a query and none before it. So a batch is taken for written if it is the last one that was decided,
-     and one before that fails: under its number there may be other rows by now, which nobody has seen.
+  1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and
+     the decision is a transaction under it. So a driver cannot decide any more after another driver took over the sink.
+  2. The decision is recorded before the first transaction is ended, and ends are repeated until each has an answer. With
+     two-phase commit a prepared transaction waits for its end without a time limit.
+  3. A claim keeps an open transaction of the id (KIP-939), so that no late attempt can abort a transaction that another attempt
+     prepared. A claim may take the ownership away; the driver takes it back to end the transaction (`_end`).
+  4. After its claim and before its first record, an attempt checks that its token is still valid. The driver looks for open
+     claims after it has moved the token. So either a late attempt sees the moved token, or the driver sees the claim.
+  5. An abort names the owner: the abort of a listed claim does not affect a later claim of the same id. A list counts only if
+     the token is still valid after it, since then no entry can belong to a later driver. (InitProducerId is not sufficient:
+     with the right producer id the coordinator aborts an open transaction for any epoch.)
+  6. Without two-phase commit a transaction may time out before it is ended. A batch counts as written only if every transaction
+     was committed. Otherwise it is written again, and the part that was committed already is in the topics twice. That is
+     logged.
+  7. The token after a commit may be handed out: all records were written under earlier tokens, late attempts hold earlier
+     tokens, and `commit` has aborted open claims. This requires that the end of a transaction moves the ownership (KIP-890);
+     otherwise a late attempt could not see that its token is old.
+  8. Spark repeats only the newest batch of a query. So a batch counts as written if it is the last decided one, and an earlier
+     one fails: other rows may have its number now, and they were never written.
 
-Ugly: a slot's claim may be shared by attempts that Spark does not tell apart (a stage that is run again counts its attempts from 0), which
-is why claims and not Spark's numbers decide who writes under which id.
+Ugly: Spark may give several attempts the same numbers (a repeated stage counts its attempts from 0), and they then share the
+    claim of a slot. So claims, and not Spark's numbers, decide which attempt writes under which id.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 
-# -- what is asked for, and what comes back ---------------------------------------------------------------------------------
+# -- instructions and their results ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,12 @@ class TakeSink:
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """The last record of the sink -> SinkState. To be asked by the owner of the sink."""
+    """The last record of the sink -> SinkState. Only the owner of the sink may ask."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteState:
-    """Record a state in a transaction of `token` -> the token from then on; `SinkTakenOver`."""
+    """Record a state in a transaction of `token` -> the next token; `SinkTakenOver`."""
 
     state: SinkState
     token: Owner
@@ -84,19 +85,19 @@ class WriteState:
 
 @dataclass(frozen=True, slots=True)
 class AskStanding:
-    """Who owns the sink -> Standing."""
+    """Ask for the owner of the sink -> Standing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Own an id, keeping the transaction that is open under it -> Initialised; None where there is no two-phase commit."""
+    """Own an id and keep its open transaction -> Initialised; None if there is no two-phase commit."""
 
     transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimOrdinary:
-    """Own a transactional id of which its transactions time out -> Initialised."""
+    """Own a transactional id whose transactions time out -> Initialised."""
 
     transactional_id: str
 
@@ -111,7 +112,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class ListOpen:
-    """The ids of the sink's tasks that are claimed and not ended -> list[OpenId]."""
+    """The claimed ids of the sink's tasks whose transactions have not ended -> list[OpenId]."""
 
 
 Instruction = TakeSink | ReadState | WriteState | AskStanding | Claim | ClaimOrdinary | End | ListOpen
@@ -119,7 +120,7 @@ Steps = Generator[Instruction, Any, R]
 
 
 class Since(Enum):
-    """What made the owner of the sink the owner, where nothing was recorded since; ELSE where something was."""
+    """How the current owner of the sink became the owner; ELSE if something was recorded since."""
 
     TAKEN = "taken"
     RECORDED = "recorded"  # the end of a transaction moved the ownership
@@ -128,7 +129,7 @@ class Since(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who owns the sink, and since what."""
+    """The owner of the sink, and how it became the owner."""
 
     owner: Owner
     since: Since
@@ -136,7 +137,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class OpenId:
-    """`has_written`: a transaction is open. `owner` is who wrote, or who claimed."""
+    """`has_written`: a transaction is open. `owner` wrote it, or claimed the id."""
 
     transactional_id: str
     owner: Owner
@@ -144,11 +145,11 @@ class OpenId:
 
 
 class Ending(Enum):
-    """What came of the wish to end a transaction."""
+    """The result of ending a transaction."""
 
-    DONE = "done"  # now or before, in this way
-    FENCED = "fenced"  # somebody else owns the id
-    OTHER = "other"  # it has the other end, or there is none to end
+    DONE = "done"  # it ended as requested, now or before
+    FENCED = "fenced"  # another owner has the id
+    OTHER = "other"  # it ended the other way, or there is no transaction
 
 
 class SinkTakenOver(BarnabasError):
@@ -166,14 +167,14 @@ class SinkTakenOver(BarnabasError):
 
 
 class BatchLost(BarnabasError):
-    """Transactions of a decided batch were gone before they could be ended; the batch will be written again."""
+    """Transactions of a decided batch timed out before the driver ended them; the batch will be written again."""
 
     def __init__(self, sink: str, batch: int, lost: int, of: int) -> None:
         super().__init__(sink, batch, lost, of)
         self.sink, self.batch, self.lost, self.of = sink, batch, lost, of
 
     def __str__(self) -> str:
-        again = "" if self.lost == self.of else "; what was committed of it will be there twice"
+        again = "" if self.lost == self.of else "; the part that was committed will be in the topics twice"
         return (
             f"{self.lost} of {self.of} transactions of batch {self.batch} of the sink '{self.sink}' timed out or were aborted before "
             f"they were committed, so it has to be written again{again}. Brokers with transaction.two.phase.commit.enable avoid this"
@@ -181,7 +182,7 @@ class BatchLost(BarnabasError):
 
 
 class TooManyTasks(BarnabasError):
-    """The decision about a batch names each task's transaction, and is one record."""
+    """The record of a decision, which names each task's transaction, is too large."""
 
     def __init__(self, sink: str, tasks: int) -> None:
         super().__init__(sink, tasks)
@@ -190,12 +191,13 @@ class TooManyTasks(BarnabasError):
     def __str__(self) -> str:
         return (
             f"a batch of {self.tasks} tasks that wrote cannot be decided for the sink '{self.sink}': the record that names them is above "
-            f"max.message.bytes of the topic {TOPIC}. Write a DataFrame of fewer partitions (coalesce), or let the topic take more"
+            f"max.message.bytes of the topic {TOPIC}. Write a DataFrame of fewer partitions "
+            "(coalesce), or raise max.message.bytes of the topic"
         )
 
 
 class BatchIsPast(BarnabasError):
-    """A batch comes again after later ones of its query."""
+    """A batch was repeated after later batches of its query."""
 
     def __init__(self, sink: str, batch: int, last: int, is_stream: bool) -> None:
         super().__init__(sink, batch, last, is_stream)
@@ -205,10 +207,11 @@ class BatchIsPast(BarnabasError):
         if self.is_stream:
             why = "the query's checkpoint was set back, or another run of the query is ahead"
         else:
-            why = "a sinkBatchId came again, as from a query that was started anew with another checkpoint"
+            why = "a sinkBatchId was repeated, as by a query that was restarted with another checkpoint"
         return (
-            f"batch {self.batch} cannot be written: the sink '{self.sink}' has batch {self.last} already. So {why}. Nothing of it was "
-            "written. To write it and those after it, beside what is there, set the option sinkName to another name"
+            f"batch {self.batch} cannot be written: the sink '{self.sink}' has batch {self.last} already. So {why}. No row "
+            "of it was written. To write it and the batches after it in addition to the present "
+            "rows, set the option sinkName to another name"
         )
 
 
@@ -217,7 +220,7 @@ class BatchIsPast(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Handout:
-    """What tasks get from the driver, and give back with what they wrote."""
+    """Tasks get it from the driver, and return it with their results."""
 
     sink: str
     token: Owner
@@ -227,7 +230,7 @@ class Handout:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """What the winning attempt of a task did. `claims` is empty where it had no rows, or the batch was there before."""
+    """The result of a task's winning attempt. `claims` is empty if it had no rows, or if the batch was written before."""
 
     handout: Handout
     query: str
@@ -237,7 +240,7 @@ class Wrote:
 
 
 def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
-    """Own the sink, finish or undo what was left, and hand out what the tasks of a batch need.
+    """Own the sink, commit or abort earlier transactions, and return the handout for the tasks of a batch.
 
     Raises:
         SinkTakenOver: another driver did the same at the same time, or `expected` does not own the sink any more.
@@ -251,14 +254,14 @@ def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
             logger.warning("event=batch-lost sink=%r batch=%d error=%r", sink, state.pending.batch, str(failure))
         state = state.given_up() if lost else state.settled()
         token = yield WriteState(state, token)
-        # Tasks are handed an ownership under which nothing was recorded, so that they can see whether it moved on.
+        # The handout has an ownership under which nothing was recorded, so that tasks can see whether it has moved.
         token = yield TakeSink(token)
     yield from _sweep(sink, token)
     return Handout(sink, token, state)
 
 
 def has_two_phase(sink: str) -> Steps[bool]:
-    """Whether what tasks prepare will wait for its decision as long as it takes; asked as they do, by the claim of an id."""
+    """Whether prepared transactions wait for their decision without a time limit; checked by claiming an id, as tasks do."""
     claimed: Initialised | None = yield Claim(slot_id(sink, 0))
     return claimed is not None
 
@@ -267,10 +270,10 @@ def commit(wrote: Sequence[Wrote]) -> Steps[Handout | None]:
     """Decide a batch and end its transactions.
 
     Args:
-        wrote: of the winning attempts of all tasks, from one handout.
+        wrote: results of the winning attempts of all tasks, from one handout.
 
     Returns:
-        What may be handed out for the next batch; None where that has to be prepared.
+        The handout for the next batch; None if the next batch must be prepared.
 
     Raises:
         SinkTakenOver, TooManyTasks: nothing was decided.
@@ -289,25 +292,27 @@ def commit(wrote: Sequence[Wrote]) -> Steps[Handout | None]:
     yield from _sweep(handout.sink, token)
     if lost:
         raise BatchLost(handout.sink, batch, lost, len(claims))
-    # Where epochs are used up the owner of the next producer id shows only when the transaction's markers are written.
+    # When the epochs are used up, the owner with the next producer id is visible only after the transaction's markers are
+    # written.
     has_moved = token.producer_id == before.producer_id and token.epoch > before.epoch
     return Handout(handout.sink, token, state, Since.RECORDED) if has_moved else None
 
 
 def recover(sink: str, token: Owner | None) -> Steps[None]:
-    """After a failed batch: end what was decided, abort what was not. Does nothing if another driver owns the sink by now.
+    """After a failed batch: commit its decided transactions, abort the others. Does nothing if another driver owns the sink
+    now.
 
     Args:
-        token: of the batch's handout; None where no task came back with it.
+        token: of the batch's handout; None if no task returned it.
     """
     try:
         yield from prepare(sink, token)
     except SinkTakenOver:
-        logger.info("event=sink-taken-over sink=%r note='what this driver left is ended by the other'", sink)
+        logger.info("event=sink-taken-over sink=%r note='the other driver ends the transactions of this one'", sink)
 
 
 def _finish(sink: str, pending: Pending) -> Steps[int]:
-    """Commit every transaction; how many of them cannot be, because they are gone."""
+    """Commit every transaction; returns how many could not be committed, because they timed out or were aborted."""
     endings: dict[str, Ending] = yield End(pending.transactions, commit=True)
     lost = 0
     for name, ending in endings.items():
@@ -323,7 +328,7 @@ def _finish(sink: str, pending: Pending) -> Steps[int]:
 def _end_kept(name: str, owner: Owner, *, commit: bool) -> Steps[bool]:
     """End a two-phase transaction whose id another attempt has claimed since; True if it is lost.
 
-    If the claim does not find it open any more it was ended, and as it should be: nothing but the sink's owner ends it.
+    If the claim finds no open transaction, it was ended correctly: only the sink's owner ends it.
     """
     claimed: Initialised = yield Claim(name)
     while claimed.ongoing == owner:
@@ -335,7 +340,7 @@ def _end_kept(name: str, owner: Owner, *, commit: bool) -> Steps[bool]:
 
 
 def _sweep(sink: str, token: Owner) -> Steps[None]:
-    """Abort what attempts have left open; to be done when nothing of the sink is decided and not ended."""
+    """Abort the open transactions of attempts; only when every decided transaction of the sink has ended."""
     found: list[OpenId] = yield ListOpen()
     if not found:
         return
@@ -347,7 +352,7 @@ def _sweep(sink: str, token: Owner) -> Steps[None]:
         name, ending = each.transactional_id, endings[each.transactional_id]
         if not is_two_phase(sink, name):
             if ending is not Ending.DONE:
-                yield ClaimOrdinary(name)  # nobody else uses this id again
+                yield ClaimOrdinary(name)  # no other attempt uses this id again
         elif ending is Ending.FENCED and each.has_written:
             yield from _end_kept(name, each.owner, commit=False)
 
@@ -364,10 +369,10 @@ class Place:
 
 
 def is_written(handout: Handout, query: str, batch: int) -> bool:
-    """Whether a batch is in the topics, so that its tasks have nothing to write.
+    """Whether a batch is in the topics, so that its tasks write nothing.
 
     Raises:
-        BatchIsPast: later batches of the query are.
+        BatchIsPast: later batches of the query are in the topics.
     """
     last = handout.state.decided.get(query, UNNUMBERED)
     if UNNUMBERED < batch < last:
@@ -379,10 +384,10 @@ def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:
     """Claim an id to write under.
 
     Args:
-        nonce: of this attempt alone.
+        nonce: unique to this attempt.
 
     Raises:
-        SinkTakenOver: the sink moved on; whatever this attempt would write is not wanted any more.
+        SinkTakenOver: the token has moved, so the rows of this attempt are not needed any more.
     """
     name = slot_id(handout.sink, partition)
     claimed: Initialised | None = yield Claim(name)
@@ -392,7 +397,7 @@ def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:
     elif claimed.ongoing is not None:
         name = extra_id(handout.sink, partition, nonce)
         claimed = yield Claim(name)
-    assert claimed is not None  # there was two-phase commit a moment ago
+    assert claimed is not None  # two-phase commit was available a moment ago
     standing: Standing = yield AskStanding()
     if standing != Standing(handout.token, handout.since):
         raise SinkTakenOver(handout.sink)

@@ -1,14 +1,15 @@
-"""What is recorded of a sink: the partition of the sinks' topic that has it, and its last committed record there.
+"""Reads the record of a sink: finds its partition of the sinks' topic, and its last committed record there.
 
-Plain Python, since the driver's processes do this and nothing else with records: loading numba and pyarrow would take half a second of CPU
-at the start of each query, twice.
+Plain Python, since the driver's processes read no other records: loading numba and pyarrow would take half a second of CPU at
+the start of each query, twice.
 
 Rules
-  1. The state is read by the owner of the sink and as any reader of committed records sees it: the ownership has ended whatever the former
-     owner was writing. Another sink's unfinished record in the same partition is waited for, SINK_TIMEOUT_MS at most.
-  2. How far there is to read is asked for with ListOffsets, never taken from a Fetch: a new leader refuses the former until it knows what
-     was committed (KIP-207), and a decision that is missed here is a batch that is lost or doubled.
-  3. A process goes on where it read to before. That holds for one topic id, and as long as the log is that long; else it begins anew.
+  1. The owner of the sink reads the state as a reader of committed records: taking the ownership ended every transaction of the
+     former owner. It waits for an unfinished record of another sink in the same partition, at most SINK_TIMEOUT_MS.
+  2. The end offset comes from ListOffsets, never from a Fetch: a new leader refuses ListOffsets until it knows the committed
+     offsets (KIP-207). A missed decision here would lose or duplicate a batch.
+  3. A process continues where it stopped reading. This holds for the same topic id and while the log reaches that offset;
+     otherwise it starts from the beginning.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ from barnabas.protocol.records.batch_header import CRC_START, HEADER_SIZE, Batch
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import iterate_records
 
-SINK_TIMEOUT_MS = 10_000  # of the transaction that records a state; it is open for a few milliseconds
-PARTITIONS = 8  # of the sinks' topic that sinks are in
+SINK_TIMEOUT_MS = 10_000  # timeout of the transaction that records a state; it is open for a few milliseconds
+PARTITIONS = 8  # partitions of the sinks' topic that hold sinks
 MOST_REPLICAS = 3
-# Little is read at each start if little is there: compaction leaves one record for a sink, but not in the segment that is written to.
+# A short log keeps each start fast: compaction leaves one record for each sink, but it does not compact the active segment.
 TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
-MOST_REMEMBERED = 1_000  # sinks of which a process knows how far it has read
+MOST_REMEMBERED = 1_000  # sinks for which a process keeps its read position
 ABORT_MARKER = 0
 GONE = (
-    "it is made again; what it said of batches is lost: one that is repeated is written again, and one that was being committed is aborted "
-    "as far as it was not"
+    "it is created again; its records of batches are lost: a repeated batch is written again, and "
+    "of a batch that was being committed the rest is aborted"
 )
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a process has read of a sink: its last record below `offset`."""
+    """The read position of a process for a sink, with the sink's last record before `offset`."""
 
     topic_id: UUID
     offset: int
@@ -59,12 +60,12 @@ _read: dict[tuple[str | None, str], _Read] = {}  # by cluster and sink
 
 
 def place_of(client: BlockingClient, sink: str) -> TopicPartition:
-    """The partition of the sinks' topic that has this sink; makes the topic if it is not there.
+    """The partition of the sinks' topic for this sink; creates the topic if it is missing.
 
-    One of the first PARTITIONS, however many there are: partitions that somebody adds move no sink away from its record.
+    It is one of the first PARTITIONS, however many there are: added partitions must not move a sink away from its record.
 
     Raises:
-        UnreadableState: the topic has fewer, so that somebody else made it.
+        UnreadableState: the topic has fewer, so another program created it.
     """
     try:
         client.run(operations.known(client.config, client.cluster, [(TOPIC, None)]))
@@ -92,11 +93,10 @@ def _make_topic(client: BlockingClient) -> None:
 
 
 def read_state(client: BlockingClient, sink: str) -> SinkState:
-    """The last record of a sink; none where the topic of the records went away, which is made again.
+    """The last record of a sink; none if the topic of the records was deleted, which is then created again.
 
     Raises:
-        UnreadableState: it, or what lies before it, is not what a sink has written.
-        TimedOut: another sink's transaction stays open.
+        UnreadableState: a sink did not write this record or one before it. TimedOut: another sink's transaction stays open.
     """
     try:
         return _read_state(client, sink)
@@ -143,7 +143,7 @@ def _read_on(client: BlockingClient, sink: str, place: TopicPartition, before: _
 
 
 def _last_value(sink: str, answer: Fetched, start: int, value: bytes | None) -> bytes | None:
-    """The last committed value of the sink in an answer; `value` where there is none from `start` on."""
+    """The last committed value of the sink in a response; `value` if there is none from `start` on."""
     key = sink.encode()
     for position, header in _committed(answer.records, answer.aborted):
         _check(sink, answer.records, position, header)
@@ -168,7 +168,8 @@ def _committed(records: Buffer, aborted: Sequence[tuple[int, int]]) -> Iterator[
 
 
 def _marker_kind(records: Buffer, position: int) -> int:
-    """The second half of the four-byte key of a control batch's only record; five lengths and deltas of a byte each are before it."""
+    """The second half of the four-byte key of a control batch's only record; five lengths and deltas of a byte each precede
+    it."""
     key = position + HEADER_SIZE + 5
     return int.from_bytes(memoryview(records)[key + 2 : key + 4], "big")
 

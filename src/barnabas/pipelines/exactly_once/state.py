@@ -1,9 +1,11 @@
-"""What is known of a sink after a restart: the batches that are in the topics, and the batch that was decided and is being ended.
+"""The state of a sink that survives a restart: the batches in the topics, and the decided batch whose transactions are being
+ended.
 
-One record for a sink, its key the sink's name, in a compacted topic; the last one counts. The value is JSON, for people who look.
+One record for a sink, its key the sink's name, in a compacted topic; the last one counts. The value is JSON, so that people can
+read it.
 
 Invariant: a batch is in `decided` only after every transaction of it was committed.
-Invariant: while `pending` is set nobody may write under the transactional ids in it.
+Invariant: while `pending` is set, no attempt may write under the transactional ids in it.
 """
 
 from __future__ import annotations
@@ -16,29 +18,28 @@ from barnabas.errors import BarnabasError
 
 TOPIC = "_barnabas_sinks"
 PREFIX = "barnabas-sink"
-MOST_QUERIES = 16  # that are remembered of one sink; a query that starts anew with the same name is another one
-UNNUMBERED = -1  # a write that nobody will repeat under its number
+MOST_QUERIES = 16  # kept for one sink; a query that starts with a fresh checkpoint and the same name is another query
+UNNUMBERED = -1  # a write that will not be repeated under its number
 FORMAT = 1
 
 
 class UnreadableState(BarnabasError):
-    """A record in the sinks' topic that nobody here wrote."""
+    """A record in the sinks' topic that no sink wrote."""
 
     def __init__(self, sink: str, reason: str) -> None:
         super().__init__(sink, reason)
         self.sink, self.reason = sink, reason
 
     def __str__(self) -> str:
-        return f"what the topic {TOPIC} has of the sink '{self.sink}' cannot be read: {self.reason}"
+        return f"the record in the topic {TOPIC} of the sink '{self.sink}' cannot be read: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A batch that is to be committed: from its record on every transaction of it is, whatever happens.
+    """A decided batch: once it is recorded, all its transactions will be committed.
 
     Args:
-        query: of Spark, the same for each run from one checkpoint; empty for a batch write.
-        batch: its number, or UNNUMBERED.
+        query: Spark's id, the same for each run from one checkpoint; empty for a batch write. batch: its number, or UNNUMBERED.
     """
 
     query: str
@@ -48,7 +49,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class SinkState:
-    """`decided` has the last batch of each query whose every transaction is committed; the query that wrote last stands last."""
+    """`decided` has, for each query, the last batch whose transactions are all committed; the query that wrote last comes
+    last."""
 
     decided: dict[str, int] = field(default_factory=dict)
     pending: Pending | None = None
@@ -57,7 +59,7 @@ class SinkState:
         return replace(self, pending=pending)
 
     def settled(self) -> SinkState:
-        """After the end of every transaction of `pending`."""
+        """The state after every transaction of `pending` has ended."""
         assert self.pending is not None
         if self.pending.batch == UNNUMBERED:
             return SinkState(self.decided)
@@ -66,7 +68,7 @@ class SinkState:
         return SinkState({**kept, self.pending.query: self.pending.batch})
 
     def given_up(self) -> SinkState:
-        """After some of the transactions turned out to be lost: the batch is not there."""
+        """The state after some transactions were lost: the batch is not in the topics."""
         return SinkState(self.decided)
 
     def has(self, query: str, batch: int) -> bool:
@@ -75,7 +77,7 @@ class SinkState:
 
 
 def to_json(state: SinkState) -> bytes:
-    """What the sink's record holds: JSON in UTF-8, which `from_json` reads back as the same state."""
+    """The value of the sink's record: JSON in UTF-8, which `from_json` reads back as the same state."""
     value: dict[str, object] = {"format": FORMAT, "decided": state.decided}
     if state.pending is not None:
         pending = state.pending
@@ -88,7 +90,7 @@ def from_json(sink: str, value: bytes) -> SinkState:
     try:
         read = json.loads(value)
         if read["format"] != FORMAT:
-            raise UnreadableState(sink, f"its format is {read['format']}, known here is {FORMAT}")
+            raise UnreadableState(sink, f"its format is {read['format']}, supported is {FORMAT}")
         decided = {str(query): int(batch) for query, batch in read["decided"].items()}
         found = read.get("pending")
         if found is None:
@@ -103,30 +105,31 @@ def from_json(sink: str, value: bytes) -> SinkState:
 
 
 def sink_id(sink: str) -> str:
-    """Under this id the sink's record is written; who owns it is the one driver of the sink."""
+    """The id under which the sink's record is written; its owner is the only driver of the sink."""
     return f"{PREFIX}/{sink}"
 
 
 def slot_id(sink: str, partition: int) -> str:
-    """The usual id of a task: the same for each batch, so that there are no more ids than tasks. Two-phase commit only."""
+    """The usual id of a task: the same for each batch, so that there are only as many ids as tasks. Two-phase commit only."""
     return f"{PREFIX}/{sink}/2/{partition}"
 
 
 def extra_id(sink: str, partition: int, nonce: str) -> str:
-    """For an attempt whose slot another attempt uses."""
+    """The id of an attempt whose slot another attempt uses."""
     return f"{PREFIX}/{sink}/2/{partition}/{nonce}"
 
 
 def ordinary_id(sink: str, partition: int, nonce: str) -> str:
-    """For an attempt on a broker without two-phase commit: of this attempt alone, so that nobody else can abort what it prepared."""
+    """The id of an attempt on a broker without two-phase commit: unique, so that no other attempt can abort its prepared
+    transaction."""
     return f"{PREFIX}/{sink}/1/{partition}/{nonce}"
 
 
 def is_of_task(sink: str, transactional_id: str) -> bool:
-    """Whether an id is one that `transactional_id` gives tasks of the sink, of either kind of transaction."""
+    """Whether an id belongs to a task of the sink, with either kind of transaction."""
     return transactional_id.startswith((f"{PREFIX}/{sink}/1/", f"{PREFIX}/{sink}/2/"))
 
 
 def is_two_phase(sink: str, transactional_id: str) -> bool:
-    """Whether it is of a task whose transaction waits for the sink's decision, however long that takes (KIP-939)."""
+    """Whether the id's transaction waits for the sink's decision without a time limit (KIP-939)."""
     return transactional_id.startswith(f"{PREFIX}/{sink}/2/")

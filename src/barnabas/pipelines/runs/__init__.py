@@ -1,1 +1,2 @@
-"""Pipelines as `barnabas pipeline` runs them: a project, a process for each run, a folder that says how it goes. Beside the data source."""
+"""Runs of `barnabas pipeline`: a project, a process for each run, and a folder with its state. Independent of the data
+source."""

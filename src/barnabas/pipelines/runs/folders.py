@@ -1,13 +1,12 @@
-"""Runs of pipelines on this machine: one folder for each name, with what it is, how it went, its log and its progress. No Spark.
+"""Runs of pipelines on this machine: one folder for each name, with its description, state, log and progress. No Spark.
 
-    <state>/<name>/lock           held by the process that runs it
-                   run.json       what, who, when, how it ended
-                   log            what Spark and the pipeline print
-                   events.jsonl   what a declared pipeline tells of its flows, in the update that runs or ran last
-                   source-*.json  progress, by the sources of that update (`progress.py`)
+    <state>/<name>/lock the process of the run holds it
+                   run.json pipeline, process, times, result log output of Spark and the pipeline events.jsonl events of a
+                   declared pipeline's flows, in the running or last update source-*.json progress, by the sources of that
+                   update (`progress.py`)
 
 Rules
-  1. A name runs once at a time: who has its lock runs it. A lock goes with its process, however that ends.
+  1. A name has one run at a time: the process with its lock. A lock ends with its process, however that ends.
   2. `run.json` is written by the holder of the lock only; a run that says "running" without a holder was killed.
 """
 
@@ -31,12 +30,12 @@ from barnabas.pipelines.runs.progress import SourceProgress, read_progress
 
 STATE_VARIABLE = "BARNABAS_STATE_DIR"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-MAX_LINE_BYTES = 64 << 10  # of the end of a log in which the last error is looked for
+MAX_LINE_BYTES = 64 << 10  # bytes at the end of a log in which the last error is searched
 POLL_S = 0.1
 
 
 class PipelineError(BarnabasError):
-    """A pipeline that cannot be run, stopped or found; the text says why."""
+    """A pipeline cannot be run, stopped or found; the text gives the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -48,12 +47,12 @@ class PipelineError(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run, as `run.json` has it.
+    """One run, the content of `run.json`.
 
     Args:
         state: running, completed, failed, stopped or killed.
         started_s, ended_s: seconds since the epoch.
-        error: one line, of a run that failed.
+        error: one line, for a failed run.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Run:
 
 
 def state_folder() -> Path:
-    """Where runs are kept, by the environment."""
+    """The folder of all runs, from the environment."""
     if given := os.environ.get(STATE_VARIABLE):
         return Path(given) / "pipelines"
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -78,7 +77,9 @@ class RunFolder:
 
     def __init__(self, name: str, state: Path | None = None) -> None:
         if not NAME.fullmatch(name) or name.strip(".") == "":
-            raise PipelineError(f"{name!r} is no name for a pipeline: letters, digits, '.', '_' and '-', at most 100")
+            raise PipelineError(
+                f"{name!r} is not a name for a pipeline: allowed are letters, digits, '.', '_' and '-', at most 100"
+            )
         self.name = name
         self.path = (state or state_folder()) / name
 
@@ -92,10 +93,10 @@ class RunFolder:
 
     @contextmanager
     def running(self, what: str) -> Iterator[Run]:
-        """Hold the name, with a clean folder; `finish` says how it ended.
+        """Lock the name, with a clean folder; `finish` records the result.
 
         Raises:
-            PipelineError: it is running already.
+            PipelineError: it runs already.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("a") as lock:
@@ -118,17 +119,17 @@ class RunFolder:
         draft.replace(self.path / "run.json")
 
     def read(self) -> Run | None:
-        """The last run; None where there was none."""
+        """The last run; None if there was none."""
         try:
             run = Run(**json.loads((self.path / "run.json").read_text()))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
-            raise PipelineError(f"{self.path / 'run.json'} is not what a run leaves: {error}") from error
+            raise PipelineError(f"{self.path / 'run.json'} is not the file of a run: {error}") from error
         return replace(run, state="killed") if run.state == "running" and not self.is_held() else run
 
     def is_held(self) -> bool:
-        """Whether some process runs it now."""
+        """Whether a process runs it now."""
         try:
             with (self.path / "lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -145,7 +146,7 @@ class RunFolder:
         """End it and wait until it has ended.
 
         Raises:
-            PipelineError: it does not run, or has not ended in time.
+            PipelineError: it does not run, or did not end in time.
         """
         run = self.read()
         if run is None or run.state != "running":
@@ -170,19 +171,19 @@ def known_runs(state: Path | None = None) -> list[tuple[RunFolder, Run]]:
 
 
 def begin_update(events: Path) -> None:
-    """What the update before told goes from the folder of `events`, so that one which runs for ever takes no more room than one."""
+    """Remove the events of the previous update, so that a pipeline that runs for ever uses no more space than one update."""
     for old in (events, *events.parent.glob("source-*.json")):
         old.unlink(missing_ok=True)
 
 
 def events_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """What the last update of a declared pipeline told so far."""
+    """The events of a declared pipeline's last update so far."""
     with Events(folder.events) as events:
         return events.read()
 
 
 class Events:
-    """Reads a file of events as it grows, and the next one when it was replaced; closed at the end of a `with`."""
+    """Reads a growing file of events, and the next file after it was replaced; closed at the end of a `with`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -197,7 +198,7 @@ class Events:
             self._file.close()
 
     def read(self) -> list[dict[str, Any]]:
-        """What was told since the last time; a line that is not whole yet is left for later."""
+        """The events since the last call; an incomplete line is left for later."""
         found = self._read_on()
         try:
             if self._file is not None and os.path.samestat(os.fstat(self._file.fileno()), self._path.stat()):
@@ -206,7 +207,7 @@ class Events:
         except FileNotFoundError:
             return found
         if self._file is not None:
-            found += self._read_on()  # the last words of an update that ended
+            found += self._read_on()  # the last events of an update that ended
             self._file.close()
         self._file, self._rest = following, b""
         return found + self._read_on()
@@ -219,7 +220,7 @@ class Events:
 
 
 def flow_error(folder: RunFolder) -> str | None:
-    """The last error that a flow told of, in one line; Spark may try the flow again."""
+    """The last error event of a flow, in one line; Spark may retry the flow."""
     for event in reversed(events_of(folder)):
         _, mark, reason = str(event["message"]).partition("Error:")
         if mark:
@@ -228,7 +229,7 @@ def flow_error(folder: RunFolder) -> str | None:
 
 
 def last_error(folder: RunFolder) -> str | None:
-    """One line that says why a run failed: what a flow told, or else the last line of an exception in the log."""
+    """The reason of a failed run in one line: the error event of a flow, or else the last line of an exception in the log."""
     if told := flow_error(folder):
         return told
     try:

@@ -1,18 +1,19 @@
 """The process that runs a pipeline: `python -m barnabas.pipelines.runs.process`, started by `barnabas pipeline run`.
 
-A script runs as `python script.py` would, with Spark's settings given by the environment. A declared pipeline runs on a local Spark Connect
-server that this process starts, as PySpark's own `spark-pipelines` does; what Spark tells of its flows goes to a file, line by line.
+A script runs like `python script.py`, with Spark's settings from the environment. A declared pipeline runs on a local Spark
+Connect server that this process starts, like PySpark's own `spark-pipelines`; Spark's events about its flows go to a file, line
+by line.
 
 Rules
-  1. The process ends when its parent does, however that ends: it holds the reading end of a pipe whose writing end nobody writes to.
-  2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread most often waits for the
-     JVM, and an exception there would leave the connection in the middle of a call; so another thread stops Spark, which ends the wait.
-     What has not ended after half a minute is killed with its process group.
-  3. What the run started in its process group ends with it, however it ends: a shell in a session of its own waits for the end of this
-     process, ends the group, and kills what is left of it after some seconds. Spark's JVM ends with this process by itself, but not while
-     it starts: then it fails to say where it listens, and stays.
-  4. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another. Spark's default
-     is in memory, and a second run would find the files of tables that no catalog knows.
+  1. The process ends when its parent ends, in any way: it reads from a pipe that the parent holds open and never writes to.
+  2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread usually waits
+     for the JVM, and an exception there would leave the connection in the middle of a call. So another thread stops Spark,
+     which ends the wait. A run that has not ended after half a minute is killed with its process group.
+  3. All processes in the run's process group end with it, in any way it ends. A shell in a session of its own waits for the end
+     of this process, terminates the group, and after some seconds kills the rest of it. Spark's JVM ends with this process by
+     itself, but not while it starts: then it cannot report its port, and would stay.
+  4. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another.
+     Spark's default catalog is in memory, and a second run would find files of tables that are in no catalog.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 _ending = threading.Event()
 STOPPED = 128 + signal.SIGTERM
-GRACE_S = 30.0  # for queries and session to stop
-LEAVE_S = 15  # for the JVM, which removes its temporary folders
+GRACE_S = 30.0  # seconds for queries and session to stop
+LEAVE_S = 15  # seconds for the JVM, which removes its temporary folders
 # $1 is a process group, $2 a number of seconds.
 GUARD = """
 read -r line
@@ -56,7 +57,7 @@ ON_THIS_MACHINE = "local[*]"
 
 
 def main() -> None:
-    """Run the pipeline that the command line names, until it ends or is told to (SIGTERM)."""
+    """Run the pipeline of the command line, until it ends or SIGTERM stops it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=Path, required=True)
     parser.add_argument("--parent-pipe", type=int, required=True)
@@ -80,14 +81,14 @@ def main() -> None:
         run_script(given.target, given.arguments, conf)
     else:
         DeclaredRun(given, conf).run()
-    if _ending.is_set():  # what the end of its queries let come to an end was stopped
+    if _ending.is_set():  # a run that ended because its queries were stopped counts as stopped
         sys.exit(STOPPED)
 
 
 def guard_group(leave_s: int) -> None:
-    """See rule 3. A process that leads no group shares that of its starter, and is left alone."""
+    """See rule 3. A process that does not lead a group shares that of its parent, so nothing is done for it."""
     if os.getpgid(0) == os.getpid():
-        reading, held = os.pipe()  # nobody writes; the end of this process closes it
+        reading, held = os.pipe()  # never written to; the end of this process closes it
         os.register_at_fork(after_in_child=lambda: os.close(held))
         command = ["sh", "-c", GUARD, "barnabas-guard", str(os.getpid()), str(leave_s)]
         nowhere = subprocess.DEVNULL
@@ -107,15 +108,15 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    """Runs beside the main thread from SIGTERM on."""
+    """The thread that stops the run, started at SIGTERM."""
     try:
         _stop_classic_session()
     finally:
-        os.kill(os.getpid(), signal.SIGUSR1)  # wakes the main thread, whatever it does
+        os.kill(os.getpid(), signal.SIGUSR1)  # wakes the main thread
 
 
 def _kill_after(grace_s: float) -> None:
-    """A query whose tasks do not end, or whose cluster is gone, keeps Spark waiting for ever."""
+    """Spark waits for ever for a query whose tasks do not end or whose cluster is gone."""
     time.sleep(grace_s)
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
@@ -129,7 +130,7 @@ def _stop_classic_session() -> None:
     from pyspark.sql import SparkSession
 
     context, session = SparkContext._active_spark_context, SparkSession._instantiatedSession
-    if context is None:  # none, or a session of Spark Connect, which the main thread stops
+    if context is None:  # no session, or one of Spark Connect, which the main thread stops
         return
     for query in session.streams.active if session is not None else ():
         query.stop()
@@ -143,13 +144,13 @@ def _watch(pipe: int) -> None:
 
 
 def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> None:
-    """The script as `__main__`; a session that it leaves behind is stopped."""
+    """Run the script as `__main__`; a session that it leaves open is stopped."""
     import shlex
 
     given = [word for word in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if word != "pyspark-shell"]
     master = conf.get("spark.master") or submitted().get("spark.master") or ON_THIS_MACHINE
     checkpoints = CHECKPOINTS if is_local(master) else {}
-    # Of a setting that comes twice Spark takes the last.
+    # Spark takes the last value of a repeated setting.
     words = [*_conf_words(DEFAULTS | checkpoints), *given, *_conf_words(conf)]
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*words, "pyspark-shell"])
     sys.argv = [str(script), *arguments]
@@ -166,17 +167,18 @@ def _conf_words(conf: Mapping[str, str]) -> list[str]:
 
 
 def is_on_this_machine(storage: str) -> bool:
-    """Whether the storage of a project, which has its checkpoints, is a folder of this machine."""
+    """Whether the storage of a project, with its checkpoints, is a folder of this machine."""
     return urllib.parse.urlsplit(storage).scheme in ("", "file")
 
 
 def checkpoint_settings(storage: str) -> dict[str, str]:
-    """The checkpoint's file manager for a folder of this machine; Spark's own elsewhere, where a rename may be something else."""
+    """The checkpoint's file manager for a folder of this machine; Spark's own for other storage, where a rename may work
+    differently."""
     return dict(CHECKPOINTS) if is_on_this_machine(storage) else {}
 
 
 def catalog_settings(storage: str, project: Path) -> dict[str, str]:
-    """A catalog that the next run finds again: beside the storage where that is a folder of this machine, else in the project."""
+    """A catalog that the next run finds again: beside the storage if that is a folder of this machine, else in the project."""
     path = urllib.parse.unquote(urllib.parse.urlsplit(storage).path)
     folder = (Path(path) if is_on_this_machine(storage) else project / ".catalog").resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -224,7 +226,7 @@ class DeclaredRun:
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", "Failed to set", UserWarning
-            )  # the client sets again what the server was started with
+            )  # the client repeats the settings with which the server was started
             return builder.getOrCreate()
 
     def _update(self, spark: SparkSession, full_refresh: list[str], all_of_it: bool) -> None:

@@ -1,11 +1,11 @@
-"""How far a streaming query is, written to a file for who runs it: `barnabas pipeline run` and `list`.
+"""The progress of a streaming query, written to a file for `barnabas pipeline run` and `list`.
 
-The planner of a query is a process that Spark starts, deep below the one that runs the pipeline. What it knows (rows read, how far behind)
-goes to a small file in the folder that an environment variable names; without the variable nothing is written.
+The planner of a query is in a process that Spark starts, several levels below the process of the run. It writes its progress
+(rows read, lag) to a small file in the folder that an environment variable names; without the variable it writes nothing.
 
 Rules
-  1. A file is replaced whole, so that a reader never sees half of it.
-  2. Progress is for people: what goes wrong in writing it is logged once and does not stop a query.
+  1. A file is replaced atomically, so that a reader never sees half of it.
+  2. Progress is only information: an error in writing it is logged once and does not stop a query.
 """
 
 from __future__ import annotations
@@ -25,21 +25,19 @@ logger = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "BARNABAS_PROGRESS_DIR"
 MIN_INTERVAL_S = 0.5  # between two writes of one query
-WINDOW_S = 10.0  # over which rows a second are counted
+WINDOW_S = 10.0  # window of the rate of rows
 MAX_SAMPLES = 1_000
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What one source of one query has done in this run.
+    """The progress of one source of one query in this run.
 
     Args:
-        topics: that it reads.
-        group: where its offsets are committed, None where they are not.
-        rows: offsets that finished batches went over.
-        rows_per_second: of the last ten seconds with a batch in them.
-        lag: offsets between what is finished and the end of the topics.
+        topics: that it reads. group: consumer group of its committed offsets, None if it commits none. rows: number of offsets
+            in finished batches. rows_per_second: over the last ten seconds with a batch. lag: offsets between the finished
+            batches and the end of the topics.
         updated_s: seconds since the epoch.
     """
 
@@ -55,8 +53,7 @@ class ProgressFile:
     """The file of one query's source.
 
     Args:
-        folder: where it goes; None: nowhere.
-        group: the group that the query tells its offsets.
+        folder: its folder; None writes nothing. group: the consumer group for the query's offsets.
     """
 
     def __init__(self, folder: str | None, group: str | None) -> None:
@@ -72,7 +69,7 @@ class ProgressFile:
         return cls(os.environ.get(FOLDER_VARIABLE), group)
 
     def record(self, finished: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], now_s: float) -> None:
-        """Note where the query is and what there is to read."""
+        """Record the position of the query and the ends of its partitions."""
         if self._path is None:
             return
         moved = sum(max(offset - self._last.get(tp, offset), 0) for tp, offset in finished.items())
@@ -103,7 +100,7 @@ class ProgressFile:
 
 
 def read_progress(folder: Path) -> list[SourceProgress]:
-    """Of all sources that wrote into `folder`, in the order of their topics."""
+    """The progress of all sources in `folder`, in the order of their topics."""
     found = []
     for path in folder.glob("source-*.json"):
         try:

@@ -1,4 +1,4 @@
-"""A pipeline project: the files that `barnabas pipeline init` writes, and what a target of `run` is. No Spark."""
+"""A pipeline project: the files that `barnabas pipeline init` writes, and the targets of `run`. No Spark."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def large() -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is run: a specification of a declared pipeline, or a script.
+    """The target of a run: a specification of a declared pipeline, or a script.
 
     Args:
-        name: of the pipeline, where the command line gives none.
+        name: of the pipeline, if the command line gives none.
     """
 
     path: Path
@@ -76,13 +76,13 @@ class Target:
 
 
 def create_project(folder: Path, servers: str) -> list[Path]:
-    """Write a project that runs as it is; returns the files.
+    """Write a project that runs without changes; returns the files.
 
     Raises:
-        PipelineError: the folder is there already.
+        PipelineError: the folder exists already.
     """
     if folder.exists():
-        raise PipelineError(f"{folder} is there already")
+        raise PipelineError(f"{folder} exists already")
     (folder / "transformations").mkdir(parents=True)
     storage = (folder / "storage").resolve()
     files = {
@@ -105,9 +105,9 @@ def find_target(path: Path) -> Target:
         for name in SPEC_NAMES:
             if (path / name).is_file():
                 return find_target(path / name)
-        raise PipelineError(f"{path} has no {SPEC_NAMES[0]}; `barnabas pipeline init` makes a project")
+        raise PipelineError(f"{path} has no {SPEC_NAMES[0]}; `barnabas pipeline init` creates a project")
     if not path.is_file():
-        raise PipelineError(f"{path} is not there")
+        raise PipelineError(f"{path} does not exist")
     if path.suffix == ".py":
         return Target(path, path.stem, True)
     if path.suffix in {".yml", ".yaml"}:
@@ -123,8 +123,8 @@ def _name_of(spec: Path) -> str:
     try:
         content = yaml.safe_load(spec.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise PipelineError(f"{spec} is no YAML: {' '.join(str(error).split())}") from error
+        raise PipelineError(f"{spec} is not YAML: {' '.join(str(error).split())}") from error
     name = content.get("name") if isinstance(content, dict) else None
     if not isinstance(name, str) or not name:
-        raise PipelineError(f"{spec} does not say the pipeline's name")
+        raise PipelineError(f"{spec} has no name for the pipeline")
     return name
