@@ -1,6 +1,6 @@
 """Compiles the check of records while the package is built, where that can be done: a hook of hatchling, named in `pyproject.toml`.
 
-Owns `src/barnabas/protocol/records/_walk*.so`, the machine code of `_walk.c`. A C compiler makes it; without one or Python's headers, or
+Owns `src/barnabas/protocol/records/_request_scan*.so`, the machine code of `_request_scan.c`. A C compiler makes it; without one or Python's headers, or
 with `BARNABAS_PURE=1` in the environment, the package is built without it and works the same, slower.
 
 Rules
@@ -25,7 +25,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("barnabas/protocol/records")
-NAME = "_walk"
+NAME = "_request_scan"
 SOURCE = f"{NAME}.c"
 SUFFIX = ".abi3.so"
 INTERFACE = "cp311-abi3"  # in the tag of a wheel: CPython from 3.11 on

@@ -948,7 +948,7 @@ static PyMethodDef methods[] = {
     FAST(answer_requests), FAST(answer_spread), FAST(note_batches),  {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_walk", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_request_scan", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 static PyObject *imported(const char *name, const char *function) {
     PyObject *found = PyImport_ImportModule(name);
@@ -957,7 +957,7 @@ static PyObject *imported(const char *name, const char *function) {
     return called;
 }
 
-PyMODINIT_FUNC PyInit__walk(void) {
+PyMODINIT_FUNC PyInit__request_scan(void) {
     library_crc = imported("barnabas.protocol.records.crc", "crc32c");
     library_unfolded = library_crc ? imported("barnabas.protocol.records.compression", "unfolded") : NULL;
     if (library_unfolded == NULL) return NULL;
