@@ -18,10 +18,10 @@ from barnabas.protocol.records import request_scan
 ROOT = Path(build_hook.__file__).resolve().parents[1]
 QUESTION = """
 from importlib.machinery import EXTENSION_SUFFIXES
-from barnabas.protocol.records import _walk
+from barnabas.protocol.records import _request_scan
 good = bytes([12, 0, 0, 0, 0, 0, 0])
-walk = _walk.walk_records
-print(_walk.__file__.endswith(tuple(EXTENSION_SUFFIXES)), _walk.SOURCE_CHECKSUM, walk(good, 1), walk(good, 0))
+walk = _request_scan.walk_records
+print(_request_scan.__file__.endswith(tuple(EXTENSION_SUFFIXES)), _request_scan.SOURCE_CHECKSUM, walk(good, 1), walk(good, 0))
 """
 
 
@@ -40,7 +40,7 @@ def test_where_the_compiler_of_this_python_is_missing_the_systems_is_taken(monke
 
 def test_a_source_that_cannot_be_compiled_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / build_hook.SOURCE).write_text("int broken(\n")
-    (tmp_path / "_walk.old.so").touch()
+    (tmp_path / "_request_scan.old.so").touch()
     assert "the C compiler failed" in build_hook.compile_into(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [build_hook.SOURCE]
 

@@ -1,12 +1,12 @@
-"""Compiles the check of records while the package is built, where that can be done: a hook of hatchling, named in `pyproject.toml`.
+"""Compiles the check of records when the package is built, if it can: a hook of hatchling, named in `pyproject.toml`.
 
-Owns `src/barnabas/protocol/records/_walk*.so`, the machine code of `_walk.c`. A C compiler makes it; without one or Python's headers, or
-with `BARNABAS_PURE=1` in the environment, the package is built without it and works the same, slower.
+Owns `src/barnabas/protocol/records/_request_scan*.so`, the machine code of `_request_scan.c`. It needs a C compiler and Python's headers.
+Without them, or with `BARNABAS_PURE=1` in the environment, the package is built without machine code: it works the same, but slower.
 
 Rules
-  1. A build never fails for want of the machine code; it says on standard error why there is none.
-  2. It carries the checksum of the text that it was made of, so that `scan` does not use one that is out of date.
-  3. It uses Python's stable interface only, so that one library, and one wheel, serves Python 3.11 and all later versions.
+  1. A build never fails because the machine code cannot be made; it says why on standard error.
+  2. The machine code carries the checksum of its source text, so that `scan` does not use an outdated one.
+  3. It uses only Python's stable interface, so one library, and one wheel, serves Python 3.11 and all later versions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("barnabas/protocol/records")
-NAME = "_walk"
+NAME = "_request_scan"
 SOURCE = f"{NAME}.c"
 SUFFIX = ".abi3.so"
 INTERFACE = "cp311-abi3"  # in the tag of a wheel: CPython from 3.11 on

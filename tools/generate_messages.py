@@ -4,6 +4,8 @@ kio holds one dataclass for each message and version that Kafka 4 serves; the ve
 `tools/dropped_versions.json`. This folds the versions of a message into one class whose fields know the versions they belong to, so that
 the code above the protocol sees one type whatever a client speaks.
 
+The index and `ApiKey` name every API of Kafka. The APIs of `NAMED_ONLY` get no classes.
+
 Run as `python tools/generate_messages.py`; a test checks that the written files are what this would write.
 """
 
@@ -33,6 +35,19 @@ from tools.dropped_versions import load
 DROPPED = load()
 TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol" / "messages"
 DATA_MESSAGES = ("consumer_protocol_assignment", "consumer_protocol_subscription")
+NAMED_ONLY = frozenset(
+    {
+        # between the servers of KRaft
+        "vote", "begin_quorum_epoch", "end_quorum_epoch", "fetch_snapshot", "broker_registration", "controller_registration",
+        "assign_replicas_to_dirs", "add_raft_voter", "remove_raft_voter", "update_raft_voter",
+        # share groups
+        "share_group_heartbeat", "share_group_describe", "share_fetch", "share_acknowledge", "initialize_share_group_state",
+        "read_share_group_state", "write_share_group_state", "delete_share_group_state", "read_share_group_state_summary",
+        "describe_share_group_offsets", "alter_share_group_offsets", "delete_share_group_offsets",
+        # streams groups, and metrics that clients send
+        "streams_group_heartbeat", "streams_group_describe", "get_telemetry_subscriptions", "push_telemetry",
+    }
+)  # fmt: skip
 OPEN_END = 32767  # a field that the newest known version still has belongs to every later one
 
 PYTHON_TYPES = {
@@ -292,7 +307,8 @@ def render_keys() -> str:
 def render_all() -> dict[str, str]:
     pages = {"__init__.py": render_index(), "api_keys.py": render_keys()}
     for key, name in sorted(api_key_map.items()):
-        pages[f"{name}.py"] = render_module(name, key)
+        if name not in NAMED_ONLY:
+            pages[f"{name}.py"] = render_module(name, key)
     for name in DATA_MESSAGES:
         pages[f"{name}.py"] = render_module(name, None)
     return {name: format_python(text) for name, text in pages.items()}
@@ -311,17 +327,20 @@ def format_python(text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a file differs, is missing or does not belong here"
+    )
     check = parser.parse_args().check
-    stale = []
-    for name, text in render_all().items():
-        path = TARGET / name
-        if check:
-            stale += [] if path.exists() and path.read_text() == text else [name]
-        else:
-            path.write_text(text)
-    if stale:
-        raise SystemExit(f"not as generated: {', '.join(stale)}")
+    pages = render_all()
+    written = {path.name for path in TARGET.glob("*.py")}
+    stale = [name for name, text in pages.items() if name not in written or (TARGET / name).read_text() != text]
+    unwanted = sorted(written - set(pages))
+    if check and (stale or unwanted):
+        raise SystemExit(f"not as generated: {', '.join([*stale, *unwanted])}")
+    for name in stale:
+        (TARGET / name).write_text(pages[name])
+    for name in unwanted:
+        (TARGET / name).unlink()
 
 
 if __name__ == "__main__":

@@ -92,8 +92,8 @@ add_documentation() {
 # of records becomes machine code where there is a C compiler; without, it works as well and takes longer.
 compile_source() {
   local records=src/barnabas/protocol/records code
-  code=$(compgen -G "$records/_walk*.so" | head -1 || true)
-  if [ -z "$code" ] || [ "$records/_walk.c" -nt "$code" ]; then
+  code=$(compgen -G "$records/_request_scan*.so" | head -1 || true)
+  if [ -z "$code" ] || [ "$records/_request_scan.c" -nt "$code" ]; then
     .venv/bin/python tools/build_hook.py || say "records are checked in plain Python"
   fi
   .venv/bin/python -m compileall -q src

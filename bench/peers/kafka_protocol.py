@@ -15,7 +15,7 @@ from typing import Self
 from tools.kafka import VERSION, KafkaUnavailable
 
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.scan import compiled_walk
+from barnabas.protocol.records.scan import compiled_scan
 from bench import consume, load, servers, wire
 from bench.cluster.end_to_end import Stream, measure_streams
 from bench.latency import undisturbed
@@ -162,7 +162,7 @@ class Barnabas(_KafkaProtocol):
             ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
         )
         commit = f"commit {found.stdout.strip()}" if found.returncode == 0 else "of this checkout"
-        return commit if compiled_walk() is not None else f"{commit}, nothing compiled"
+        return commit if compiled_scan() is not None else f"{commit}, nothing compiled"
 
 
 class ApacheKafka(_KafkaProtocol):

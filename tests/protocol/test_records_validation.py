@@ -33,7 +33,7 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.protocol.records.batch_header import HEADER, only_batch
 from barnabas.protocol.records.record import assemble, read_record
-from barnabas.protocol.records.scan import Scan, compiled_walk, scan_interpreted, scan_records, walker
+from barnabas.protocol.records.scan import Scan, compiled_scan, scan_interpreted, scan_records, walker
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig()
@@ -122,13 +122,13 @@ CHECKS = [scan_interpreted, walk, scan_records]
 
 
 def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = ModuleType("_walk")
+    stale = ModuleType("_request_scan")
     vars(stale).update(SOURCE_CHECKSUM=1, walk_records=walk)
-    monkeypatch.setitem(sys.modules, "barnabas.protocol.records._walk", stale)
-    assert compiled_walk() is None
-    source = Path(walk_module.__file__).with_name("_walk.c").read_bytes()
+    monkeypatch.setitem(sys.modules, "barnabas.protocol.records._request_scan", stale)
+    assert compiled_scan() is None
+    source = Path(walk_module.__file__).with_name("_request_scan.c").read_bytes()
     vars(stale).update(SOURCE_CHECKSUM=zlib.crc32(source))
-    assert compiled_walk() is stale
+    assert compiled_scan() is stale
 
 
 @given(body=bodies() | varied_bodies())

@@ -1,4 +1,4 @@
-"""Walking over Produce requests that have batches for several partitions: what `_walk.c` does with them, told in Python.
+"""Walking over Produce requests that have batches for several partitions: what `_request_scan.c` does with them, told in Python.
 
 As `request_scan`, and by its rules; for versions of Produce from 7 on. Requests that arrived together are taken apart by partition
 (`read_requests`), the batches for each are checked as those of a run (`check_batches`), and when they are appended the answers are made,

@@ -1,9 +1,9 @@
 """Walking over records, over the requests that bring them, and over the batches of a run: what is done for each of thousands.
 
-This is what the functions of `_walk.c` do, told in Python: the package's build makes machine code of those where a C compiler is at hand
-(`tools/build_hook.py`), and `scan.walker` is that module or this one. As machine code a record costs 2 to 4 ns and a request that is like
-the one before it 0.1 us; here it is a hundred times as much, so without machine code requests are not worked on together, and records are
-checked in other ways (`scan.scan_interpreted`). Both pass the same tests.
+This is what the functions of `_request_scan.c` do, told in Python: the package's build makes machine code of those where a C compiler is
+at hand (`tools/build_hook.py`), and `scan.walker` is that module or this one. As machine code a record costs 2 to 4 ns and a request that
+is like the one before it 0.1 us; here it is a hundred times as much, so without machine code requests are not worked on together, and
+records are checked in other ways (`scan.scan_interpreted`). Both pass the same tests.
 
 Rules
   1. As all of `scan`: says yes only to what is well-formed, and nothing to what is wrong or rare (varints longer than any sane batch

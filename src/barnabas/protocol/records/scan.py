@@ -38,7 +38,7 @@ from barnabas.protocol.records.columns import (
 from barnabas.protocol.records.varint import MAX_VARLONG_BITS
 from barnabas.tuples import new_tuple
 
-__all__ = ["Scan", "compiled", "compiled_walk", "multi_partition_walker", "scan_interpreted", "scan_records", "walker"]
+__all__ = ["Scan", "compiled", "compiled_scan", "multi_partition_walker", "scan_interpreted", "scan_records", "walker"]
 
 SHORTEST_RUN = 12  # records; trying for a run costs about as much as walking over this many
 UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider offset delta alone changes one
@@ -53,18 +53,18 @@ class Scan(NamedTuple):
     has_null_key: bool
 
 
-def compiled_walk() -> Any | None:
-    """The machine code of `_walk.c`, if it was made and of the text that is there now: a module as `request_scan`."""
+def compiled_scan() -> Any | None:
+    """The machine code of `_request_scan.c`, if it was made and of the text that is there now: a module as `request_scan`."""
     try:
-        compiled: Any = import_module("barnabas.protocol.records._walk")
+        compiled: Any = import_module("barnabas.protocol.records._request_scan")
     except ImportError:
         return None
-    source = Path(__file__).with_name("_walk.c").read_bytes()
+    source = Path(__file__).with_name("_request_scan.c").read_bytes()
     return compiled if zlib.crc32(source) == compiled.SOURCE_CHECKSUM else None
 
 
-compiled = compiled_walk()
-_walk: Callable[[Buffer, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_records
+compiled = compiled_scan()
+_walk_records: Callable[[Buffer, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_records
 if TYPE_CHECKING:
     from barnabas.protocol.records import multi_partition_scan as multi_partition_walker
     from barnabas.protocol.records import request_scan as walker
@@ -75,9 +75,9 @@ else:
 
 def scan_records(data: Buffer, count: int) -> Scan | None:
     """What `count` records that fill `data` hold; None where they do not, or where only the slow way can tell."""
-    if _walk is None:
+    if _walk_records is None:
         return scan_interpreted(bytes(data) if isinstance(data, memoryview) else data, count)
-    found = _walk(data, count)
+    found = _walk_records(data, count)
     return None if found is None else new_tuple(Scan, found)
 
 

@@ -1,13 +1,13 @@
-/* The functions of walk.py and spread.py as machine code: what each of them takes, gives and promises is written there, once.
+/* The functions of request_scan.py and multi_partition_scan.py as machine code. Their docstrings there say what each takes, returns and promises.
  *
- * The package's build compiles this where a C compiler is at hand (tools/build_hook.py); `scan` uses it if it is of this very text.
+ * tools/build_hook.py compiles this file if the machine has a C compiler. scan.py uses the result only if it was made from this very text.
  *
  * Rules
- *   1. Every byte of a peer's is read between two pointers that are looked at first; a length is compared with the bytes that are left,
- *      never added to a pointer before.
- *   2. It says yes only to what is well-formed, and nothing to what is wrong or rare, as all of `scan`.
- *   3. Python's stable interface only, of 3.11: one library serves that and all later versions.
- *   4. A function that Python calls has one way out, on which it lets go of its buffers.
+ *   1. Every byte that a peer sent is read between two pointers that were checked first. A length is compared with the number of bytes that are
+ *      left; it is never added to a pointer before that.
+ *   2. As in all of scan.py: a function says yes only to well-formed input. For input that is wrong or rare it returns nothing.
+ *   3. It uses only Python's stable interface of 3.11: one library serves that version and all later ones.
+ *   4. A function that Python calls has one exit, where it releases its buffers.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -181,7 +181,7 @@ typedef struct {
 
 #define NO_PRODUCER (-1)
 
-/* Where the batch of the request that fills [at, stop) begins, or NULL; `known` and `known_size` as in walk.py. */
+/* Where the batch of the request that fills [at, stop) begins, or NULL; `known` and `known_size` as in request_scan.py. */
 static Bytes batch_of(Bytes at, Bytes stop, Bytes known, Py_ssize_t known_size, int flexible) {
     if (memcmp(at, known, 4) || memcmp(at + 8, known + 8, known_size - 8)) return NULL;
     at += known_size;
@@ -948,7 +948,7 @@ static PyMethodDef methods[] = {
     FAST(answer_requests), FAST(answer_spread), FAST(note_batches),  {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_walk", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_request_scan", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 static PyObject *imported(const char *name, const char *function) {
     PyObject *found = PyImport_ImportModule(name);
@@ -957,7 +957,7 @@ static PyObject *imported(const char *name, const char *function) {
     return called;
 }
 
-PyMODINIT_FUNC PyInit__walk(void) {
+PyMODINIT_FUNC PyInit__request_scan(void) {
     library_crc = imported("barnabas.protocol.records.crc", "crc32c");
     library_unfolded = library_crc ? imported("barnabas.protocol.records.compression", "unfolded") : NULL;
     if (library_unfolded == NULL) return NULL;
