@@ -42,7 +42,7 @@ def parse_address(text: str) -> ZooKeeperAddress:
 def _host(text: str, part: str) -> tuple[str, int]:
     match = HOST.fullmatch(part)
     if match is None:
-        raise ValueError(f"{text!r}: {part!r} is no host:port")
+        raise ValueError(f"{text!r}: {part!r} is not host:port")
     port = int(match["port"] or DEFAULT_PORT)
     if not 0 < port < 65536:
         raise ValueError(f"{text!r}: {port} is no port")
