@@ -70,7 +70,7 @@ def test_what_cannot_be_meant(command: Command, tmp_path: Path) -> None:
         (["run", str(tmp_path / "nothing")], "nothing is not there"),
         (["run", job, "--every", "1"], "are for declared pipelines"),
         (["run", job, "--conf", "a"], "'a' is not like key=value"),
-        (["run", job, "--name", "a/b"], "'a/b' is no name for a pipeline"),
+        (["run", job, "--name", "a/b"], "'a/b' is not a name for a pipeline"),
         (["init", str(tmp_path)], "is there already"),
     ):
         done = command("pipeline", *arguments)
