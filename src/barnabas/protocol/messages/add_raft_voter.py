@@ -17,9 +17,9 @@ class Listener(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
     )
 
     def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
@@ -39,12 +39,12 @@ class AddRaftVoterRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("voter_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("voter_directory_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("listeners", "struct", True, 0, 32767, 32767, 32767, None, Listener),
-        ("ack_when_committed", "bool", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("cluster_id", "string", first_nullable_version=0),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("voter_id", "int32"),
+        FieldSpec("voter_directory_id", "uuid"),
+        FieldSpec("listeners", "struct", is_array=True, item=Listener),
+        FieldSpec("ack_when_committed", "bool", first_version=1),
     )
 
     def __init__(
@@ -73,9 +73,9 @@ class AddRaftVoterResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:

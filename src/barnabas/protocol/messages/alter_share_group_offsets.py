@@ -16,8 +16,8 @@ class AlterShareGroupOffsetsRequestPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("start_offset", "int64"),
     )
 
     def __init__(self, *, partition_index: int = 0, start_offset: int = 0) -> None:
@@ -32,8 +32,8 @@ class AlterShareGroupOffsetsRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsRequestPartition),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=AlterShareGroupOffsetsRequestPartition),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[AlterShareGroupOffsetsRequestPartition] = ()) -> None:
@@ -48,8 +48,8 @@ class AlterShareGroupOffsetsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsRequestTopic),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=AlterShareGroupOffsetsRequestTopic),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[AlterShareGroupOffsetsRequestTopic] = ()) -> None:
@@ -65,9 +65,9 @@ class AlterShareGroupOffsetsResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
@@ -84,9 +84,9 @@ class AlterShareGroupOffsetsResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsResponsePartition),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=AlterShareGroupOffsetsResponsePartition),
     )
 
     def __init__(
@@ -110,10 +110,10 @@ class AlterShareGroupOffsetsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsResponseTopic),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("responses", "struct", is_array=True, item=AlterShareGroupOffsetsResponseTopic),
     )
 
     def __init__(

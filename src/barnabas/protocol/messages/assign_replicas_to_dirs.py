@@ -12,7 +12,7 @@ from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 class RequestPartitionData(Message):
     __slots__ = ("partition_index",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("partition_index", "int32"),)
 
     def __init__(self, *, partition_index: int = 0) -> None:
         self.partition_index: int = partition_index
@@ -25,8 +25,8 @@ class RequestTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionData),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=RequestPartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[RequestPartitionData] = ()) -> None:
@@ -41,8 +41,8 @@ class RequestDirectoryData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("id_", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicData),
+        FieldSpec("id_", "uuid"),
+        FieldSpec("topics", "struct", is_array=True, item=RequestTopicData),
     )
 
     def __init__(self, *, id_: UUID = ZERO_UUID, topics: Sequence[RequestTopicData] = ()) -> None:
@@ -58,9 +58,9 @@ class AssignReplicasToDirsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("broker_epoch", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("directories", "struct", True, 0, 32767, 32767, 32767, None, RequestDirectoryData),
+        FieldSpec("broker_id", "int32"),
+        FieldSpec("broker_epoch", "int64"),
+        FieldSpec("directories", "struct", is_array=True, item=RequestDirectoryData),
     )
 
     def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, directories: Sequence[RequestDirectoryData] = ()) -> None:
@@ -76,8 +76,8 @@ class ResponsePartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -92,8 +92,8 @@ class ResponseTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionData),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=ResponsePartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[ResponsePartitionData] = ()) -> None:
@@ -108,8 +108,8 @@ class ResponseDirectoryData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("id_", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicData),
+        FieldSpec("id_", "uuid"),
+        FieldSpec("topics", "struct", is_array=True, item=ResponseTopicData),
     )
 
     def __init__(self, *, id_: UUID = ZERO_UUID, topics: Sequence[ResponseTopicData] = ()) -> None:
@@ -125,9 +125,9 @@ class AssignReplicasToDirsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("directories", "struct", True, 0, 32767, 32767, 32767, None, ResponseDirectoryData),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("directories", "struct", is_array=True, item=ResponseDirectoryData),
     )
 
     def __init__(

@@ -17,9 +17,9 @@ class LeaderEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=1),
+        FieldSpec("host", "string", first_version=1),
+        FieldSpec("port", "uint16", first_version=1),
     )
 
     def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
@@ -37,10 +37,10 @@ class RequestPartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("voter_directory_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("voter_directory_id", "uuid", first_version=1),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
     )
 
     def __init__(
@@ -59,8 +59,8 @@ class RequestTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionData),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=RequestPartitionData),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[RequestPartitionData] = ()) -> None:
@@ -77,10 +77,10 @@ class BeginQuorumEpochRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("voter_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicData),
-        ("leader_endpoints", "struct", True, 1, 32767, 32767, 32767, None, LeaderEndpoint),
+        FieldSpec("cluster_id", "string", first_nullable_version=0),
+        FieldSpec("voter_id", "int32", first_version=1),
+        FieldSpec("topics", "struct", is_array=True, item=RequestTopicData),
+        FieldSpec("leader_endpoints", "struct", is_array=True, first_version=1, item=LeaderEndpoint),
     )
 
     def __init__(
@@ -105,9 +105,9 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=1),
+        FieldSpec("host", "string", first_version=1),
+        FieldSpec("port", "uint16", first_version=1),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
@@ -125,10 +125,10 @@ class ResponsePartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0, leader_id: int = 0, leader_epoch: int = 0) -> None:
@@ -145,8 +145,8 @@ class ResponseTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionData),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ResponsePartitionData),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[ResponsePartitionData] = ()) -> None:
@@ -162,9 +162,9 @@ class BeginQuorumEpochResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicData),
-        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, 0, NodeEndpoint),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("topics", "struct", is_array=True, item=ResponseTopicData),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=1, tag=0, item=NodeEndpoint),
     )
 
     def __init__(

@@ -18,10 +18,10 @@ class Listener(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
-        ("security_protocol", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
+        FieldSpec("security_protocol", "int16"),
     )
 
     def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
@@ -39,9 +39,9 @@ class Feature(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("min_supported_version", "int16"),
+        FieldSpec("max_supported_version", "int16"),
     )
 
     def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
@@ -64,15 +64,15 @@ class BrokerRegistrationRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("cluster_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("incarnation_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("listeners", "struct", True, 0, 32767, 32767, 32767, None, Listener),
-        ("features", "struct", True, 0, 32767, 32767, 32767, None, Feature),
-        ("rack", "string", False, 0, 32767, 0, 32767, None, None),
-        ("is_migrating_zk_broker", "bool", False, 1, 32767, 32767, 32767, None, None),
-        ("log_dirs", "uuid", True, 2, 32767, 32767, 32767, None, None),
-        ("previous_broker_epoch", "int64", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("broker_id", "int32"),
+        FieldSpec("cluster_id", "string"),
+        FieldSpec("incarnation_id", "uuid"),
+        FieldSpec("listeners", "struct", is_array=True, item=Listener),
+        FieldSpec("features", "struct", is_array=True, item=Feature),
+        FieldSpec("rack", "string", first_nullable_version=0),
+        FieldSpec("is_migrating_zk_broker", "bool", first_version=1),
+        FieldSpec("log_dirs", "uuid", is_array=True, first_version=2),
+        FieldSpec("previous_broker_epoch", "int64", first_version=3),
     )
 
     def __init__(
@@ -107,9 +107,9 @@ class BrokerRegistrationResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("broker_epoch", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("broker_epoch", "int64"),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, broker_epoch: int = -1) -> None:

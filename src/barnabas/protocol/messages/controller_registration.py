@@ -18,10 +18,10 @@ class Listener(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
-        ("security_protocol", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
+        FieldSpec("security_protocol", "int16"),
     )
 
     def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
@@ -39,9 +39,9 @@ class Feature(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("min_supported_version", "int16"),
+        FieldSpec("max_supported_version", "int16"),
     )
 
     def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
@@ -60,11 +60,11 @@ class ControllerRegistrationRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("controller_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("incarnation_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("zk_migration_ready", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("listeners", "struct", True, 0, 32767, 32767, 32767, None, Listener),
-        ("features", "struct", True, 0, 32767, 32767, 32767, None, Feature),
+        FieldSpec("controller_id", "int32"),
+        FieldSpec("incarnation_id", "uuid"),
+        FieldSpec("zk_migration_ready", "bool"),
+        FieldSpec("listeners", "struct", is_array=True, item=Listener),
+        FieldSpec("features", "struct", is_array=True, item=Feature),
     )
 
     def __init__(
@@ -91,9 +91,9 @@ class ControllerRegistrationResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:

@@ -12,7 +12,7 @@ from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 class DeleteShareGroupOffsetsRequestTopic(Message):
     __slots__ = ("topic_name",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("topic_name", "string"),)
 
     def __init__(self, *, topic_name: str = "") -> None:
         self.topic_name: str = topic_name
@@ -25,8 +25,8 @@ class DeleteShareGroupOffsetsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DeleteShareGroupOffsetsRequestTopic),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=DeleteShareGroupOffsetsRequestTopic),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[DeleteShareGroupOffsetsRequestTopic] = ()) -> None:
@@ -43,10 +43,10 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(
@@ -67,10 +67,10 @@ class DeleteShareGroupOffsetsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, DeleteShareGroupOffsetsResponseTopic),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("responses", "struct", is_array=True, item=DeleteShareGroupOffsetsResponseTopic),
     )
 
     def __init__(

@@ -12,7 +12,7 @@ from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 class PartitionData(Message):
     __slots__ = ("partition",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("partition", "int32", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("partition", "int32"),)
 
     def __init__(self, *, partition: int = 0) -> None:
         self.partition: int = partition
@@ -25,8 +25,8 @@ class DeleteStateData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -41,8 +41,8 @@ class DeleteShareGroupStateRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DeleteStateData),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=DeleteStateData),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[DeleteStateData] = ()) -> None:
@@ -58,9 +58,9 @@ class PartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, partition: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
@@ -76,8 +76,8 @@ class DeleteStateResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionResult),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionResult),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionResult] = ()) -> None:
@@ -88,7 +88,7 @@ class DeleteStateResult(Message):
 class DeleteShareGroupStateResponse(Message):
     __slots__ = ("results",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("results", "struct", True, 0, 32767, 32767, 32767, None, DeleteStateResult),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("results", "struct", is_array=True, item=DeleteStateResult),)
 
     def __init__(self, *, results: Sequence[DeleteStateResult] = ()) -> None:
         self.results: Sequence[DeleteStateResult] = results

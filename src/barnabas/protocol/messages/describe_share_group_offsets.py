@@ -16,8 +16,8 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[int] = ()) -> None:
@@ -32,8 +32,8 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 0, 32767, None, DescribeShareGroupOffsetsRequestTopic),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, first_nullable_version=0, item=DescribeShareGroupOffsetsRequestTopic),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None = ()) -> None:
@@ -45,7 +45,7 @@ class DescribeShareGroupOffsetsRequest(Message):
     __slots__ = ("groups",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("groups", "struct", True, 0, 32767, 32767, 32767, None, DescribeShareGroupOffsetsRequestGroup),
+        FieldSpec("groups", "struct", is_array=True, item=DescribeShareGroupOffsetsRequestGroup),
     )
 
     def __init__(self, *, groups: Sequence[DescribeShareGroupOffsetsRequestGroup] = ()) -> None:
@@ -63,12 +63,12 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("lag", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("start_offset", "int64"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("lag", "int64", first_version=1),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(
@@ -97,9 +97,9 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DescribeShareGroupOffsetsResponsePartition),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=DescribeShareGroupOffsetsResponsePartition),
     )
 
     def __init__(
@@ -123,10 +123,10 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DescribeShareGroupOffsetsResponseTopic),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=DescribeShareGroupOffsetsResponseTopic),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(
@@ -150,8 +150,8 @@ class DescribeShareGroupOffsetsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("groups", "struct", True, 0, 32767, 32767, 32767, None, DescribeShareGroupOffsetsResponseGroup),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("groups", "struct", is_array=True, item=DescribeShareGroupOffsetsResponseGroup),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, groups: Sequence[DescribeShareGroupOffsetsResponseGroup] = ()) -> None:

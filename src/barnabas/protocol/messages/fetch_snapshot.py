@@ -16,8 +16,8 @@ class RequestSnapshotId(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("end_offset", "int64"),
+        FieldSpec("epoch", "int32"),
     )
 
     def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
@@ -35,11 +35,11 @@ class RequestPartitionSnapshot(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("current_leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("snapshot_id", "struct", False, 0, 32767, 32767, 32767, None, RequestSnapshotId),
-        ("position", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_directory_id", "uuid", False, 1, 32767, 32767, 32767, 0, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("current_leader_epoch", "int32"),
+        FieldSpec("snapshot_id", "struct", item=RequestSnapshotId),
+        FieldSpec("position", "int64"),
+        FieldSpec("replica_directory_id", "uuid", first_version=1, tag=0),
     )
 
     def __init__(
@@ -65,8 +65,8 @@ class RequestTopicSnapshot(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionSnapshot),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=RequestPartitionSnapshot),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[RequestPartitionSnapshot] = ()) -> None:
@@ -83,10 +83,10 @@ class FetchSnapshotRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 0, 32767, 0, 32767, 0, None),
-        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("max_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicSnapshot),
+        FieldSpec("cluster_id", "string", first_nullable_version=0, tag=0),
+        FieldSpec("replica_id", "int32"),
+        FieldSpec("max_bytes", "int32"),
+        FieldSpec("topics", "struct", is_array=True, item=RequestTopicSnapshot),
     )
 
     def __init__(
@@ -111,9 +111,9 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=1),
+        FieldSpec("host", "string", first_version=1),
+        FieldSpec("port", "uint16", first_version=1),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
@@ -129,8 +129,8 @@ class ResponseSnapshotId(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("end_offset", "int64"),
+        FieldSpec("epoch", "int32"),
     )
 
     def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
@@ -145,8 +145,8 @@ class LeaderIdAndEpoch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
     )
 
     def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
@@ -166,13 +166,13 @@ class ResponsePartitionSnapshot(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("snapshot_id", "struct", False, 0, 32767, 32767, 32767, None, ResponseSnapshotId),
-        ("current_leader", "struct", False, 0, 32767, 32767, 32767, 0, LeaderIdAndEpoch),
-        ("size", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("position", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("unaligned_records", "records", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("snapshot_id", "struct", item=ResponseSnapshotId),
+        FieldSpec("current_leader", "struct", tag=0, item=LeaderIdAndEpoch),
+        FieldSpec("size", "int64"),
+        FieldSpec("position", "int64"),
+        FieldSpec("unaligned_records", "records"),
     )
 
     def __init__(
@@ -202,8 +202,8 @@ class ResponseTopicSnapshot(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionSnapshot),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ResponsePartitionSnapshot),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ResponsePartitionSnapshot] = ()) -> None:
@@ -220,10 +220,10 @@ class FetchSnapshotResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicSnapshot),
-        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, 0, NodeEndpoint),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("topics", "struct", is_array=True, item=ResponseTopicSnapshot),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=1, tag=0, item=NodeEndpoint),
     )
 
     def __init__(

@@ -12,7 +12,7 @@ from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 class GetTelemetrySubscriptionsRequest(Message):
     __slots__ = ("client_instance_id",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("client_instance_id", "uuid", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("client_instance_id", "uuid"),)
 
     def __init__(self, *, client_instance_id: UUID = ZERO_UUID) -> None:
         self.client_instance_id: UUID = client_instance_id
@@ -32,15 +32,15 @@ class GetTelemetrySubscriptionsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("client_instance_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("subscription_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("accepted_compression_types", "int8", True, 0, 32767, 32767, 32767, None, None),
-        ("push_interval_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("telemetry_max_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("delta_temporality", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("requested_metrics", "string", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("client_instance_id", "uuid"),
+        FieldSpec("subscription_id", "int32"),
+        FieldSpec("accepted_compression_types", "int8", is_array=True),
+        FieldSpec("push_interval_ms", "int32"),
+        FieldSpec("telemetry_max_bytes", "int32"),
+        FieldSpec("delta_temporality", "bool"),
+        FieldSpec("requested_metrics", "string", is_array=True),
     )
 
     def __init__(

@@ -17,9 +17,9 @@ class PartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("state_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("state_epoch", "int32"),
+        FieldSpec("start_offset", "int64"),
     )
 
     def __init__(self, *, partition: int = 0, state_epoch: int = 0, start_offset: int = 0) -> None:
@@ -35,8 +35,8 @@ class InitializeStateData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -51,8 +51,8 @@ class InitializeShareGroupStateRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, InitializeStateData),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=InitializeStateData),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[InitializeStateData] = ()) -> None:
@@ -68,9 +68,9 @@ class PartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, partition: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
@@ -86,8 +86,8 @@ class InitializeStateResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionResult),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionResult),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionResult] = ()) -> None:
@@ -98,7 +98,7 @@ class InitializeStateResult(Message):
 class InitializeShareGroupStateResponse(Message):
     __slots__ = ("results",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("results", "struct", True, 0, 32767, 32767, 32767, None, InitializeStateResult),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("results", "struct", is_array=True, item=InitializeStateResult),)
 
     def __init__(self, *, results: Sequence[InitializeStateResult] = ()) -> None:
         self.results: Sequence[InitializeStateResult] = results

@@ -18,11 +18,11 @@ class PushTelemetryRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("client_instance_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("subscription_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("terminating", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("compression_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("metrics", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("client_instance_id", "uuid"),
+        FieldSpec("subscription_id", "int32"),
+        FieldSpec("terminating", "bool"),
+        FieldSpec("compression_type", "int8"),
+        FieldSpec("metrics", "bytes"),
     )
 
     def __init__(
@@ -48,8 +48,8 @@ class PushTelemetryResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0) -> None:

@@ -16,8 +16,8 @@ class PartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("leader_epoch", "int32"),
     )
 
     def __init__(self, *, partition: int = 0, leader_epoch: int = 0) -> None:
@@ -32,8 +32,8 @@ class ReadStateSummaryData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -48,8 +48,8 @@ class ReadShareGroupStateSummaryRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ReadStateSummaryData),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=ReadStateSummaryData),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[ReadStateSummaryData] = ()) -> None:
@@ -69,13 +69,13 @@ class PartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("state_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("delivery_complete_count", "int32", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("state_epoch", "int32"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("start_offset", "int64"),
+        FieldSpec("delivery_complete_count", "int32", first_version=1),
     )
 
     def __init__(
@@ -105,8 +105,8 @@ class ReadStateSummaryResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionResult),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionResult),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionResult] = ()) -> None:
@@ -117,7 +117,7 @@ class ReadStateSummaryResult(Message):
 class ReadShareGroupStateSummaryResponse(Message):
     __slots__ = ("results",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("results", "struct", True, 0, 32767, 32767, 32767, None, ReadStateSummaryResult),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("results", "struct", is_array=True, item=ReadStateSummaryResult),)
 
     def __init__(self, *, results: Sequence[ReadStateSummaryResult] = ()) -> None:
         self.results: Sequence[ReadStateSummaryResult] = results

@@ -16,9 +16,9 @@ class RemoveRaftVoterRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("voter_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("voter_directory_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("cluster_id", "string", first_nullable_version=0),
+        FieldSpec("voter_id", "int32"),
+        FieldSpec("voter_directory_id", "uuid"),
     )
 
     def __init__(self, *, cluster_id: str | None = "", voter_id: int = 0, voter_directory_id: UUID = ZERO_UUID) -> None:
@@ -35,9 +35,9 @@ class RemoveRaftVoterResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:

@@ -17,9 +17,9 @@ class AcknowledgementBatch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("first_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("last_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("acknowledge_types", "int8", True, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("first_offset", "int64", first_version=1),
+        FieldSpec("last_offset", "int64", first_version=1),
+        FieldSpec("acknowledge_types", "int8", is_array=True, first_version=1),
     )
 
     def __init__(self, *, first_offset: int = 0, last_offset: int = 0, acknowledge_types: Sequence[int] = ()) -> None:
@@ -35,8 +35,8 @@ class AcknowledgePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("acknowledgement_batches", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgementBatch),
+        FieldSpec("partition_index", "int32", first_version=1),
+        FieldSpec("acknowledgement_batches", "struct", is_array=True, first_version=1, item=AcknowledgementBatch),
     )
 
     def __init__(self, *, partition_index: int = 0, acknowledgement_batches: Sequence[AcknowledgementBatch] = ()) -> None:
@@ -51,8 +51,8 @@ class AcknowledgeTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgePartition),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("partitions", "struct", is_array=True, first_version=1, item=AcknowledgePartition),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[AcknowledgePartition] = ()) -> None:
@@ -70,11 +70,11 @@ class ShareAcknowledgeRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("member_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("share_session_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("is_renew_ack", "bool", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgeTopic),
+        FieldSpec("group_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("member_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("share_session_epoch", "int32", first_version=1),
+        FieldSpec("is_renew_ack", "bool", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, first_version=1, item=AcknowledgeTopic),
     )
 
     def __init__(
@@ -102,10 +102,10 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 1, 32767, 1, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=1),
+        FieldSpec("host", "string", first_version=1),
+        FieldSpec("port", "int32", first_version=1),
+        FieldSpec("rack", "string", first_version=1, first_nullable_version=1),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
@@ -122,8 +122,8 @@ class LeaderIdAndEpoch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("leader_id", "int32", first_version=1),
+        FieldSpec("leader_epoch", "int32", first_version=1),
     )
 
     def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
@@ -140,10 +140,10 @@ class PartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("current_leader", "struct", False, 1, 32767, 32767, 32767, None, LeaderIdAndEpoch),
+        FieldSpec("partition_index", "int32", first_version=1),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("current_leader", "struct", first_version=1, item=LeaderIdAndEpoch),
     )
 
     def __init__(
@@ -167,8 +167,8 @@ class ShareAcknowledgeTopicResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("partitions", "struct", is_array=True, first_version=1, item=PartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -187,12 +187,12 @@ class ShareAcknowledgeResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("acquisition_lock_timeout_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 1, 32767, 32767, 32767, None, ShareAcknowledgeTopicResponse),
-        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, None, NodeEndpoint),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("acquisition_lock_timeout_ms", "int32", first_version=2),
+        FieldSpec("responses", "struct", is_array=True, first_version=1, item=ShareAcknowledgeTopicResponse),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=1, item=NodeEndpoint),
     )
 
     def __init__(

@@ -16,8 +16,8 @@ class ForgottenTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("partitions", "int32", is_array=True, first_version=1),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
@@ -33,9 +33,9 @@ class AcknowledgementBatch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("first_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("last_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("acknowledge_types", "int8", True, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("first_offset", "int64", first_version=1),
+        FieldSpec("last_offset", "int64", first_version=1),
+        FieldSpec("acknowledge_types", "int8", is_array=True, first_version=1),
     )
 
     def __init__(self, *, first_offset: int = 0, last_offset: int = 0, acknowledge_types: Sequence[int] = ()) -> None:
@@ -51,8 +51,8 @@ class FetchPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("acknowledgement_batches", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgementBatch),
+        FieldSpec("partition_index", "int32", first_version=1),
+        FieldSpec("acknowledgement_batches", "struct", is_array=True, first_version=1, item=AcknowledgementBatch),
     )
 
     def __init__(self, *, partition_index: int = 0, acknowledgement_batches: Sequence[AcknowledgementBatch] = ()) -> None:
@@ -67,8 +67,8 @@ class FetchTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, FetchPartition),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("partitions", "struct", is_array=True, first_version=1, item=FetchPartition),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[FetchPartition] = ()) -> None:
@@ -93,18 +93,18 @@ class ShareFetchRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("member_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("share_session_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("max_wait_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("min_bytes", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("max_bytes", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("max_records", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("batch_size", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("share_acquire_mode", "int8", False, 2, 32767, 32767, 32767, None, None),
-        ("is_renew_ack", "bool", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 1, 32767, 32767, 32767, None, FetchTopic),
-        ("forgotten_topics_data", "struct", True, 1, 32767, 32767, 32767, None, ForgottenTopic),
+        FieldSpec("group_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("member_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("share_session_epoch", "int32", first_version=1),
+        FieldSpec("max_wait_ms", "int32", first_version=1),
+        FieldSpec("min_bytes", "int32", first_version=1),
+        FieldSpec("max_bytes", "int32", first_version=1),
+        FieldSpec("max_records", "int32", first_version=1),
+        FieldSpec("batch_size", "int32", first_version=1),
+        FieldSpec("share_acquire_mode", "int8", first_version=2),
+        FieldSpec("is_renew_ack", "bool", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, first_version=1, item=FetchTopic),
+        FieldSpec("forgotten_topics_data", "struct", is_array=True, first_version=1, item=ForgottenTopic),
     )
 
     def __init__(
@@ -146,10 +146,10 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 1, 32767, 1, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=1),
+        FieldSpec("host", "string", first_version=1),
+        FieldSpec("port", "int32", first_version=1),
+        FieldSpec("rack", "string", first_version=1, first_nullable_version=1),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
@@ -166,8 +166,8 @@ class LeaderIdAndEpoch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("leader_id", "int32", first_version=1),
+        FieldSpec("leader_epoch", "int32", first_version=1),
     )
 
     def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
@@ -183,9 +183,9 @@ class AcquiredRecords(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("first_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("last_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("delivery_count", "int16", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("first_offset", "int64", first_version=1),
+        FieldSpec("last_offset", "int64", first_version=1),
+        FieldSpec("delivery_count", "int16", first_version=1),
     )
 
     def __init__(self, *, first_offset: int = 0, last_offset: int = 0, delivery_count: int = 0) -> None:
@@ -207,14 +207,14 @@ class PartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("acknowledge_error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("acknowledge_error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("current_leader", "struct", False, 1, 32767, 32767, 32767, None, LeaderIdAndEpoch),
-        ("records", "records", False, 1, 32767, 32767, 32767, None, None),
-        ("acquired_records", "struct", True, 1, 32767, 32767, 32767, None, AcquiredRecords),
+        FieldSpec("partition_index", "int32", first_version=1),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("acknowledge_error_code", "int16", first_version=1),
+        FieldSpec("acknowledge_error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("current_leader", "struct", first_version=1, item=LeaderIdAndEpoch),
+        FieldSpec("records", "records", first_version=1),
+        FieldSpec("acquired_records", "struct", is_array=True, first_version=1, item=AcquiredRecords),
     )
 
     def __init__(
@@ -246,8 +246,8 @@ class ShareFetchableTopicResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("partitions", "struct", is_array=True, first_version=1, item=PartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -266,12 +266,12 @@ class ShareFetchResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("acquisition_lock_timeout_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 1, 32767, 32767, 32767, None, ShareFetchableTopicResponse),
-        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, None, NodeEndpoint),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("acquisition_lock_timeout_ms", "int32", first_version=1),
+        FieldSpec("responses", "struct", is_array=True, first_version=1, item=ShareFetchableTopicResponse),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=1, item=NodeEndpoint),
     )
 
     def __init__(

@@ -16,8 +16,8 @@ class ShareGroupDescribeRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_ids", "string", True, 1, 32767, 32767, 32767, None, None),
-        ("include_authorized_operations", "bool", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("group_ids", "string", is_array=True, first_version=1),
+        FieldSpec("include_authorized_operations", "bool", first_version=1),
     )
 
     def __init__(self, *, group_ids: Sequence[str] = (), include_authorized_operations: bool = False) -> None:
@@ -33,9 +33,9 @@ class TopicPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("topic_name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("topic_name", "string", first_version=1),
+        FieldSpec("partitions", "int32", is_array=True, first_version=1),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, topic_name: str = "", partitions: Sequence[int] = ()) -> None:
@@ -48,7 +48,7 @@ class Assignment(Message):
     __slots__ = ("topic_partitions",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_partitions", "struct", True, 1, 32767, 32767, 32767, None, TopicPartitions),
+        FieldSpec("topic_partitions", "struct", is_array=True, first_version=1, item=TopicPartitions),
     )
 
     def __init__(self, *, topic_partitions: Sequence[TopicPartitions] = ()) -> None:
@@ -67,13 +67,13 @@ class Member(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("rack_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("member_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("client_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("client_host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("subscribed_topic_names", "string", True, 1, 32767, 32767, 32767, None, None),
-        ("assignment", "struct", False, 1, 32767, 32767, 32767, None, Assignment),
+        FieldSpec("member_id", "string", first_version=1),
+        FieldSpec("rack_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("member_epoch", "int32", first_version=1),
+        FieldSpec("client_id", "string", first_version=1),
+        FieldSpec("client_host", "string", first_version=1),
+        FieldSpec("subscribed_topic_names", "string", is_array=True, first_version=1),
+        FieldSpec("assignment", "struct", first_version=1, item=Assignment),
     )
 
     def __init__(
@@ -110,15 +110,15 @@ class DescribedGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("group_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("group_state", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("group_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("assignment_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("assignor_name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("members", "struct", True, 1, 32767, 32767, 32767, None, Member),
-        ("authorized_operations", "int32", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("group_id", "string", first_version=1),
+        FieldSpec("group_state", "string", first_version=1),
+        FieldSpec("group_epoch", "int32", first_version=1),
+        FieldSpec("assignment_epoch", "int32", first_version=1),
+        FieldSpec("assignor_name", "string", first_version=1),
+        FieldSpec("members", "struct", is_array=True, first_version=1, item=Member),
+        FieldSpec("authorized_operations", "int32", first_version=1),
     )
 
     def __init__(
@@ -152,8 +152,8 @@ class ShareGroupDescribeResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("groups", "struct", True, 1, 32767, 32767, 32767, None, DescribedGroup),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("groups", "struct", is_array=True, first_version=1, item=DescribedGroup),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, groups: Sequence[DescribedGroup] = ()) -> None:

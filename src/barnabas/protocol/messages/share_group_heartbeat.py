@@ -19,11 +19,11 @@ class ShareGroupHeartbeatRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("member_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("rack_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("subscribed_topic_names", "string", True, 1, 32767, 1, 32767, None, None),
+        FieldSpec("group_id", "string", first_version=1),
+        FieldSpec("member_id", "string", first_version=1),
+        FieldSpec("member_epoch", "int32", first_version=1),
+        FieldSpec("rack_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("subscribed_topic_names", "string", is_array=True, first_version=1, first_nullable_version=1),
     )
 
     def __init__(
@@ -49,8 +49,8 @@ class TopicPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_id", "uuid", first_version=1),
+        FieldSpec("partitions", "int32", is_array=True, first_version=1),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
@@ -62,7 +62,7 @@ class Assignment(Message):
     __slots__ = ("topic_partitions",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_partitions", "struct", True, 1, 32767, 32767, 32767, None, TopicPartitions),
+        FieldSpec("topic_partitions", "struct", is_array=True, first_version=1, item=TopicPartitions),
     )
 
     def __init__(self, *, topic_partitions: Sequence[TopicPartitions] = ()) -> None:
@@ -81,13 +81,13 @@ class ShareGroupHeartbeatResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("member_id", "string", False, 1, 32767, 1, 32767, None, None),
-        ("member_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("heartbeat_interval_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("assignment", "struct", False, 1, 32767, 1, 32767, None, Assignment),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("member_id", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("member_epoch", "int32", first_version=1),
+        FieldSpec("heartbeat_interval_ms", "int32", first_version=1),
+        FieldSpec("assignment", "struct", first_version=1, first_nullable_version=1, item=Assignment),
     )
 
     def __init__(

@@ -15,8 +15,8 @@ class StreamsGroupDescribeRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_ids", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("include_authorized_operations", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("group_ids", "string", is_array=True),
+        FieldSpec("include_authorized_operations", "bool"),
     )
 
     def __init__(self, *, group_ids: Sequence[str] = (), include_authorized_operations: bool = False) -> None:
@@ -31,8 +31,8 @@ class KeyValue(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("key", "string"),
+        FieldSpec("value", "string"),
     )
 
     def __init__(self, *, key: str = "", value: str = "") -> None:
@@ -47,8 +47,8 @@ class Endpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
     )
 
     def __init__(self, *, host: str = "", port: int = 0) -> None:
@@ -64,9 +64,9 @@ class TaskOffset(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("partition", "int32"),
+        FieldSpec("offset", "int64"),
     )
 
     def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
@@ -82,8 +82,8 @@ class TaskIds(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
@@ -100,10 +100,10 @@ class TopicInfo(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replication_factor", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_configs", "struct", True, 0, 32767, 32767, 32767, None, KeyValue),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "int32"),
+        FieldSpec("replication_factor", "int16"),
+        FieldSpec("topic_configs", "struct", is_array=True, item=KeyValue),
     )
 
     def __init__(
@@ -123,9 +123,9 @@ class Assignment(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("active_tasks", "struct", True, 0, 32767, 32767, 32767, None, TaskIds),
-        ("standby_tasks", "struct", True, 0, 32767, 32767, 32767, None, TaskIds),
-        ("warmup_tasks", "struct", True, 0, 32767, 32767, 32767, None, TaskIds),
+        FieldSpec("active_tasks", "struct", is_array=True, item=TaskIds),
+        FieldSpec("standby_tasks", "struct", is_array=True, item=TaskIds),
+        FieldSpec("warmup_tasks", "struct", is_array=True, item=TaskIds),
     )
 
     def __init__(
@@ -146,11 +146,11 @@ class Subtopology(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("source_topics", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("repartition_sink_topics", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("state_changelog_topics", "struct", True, 0, 32767, 32767, 32767, None, TopicInfo),
-        ("repartition_source_topics", "struct", True, 0, 32767, 32767, 32767, None, TopicInfo),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("source_topics", "string", is_array=True),
+        FieldSpec("repartition_sink_topics", "string", is_array=True),
+        FieldSpec("state_changelog_topics", "struct", is_array=True, item=TopicInfo),
+        FieldSpec("repartition_source_topics", "struct", is_array=True, item=TopicInfo),
     )
 
     def __init__(
@@ -189,21 +189,21 @@ class Member(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("instance_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("rack_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("client_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("client_host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topology_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("process_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("user_endpoint", "struct", False, 0, 32767, 0, 32767, None, Endpoint),
-        ("client_tags", "struct", True, 0, 32767, 32767, 32767, None, KeyValue),
-        ("task_offsets", "struct", True, 0, 32767, 32767, 32767, None, TaskOffset),
-        ("task_end_offsets", "struct", True, 0, 32767, 32767, 32767, None, TaskOffset),
-        ("assignment", "struct", False, 0, 32767, 32767, 32767, None, Assignment),
-        ("target_assignment", "struct", False, 0, 32767, 32767, 32767, None, Assignment),
-        ("is_classic", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("member_id", "string"),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("instance_id", "string", first_nullable_version=0),
+        FieldSpec("rack_id", "string", first_nullable_version=0),
+        FieldSpec("client_id", "string"),
+        FieldSpec("client_host", "string"),
+        FieldSpec("topology_epoch", "int32"),
+        FieldSpec("process_id", "string"),
+        FieldSpec("user_endpoint", "struct", first_nullable_version=0, item=Endpoint),
+        FieldSpec("client_tags", "struct", is_array=True, item=KeyValue),
+        FieldSpec("task_offsets", "struct", is_array=True, item=TaskOffset),
+        FieldSpec("task_end_offsets", "struct", is_array=True, item=TaskOffset),
+        FieldSpec("assignment", "struct", item=Assignment),
+        FieldSpec("target_assignment", "struct", item=Assignment),
+        FieldSpec("is_classic", "bool"),
     )
 
     def __init__(
@@ -249,8 +249,8 @@ class Topology(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("subtopologies", "struct", True, 0, 32767, 0, 32767, None, Subtopology),
+        FieldSpec("epoch", "int32"),
+        FieldSpec("subtopologies", "struct", is_array=True, first_nullable_version=0, item=Subtopology),
     )
 
     def __init__(self, *, epoch: int = 0, subtopologies: Sequence[Subtopology] | None = ()) -> None:
@@ -272,15 +272,15 @@ class DescribedGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_state", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("assignment_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topology", "struct", False, 0, 32767, 0, 32767, None, Topology),
-        ("members", "struct", True, 0, 32767, 32767, 32767, None, Member),
-        ("authorized_operations", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("group_id", "string"),
+        FieldSpec("group_state", "string"),
+        FieldSpec("group_epoch", "int32"),
+        FieldSpec("assignment_epoch", "int32"),
+        FieldSpec("topology", "struct", first_nullable_version=0, item=Topology),
+        FieldSpec("members", "struct", is_array=True, item=Member),
+        FieldSpec("authorized_operations", "int32"),
     )
 
     def __init__(
@@ -314,8 +314,8 @@ class StreamsGroupDescribeResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("groups", "struct", True, 0, 32767, 32767, 32767, None, DescribedGroup),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("groups", "struct", is_array=True, item=DescribedGroup),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, groups: Sequence[DescribedGroup] = ()) -> None:

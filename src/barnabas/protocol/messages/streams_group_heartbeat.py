@@ -15,8 +15,8 @@ class RequestTaskIds(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
@@ -31,8 +31,8 @@ class RequestEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
     )
 
     def __init__(self, *, host: str = "", port: int = 0) -> None:
@@ -47,8 +47,8 @@ class KeyValue(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("key", "string"),
+        FieldSpec("value", "string"),
     )
 
     def __init__(self, *, key: str = "", value: str = "") -> None:
@@ -64,9 +64,9 @@ class TaskOffset(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("partition", "int32"),
+        FieldSpec("offset", "int64"),
     )
 
     def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
@@ -83,9 +83,9 @@ class CopartitionGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("source_topics", "int16", True, 0, 32767, 32767, 32767, None, None),
-        ("source_topic_regex", "int16", True, 0, 32767, 32767, 32767, None, None),
-        ("repartition_source_topics", "int16", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("source_topics", "int16", is_array=True),
+        FieldSpec("source_topic_regex", "int16", is_array=True),
+        FieldSpec("repartition_source_topics", "int16", is_array=True),
     )
 
     def __init__(
@@ -109,10 +109,10 @@ class TopicInfo(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replication_factor", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_configs", "struct", True, 0, 32767, 32767, 32767, None, KeyValue),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "int32"),
+        FieldSpec("replication_factor", "int16"),
+        FieldSpec("topic_configs", "struct", is_array=True, item=KeyValue),
     )
 
     def __init__(
@@ -136,13 +136,13 @@ class Subtopology(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("source_topics", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("source_topic_regex", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("state_changelog_topics", "struct", True, 0, 32767, 32767, 32767, None, TopicInfo),
-        ("repartition_sink_topics", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("repartition_source_topics", "struct", True, 0, 32767, 32767, 32767, None, TopicInfo),
-        ("copartition_groups", "struct", True, 0, 32767, 32767, 32767, None, CopartitionGroup),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("source_topics", "string", is_array=True),
+        FieldSpec("source_topic_regex", "string", is_array=True),
+        FieldSpec("state_changelog_topics", "struct", is_array=True, item=TopicInfo),
+        FieldSpec("repartition_sink_topics", "string", is_array=True),
+        FieldSpec("repartition_source_topics", "struct", is_array=True, item=TopicInfo),
+        FieldSpec("copartition_groups", "struct", is_array=True, item=CopartitionGroup),
     )
 
     def __init__(
@@ -172,8 +172,8 @@ class Topology(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("subtopologies", "struct", True, 0, 32767, 32767, 32767, None, Subtopology),
+        FieldSpec("epoch", "int32"),
+        FieldSpec("subtopologies", "struct", is_array=True, item=Subtopology),
     )
 
     def __init__(self, *, epoch: int = 0, subtopologies: Sequence[Subtopology] = ()) -> None:
@@ -203,23 +203,23 @@ class StreamsGroupHeartbeatRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("endpoint_information_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("instance_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("rack_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("rebalance_timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topology", "struct", False, 0, 32767, 0, 32767, None, Topology),
-        ("active_tasks", "struct", True, 0, 32767, 0, 32767, None, RequestTaskIds),
-        ("standby_tasks", "struct", True, 0, 32767, 0, 32767, None, RequestTaskIds),
-        ("warmup_tasks", "struct", True, 0, 32767, 0, 32767, None, RequestTaskIds),
-        ("process_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("user_endpoint", "struct", False, 0, 32767, 0, 32767, None, RequestEndpoint),
-        ("client_tags", "struct", True, 0, 32767, 0, 32767, None, KeyValue),
-        ("task_offsets", "struct", True, 0, 32767, 0, 32767, None, TaskOffset),
-        ("task_end_offsets", "struct", True, 0, 32767, 0, 32767, None, TaskOffset),
-        ("shutdown_application", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("group_id", "string"),
+        FieldSpec("member_id", "string"),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("endpoint_information_epoch", "int32"),
+        FieldSpec("instance_id", "string", first_nullable_version=0),
+        FieldSpec("rack_id", "string", first_nullable_version=0),
+        FieldSpec("rebalance_timeout_ms", "int32"),
+        FieldSpec("topology", "struct", first_nullable_version=0, item=Topology),
+        FieldSpec("active_tasks", "struct", is_array=True, first_nullable_version=0, item=RequestTaskIds),
+        FieldSpec("standby_tasks", "struct", is_array=True, first_nullable_version=0, item=RequestTaskIds),
+        FieldSpec("warmup_tasks", "struct", is_array=True, first_nullable_version=0, item=RequestTaskIds),
+        FieldSpec("process_id", "string", first_nullable_version=0),
+        FieldSpec("user_endpoint", "struct", first_nullable_version=0, item=RequestEndpoint),
+        FieldSpec("client_tags", "struct", is_array=True, first_nullable_version=0, item=KeyValue),
+        FieldSpec("task_offsets", "struct", is_array=True, first_nullable_version=0, item=TaskOffset),
+        FieldSpec("task_end_offsets", "struct", is_array=True, first_nullable_version=0, item=TaskOffset),
+        FieldSpec("shutdown_application", "bool"),
     )
 
     def __init__(
@@ -269,8 +269,8 @@ class Status(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("status_code", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("status_detail", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("status_code", "int8"),
+        FieldSpec("status_detail", "string"),
     )
 
     def __init__(self, *, status_code: int = 0, status_detail: str = "") -> None:
@@ -285,8 +285,8 @@ class ResponseTaskIds(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("subtopology_id", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
@@ -301,8 +301,8 @@ class ResponseEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
     )
 
     def __init__(self, *, host: str = "", port: int = 0) -> None:
@@ -317,8 +317,8 @@ class TopicPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -334,9 +334,9 @@ class EndpointToPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("user_endpoint", "struct", False, 0, 32767, 32767, 32767, None, ResponseEndpoint),
-        ("active_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartition),
-        ("standby_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartition),
+        FieldSpec("user_endpoint", "struct", item=ResponseEndpoint),
+        FieldSpec("active_partitions", "struct", is_array=True, item=TopicPartition),
+        FieldSpec("standby_partitions", "struct", is_array=True, item=TopicPartition),
     )
 
     def __init__(
@@ -370,20 +370,20 @@ class StreamsGroupHeartbeatResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("heartbeat_interval_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("acceptable_recovery_lag", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("task_offset_interval_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("status", "struct", True, 0, 32767, 0, 32767, None, Status),
-        ("active_tasks", "struct", True, 0, 32767, 0, 32767, None, ResponseTaskIds),
-        ("standby_tasks", "struct", True, 0, 32767, 0, 32767, None, ResponseTaskIds),
-        ("warmup_tasks", "struct", True, 0, 32767, 0, 32767, None, ResponseTaskIds),
-        ("endpoint_information_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions_by_user_endpoint", "struct", True, 0, 32767, 0, 32767, None, EndpointToPartitions),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("member_id", "string"),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("heartbeat_interval_ms", "int32"),
+        FieldSpec("acceptable_recovery_lag", "int32"),
+        FieldSpec("task_offset_interval_ms", "int32"),
+        FieldSpec("status", "struct", is_array=True, first_nullable_version=0, item=Status),
+        FieldSpec("active_tasks", "struct", is_array=True, first_nullable_version=0, item=ResponseTaskIds),
+        FieldSpec("standby_tasks", "struct", is_array=True, first_nullable_version=0, item=ResponseTaskIds),
+        FieldSpec("warmup_tasks", "struct", is_array=True, first_nullable_version=0, item=ResponseTaskIds),
+        FieldSpec("endpoint_information_epoch", "int32"),
+        FieldSpec("partitions_by_user_endpoint", "struct", is_array=True, first_nullable_version=0, item=EndpointToPartitions),
     )
 
     def __init__(

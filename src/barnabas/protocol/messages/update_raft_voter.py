@@ -17,9 +17,9 @@ class Listener(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "uint16"),
     )
 
     def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
@@ -35,8 +35,8 @@ class KRaftVersionFeature(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("min_supported_version", "int16"),
+        FieldSpec("max_supported_version", "int16"),
     )
 
     def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
@@ -55,12 +55,12 @@ class UpdateRaftVoterRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("current_leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("voter_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("voter_directory_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("listeners", "struct", True, 0, 32767, 32767, 32767, None, Listener),
-        ("k_raft_version_feature", "struct", False, 0, 32767, 32767, 32767, None, KRaftVersionFeature),
+        FieldSpec("cluster_id", "string", first_nullable_version=0),
+        FieldSpec("current_leader_epoch", "int32"),
+        FieldSpec("voter_id", "int32"),
+        FieldSpec("voter_directory_id", "uuid"),
+        FieldSpec("listeners", "struct", is_array=True, item=Listener),
+        FieldSpec("k_raft_version_feature", "struct", item=KRaftVersionFeature),
     )
 
     def __init__(
@@ -92,10 +92,10 @@ class CurrentLeader(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "int32"),
     )
 
     def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1, host: str = "", port: int = 0) -> None:
@@ -113,9 +113,9 @@ class UpdateRaftVoterResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("current_leader", "struct", False, 0, 32767, 32767, 32767, 0, CurrentLeader),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("current_leader", "struct", tag=0, item=CurrentLeader),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, current_leader: CurrentLeader | None = None) -> None:

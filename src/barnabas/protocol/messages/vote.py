@@ -22,14 +22,14 @@ class RequestPartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_directory_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("voter_directory_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
-        ("last_offset_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("last_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("pre_vote", "bool", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("replica_epoch", "int32"),
+        FieldSpec("replica_id", "int32"),
+        FieldSpec("replica_directory_id", "uuid", first_version=1),
+        FieldSpec("voter_directory_id", "uuid", first_version=1),
+        FieldSpec("last_offset_epoch", "int32"),
+        FieldSpec("last_offset", "int64"),
+        FieldSpec("pre_vote", "bool", first_version=2),
     )
 
     def __init__(
@@ -61,8 +61,8 @@ class RequestTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionData),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=RequestPartitionData),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[RequestPartitionData] = ()) -> None:
@@ -78,9 +78,9 @@ class VoteRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("voter_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicData),
+        FieldSpec("cluster_id", "string", first_nullable_version=0),
+        FieldSpec("voter_id", "int32", first_version=1),
+        FieldSpec("topics", "struct", is_array=True, item=RequestTopicData),
     )
 
     def __init__(self, *, cluster_id: str | None = None, voter_id: int = -1, topics: Sequence[RequestTopicData] = ()) -> None:
@@ -97,9 +97,9 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=1),
+        FieldSpec("host", "string", first_version=1),
+        FieldSpec("port", "uint16", first_version=1),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
@@ -118,11 +118,11 @@ class ResponsePartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("vote_granted", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("vote_granted", "bool"),
     )
 
     def __init__(
@@ -148,8 +148,8 @@ class ResponseTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionData),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ResponsePartitionData),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[ResponsePartitionData] = ()) -> None:
@@ -165,9 +165,9 @@ class VoteResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicData),
-        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, 0, NodeEndpoint),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("topics", "struct", is_array=True, item=ResponseTopicData),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=1, tag=0, item=NodeEndpoint),
     )
 
     def __init__(

@@ -18,10 +18,10 @@ class StateBatch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("first_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("last_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("delivery_state", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("delivery_count", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("first_offset", "int64"),
+        FieldSpec("last_offset", "int64"),
+        FieldSpec("delivery_state", "int8"),
+        FieldSpec("delivery_count", "int16"),
     )
 
     def __init__(self, *, first_offset: int = 0, last_offset: int = 0, delivery_state: int = 0, delivery_count: int = 0) -> None:
@@ -42,12 +42,12 @@ class PartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("state_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("delivery_complete_count", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("state_batches", "struct", True, 0, 32767, 32767, 32767, None, StateBatch),
+        FieldSpec("partition", "int32"),
+        FieldSpec("state_epoch", "int32"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("start_offset", "int64"),
+        FieldSpec("delivery_complete_count", "int32", first_version=1),
+        FieldSpec("state_batches", "struct", is_array=True, item=StateBatch),
     )
 
     def __init__(
@@ -75,8 +75,8 @@ class WriteStateData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -91,8 +91,8 @@ class WriteShareGroupStateRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, WriteStateData),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=WriteStateData),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[WriteStateData] = ()) -> None:
@@ -108,9 +108,9 @@ class PartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, partition: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
@@ -126,8 +126,8 @@ class WriteStateResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionResult),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionResult),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionResult] = ()) -> None:
@@ -138,7 +138,7 @@ class WriteStateResult(Message):
 class WriteShareGroupStateResponse(Message):
     __slots__ = ("results",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("results", "struct", True, 0, 32767, 32767, 32767, None, WriteStateResult),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("results", "struct", is_array=True, item=WriteStateResult),)
 
     def __init__(self, *, results: Sequence[WriteStateResult] = ()) -> None:
         self.results: Sequence[WriteStateResult] = results
