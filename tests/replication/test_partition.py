@@ -12,7 +12,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, read_header
 from barnabas.protocol.records.record import assemble
 from barnabas.replication.hosted_partitions import HostedPartitions
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.markers import marker_batch
@@ -20,7 +20,7 @@ from barnabas.storage.markers import marker_batch
 NOW_MS = 1_700_000_000_000
 
 
-def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -> Partition:
+def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -> LeaderPartition:
     log = Log.open(
         folder / name,
         config=TopicConfig(),
@@ -29,7 +29,7 @@ def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -
         clean_shutdown=False,
         topic_id=UUID(int=int(name[-1]) + 1),
     )
-    return Partition(log, leader_id=1, leader_epoch=leader_epoch)
+    return LeaderPartition(log, leader_id=1, leader_epoch=leader_epoch)
 
 
 def batch(*values: bytes) -> memoryview:
@@ -72,7 +72,7 @@ def test_aborted_transactions_are_told_of_a_region_in_a_later_segment_than_the_o
     marker = bytearray(marker_batch(7, 0, commit=False, coordinator_epoch=0, now_ms=NOW_MS).batch.data)
     marker[:8] = (3).to_bytes(8, "big")
     log.append_as_follower(memoryview(marker), now_ms=NOW_MS)
-    partition = Partition(log, leader_id=1, leader_epoch=3)
+    partition = LeaderPartition(log, leader_id=1, leader_epoch=3)
     region = partition.read(0, 1_000, minimum_one=True, isolation_level=1)
     assert region is not None
     assert (region.base_offset, log.segment_end(0)) == (2, 2)

@@ -227,8 +227,7 @@ async def old(client: Client, ask: Callable[[OldLine], Answer]) -> Answer:
 async def test_a_reader_gets_past_what_compaction_has_taken(tmp_path: Path) -> None:
     async with running([tmp_path]) as client:
         await client.create()
-        partition = client.broker.partitions.get(TOPIC, 0)
-        assert partition is not None
+        partition = client.broker.partitions.require(TOPIC, 0)
         partition.log.append_as_follower(gap(0, NOW_MS), now_ms=NOW_MS)
         await client.produce(b"last")
         found = await old(client, lambda line: [line.fetch(version, [(TOPIC, 0, 5, 100)]) for version in VERSIONS])

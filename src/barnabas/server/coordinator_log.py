@@ -19,7 +19,7 @@ from barnabas.storage.markers import Ending, marker_batch, parse_marker
 from barnabas.storage.verify import Verified, verify
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.broker import Broker
 
 STRICT_VERSION = 2  # of transactions, from which on a marker ends but the epoch before its own
@@ -27,22 +27,21 @@ READ_BYTES = 1024 * 1024  # at a time while loading
 READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
 
 
-def append_marker(broker: Broker, partition: Partition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
+def append_marker(broker: Broker, partition: LeaderPartition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
     """Append the end of a transaction, as `CoordinatorLog.append_marker`.
 
     A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
     and would end its successor (KIP-1228).
     """
     (producer_id, epoch), commit, coordinator_epoch, version = marker
-    is_led = partition.is_leader and not partition.is_offline
-    if version >= STRICT_VERSION and is_led and partition.log.is_in_transaction(producer_id, epoch):
+    if version >= STRICT_VERSION and partition.log.is_in_transaction(producer_id, epoch):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
     batch, ending = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
     return _append(broker, partition, batch, now_ms, ending)
 
 
 def _append(
-    broker: Broker, partition: Partition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
+    broker: Broker, partition: LeaderPartition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
 ) -> asyncio.Future[None] | None:
     try:
         last_offset = partition.append_own(batch, now_ms, ending)
@@ -83,10 +82,12 @@ class PartitionedLog:
         """As `CoordinatorLog.append_marker`."""
         return append_marker(self._broker, self._found(partition), marker, now_ms)
 
-    def _found(self, partition: int) -> Partition:
+    def _found(self, partition: int) -> LeaderPartition:
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not found.is_leader:
+            raise KafkaError(found.refusal)
         return found
 
     async def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:

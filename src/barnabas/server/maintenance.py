@@ -21,7 +21,7 @@ from barnabas.storage.producer_state import LOOKED_AT_AT_ONCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.broker import Broker
     from barnabas.storage.segment_times import TimesLook
 
@@ -122,7 +122,7 @@ async def apply_retention(broker: Broker) -> None:
             _detach(broker, partition)
 
 
-async def _find_ages(broker: Broker, partitions: Sequence[Partition]) -> None:
+async def _find_ages(broker: Broker, partitions: Sequence[OnlinePartition]) -> None:
     """See to it that the loop need not wait for the disk to know how old segments are: nobody has asked for them since the start."""
     now_ms = broker.clock.now_ms()
     looks = [look for each in partitions if not each.closed and (look := each.log.unknown_ages(now_ms)) is not None]
@@ -137,7 +137,7 @@ def _run_looks(looks: Sequence[TimesLook]) -> None:
         look.run()
 
 
-async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+async def _prepare_removal(broker: Broker, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
     """Write down where logs begin; the marks of what is written, none where the disk refuses it."""
     marks = {partition.log: partition.log.start_mark for partition in shortened}
     if not await broker.faults.guard(lambda: broker.logs.prepare_removal(marks)):
@@ -147,7 +147,7 @@ async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> di
     return marks
 
 
-async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+async def _make_room(broker: Broker, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
     """A full disk has no room even to write down where logs begin: remove single segments until it has.
 
     The oldest segment alone may go without that: a crash finds it or does not, and nothing is missing behind it either way.
@@ -164,7 +164,7 @@ async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> dict[Log
     return {}
 
 
-def _retain(broker: Broker, partition: Partition) -> bool:
+def _retain(broker: Broker, partition: OnlinePartition) -> bool:
     """Move one partition's start; whether segments lie below it. Where the disk refuses a roll, old segments go all the same."""
     now_ms, start = broker.clock.now_ms(), partition.log.log_start_offset
     count = 0
@@ -182,7 +182,7 @@ def _retain(broker: Broker, partition: Partition) -> bool:
     return count > 0
 
 
-def _detach(broker: Broker, partition: Partition, most: int = MAX_SEGMENTS) -> None:
+def _detach(broker: Broker, partition: OnlinePartition, most: int = MAX_SEGMENTS) -> None:
     try:
         partition.log.detach_below_start(most)
     except StorageError as error:
@@ -208,7 +208,7 @@ async def _check_in_sync(broker: Broker) -> None:
     for count, partition in enumerate(list(broker.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        if not partition.closed:
+        if partition.is_leader and not partition.closed:
             partition.check_in_sync(now_ms)
 
 

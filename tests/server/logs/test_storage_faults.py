@@ -19,7 +19,7 @@ from barnabas.errors import ErrorCode, LogDirFailed, StartsUnwritten, StorageErr
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.values import ResourceType
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import OnlinePartition
 from barnabas.server import maintenance
 from barnabas.server.broker import Broker
 from barnabas.server.logs.log_creation import make_logs
@@ -108,7 +108,7 @@ async def test_segments_are_let_go_in_turns_and_only_below_what_is_written_down(
             logs[0].delete_records_before(2)  # after its start was written down
             return done
 
-        def noted(broker: Broker, partition: Partition) -> None:
+        def noted(broker: Broker, partition: OnlinePartition) -> None:
             if turn not in turns:
                 broker.loop.call_soon(pass_on)
             turns.append(turn)

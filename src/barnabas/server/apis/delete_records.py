@@ -13,7 +13,7 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -34,7 +34,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
     """
     topics: list[DeleteRecordsTopicResult] = []
     moved: list[tuple[DeleteRecordsPartitionResult, Log]] = []
-    waiting: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
+    waiting: list[tuple[LeaderPartition, DeleteRecordsPartitionResult]] = []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
@@ -63,7 +63,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
     return DeleteRecordsResponse(topics=topics)
 
 
-async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
+async def _wait_for_followers(partition: LeaderPartition, answer: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
     future: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
     partition.wait_deleted(answer.low_watermark, lambda error: None if future.done() else future.set_result(error))
     try:
@@ -74,7 +74,7 @@ async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartiti
         answer.error_code, answer.low_watermark = error.code, UNKNOWN_OFFSET
 
 
-def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
+def _delete_records(broker: Broker, partition: LeaderPartition, offset: int) -> int:
     if partition.topic in broker.internal_topics:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     policy = partition.log.config.cleanup_policy

@@ -110,15 +110,15 @@ def _list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsR
 def _list_offset(
     broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, looks: Looks
 ) -> Position:
-    find = broker.partitions.require if request.replica_id == DEBUGGER else broker.partitions.require_leader
-    partition = find(topic, wanted.partition_index)
+    here, index = broker.partitions, wanted.partition_index
+    partition = here.require(topic, index) if request.replica_id == DEBUGGER else here.require_leader(topic, index)
     partition.check_leader_epoch(wanted.current_leader_epoch)
     timestamp = wanted.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if request.replica_id == CONSUMER:
         end = partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark
-        knows_end = partition.knows_end
+        knows_end = partition.is_leader and partition.knows_end
     else:
         end, knows_end = partition.log.log_end_offset, True
     not_available = ErrorCode.LEADER_NOT_AVAILABLE if version < FIRST_NOT_AVAILABLE_VERSION else ErrorCode.OFFSET_NOT_AVAILABLE

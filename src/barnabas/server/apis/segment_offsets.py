@@ -23,7 +23,7 @@ from barnabas.server.logs.damaged_reads import refuse_read
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.broker import Broker
 
 LATEST, EARLIEST = -1, -2
@@ -78,7 +78,7 @@ def _changed(files: Files, paths: Sequence[Path]) -> dict[Path, int]:
     return found
 
 
-def _starts(partition: Partition, timestamp: int, changed_ms: dict[Path, int], now_ms: int) -> list[int]:
+def _starts(partition: OnlinePartition, timestamp: int, changed_ms: dict[Path, int], now_ms: int) -> list[int]:
     """Where segments begin, and the log ends, that are no younger than a time; in their order."""
     log = partition.log
     places = [(max(each.base_offset, log.log_start_offset), changed_ms.get(each.path, now_ms)) for each in log.segments]

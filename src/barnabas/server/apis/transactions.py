@@ -221,7 +221,7 @@ async def commit_offsets(broker: Broker, context: RequestContext, request: TxnOf
 async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     await broker.groups.prepare()
     partition = broker.partitions.get(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
-    if partition is None or partition.is_offline or not partition.is_leader:
+    if partition is None or not partition.is_leader:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
     owner = Owner(request.producer_id, request.producer_epoch)
     if partition.log.is_in_transaction(*owner):

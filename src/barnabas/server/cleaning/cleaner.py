@@ -36,7 +36,7 @@ from barnabas.storage.os_errors import storage_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ LEAST_BACKOFF_S = 0.05  # of a log.cleaner.backoff.ms of 0
 
 
 class Candidate(NamedTuple):
-    partition: Partition
+    partition: OnlinePartition
     dirtiness: Dirtiness
 
 
@@ -72,8 +72,8 @@ class LogCleaner:
         self._broker = broker
         self._process = broker.environment.make_cleaner(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
-        self._in_progress: dict[TopicPartition, Partition] = {}
-        self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files
+        self._in_progress: dict[TopicPartition, OnlinePartition] = {}
+        self._unfinished: dict[TopicPartition, OnlinePartition] = {}  # of which a cleaning may have left files
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
         self._swaps: dict[asyncio.Task[None], TopicPartition] = {}
@@ -92,7 +92,7 @@ class LogCleaner:
     def uncleanable_bytes(self) -> int:
         """Bytes of the logs that are left alone."""
         found = (self._broker.partitions.get(*key) for key in self.uncleanable)
-        return sum(partition.log.size_bytes for partition in found if partition is not None)
+        return sum(partition.log.size_bytes for partition in found if partition is not None and not partition.is_offline)
 
     def start(self) -> None:
         if not self._broker.config.log_cleaner_enable:
@@ -203,14 +203,14 @@ class LogCleaner:
                 self._in_progress[best.partition.topic, best.partition.index] = best.partition
             return best
 
-    def _notice_truncation(self, partition: Partition) -> None:
+    def _notice_truncation(self, partition: OnlinePartition) -> None:
         """What was cut off and written anew is dirty."""
         key, log_ = (partition.topic, partition.index), partition.log
         if log_.lowest_truncation < self._cleaned.get(key, 0):
             self._cleaned[key] = log_.lowest_truncation
         log_.lowest_truncation = MAX_OFFSET
 
-    def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness | None:
+    def _dirtiness(self, partition: OnlinePartition, limit_offset: int) -> Dirtiness | None:
         """What of a log is dirty; None where its indexes cannot be read, which is tried again like any other failure."""
         log_ = partition.log
         try:
@@ -263,13 +263,13 @@ class LogCleaner:
             del self._in_progress[key]
         return True
 
-    def _given_up(self, partition: Partition) -> bool:
+    def _given_up(self, partition: OnlinePartition) -> bool:
         logger.info(
             "event=cleaning-given-up topic=%s partition=%d reason='the log has changed'", partition.topic, partition.index
         )
         return partition.closed
 
-    def _storage_failed(self, partition: Partition, error: StorageError | OSError) -> bool:
+    def _storage_failed(self, partition: OnlinePartition, error: StorageError | OSError) -> bool:
         key = partition.topic, partition.index
         if isinstance(error, CorruptLog):
             self._leave_alone(key, str(error))
@@ -281,7 +281,7 @@ class LogCleaner:
             self._broker.faults.report(error)
         return False
 
-    async def _run(self, partition: Partition, found: Dirtiness) -> None:
+    async def _run(self, partition: OnlinePartition, found: Dirtiness) -> None:
         key = partition.topic, partition.index
         self._unfinished[key] = partition
         began_ms = self._now_monotonic_ms()
@@ -318,7 +318,7 @@ class LogCleaner:
             self._now_monotonic_ms() - began_ms,
         )  # fmt: skip
 
-    def _task(self, partition: Partition, found: Dirtiness) -> CleaningTask:
+    def _task(self, partition: OnlinePartition, found: Dirtiness) -> CleaningTask:
         config, topic_config = self._broker.config, partition.log.config
         threads = max(config.log_cleaner_threads, 1)
         behind = [segment.base_offset for segment in partition.log.segments if segment.base_offset >= found.end_offset]
@@ -339,19 +339,19 @@ class LogCleaner:
             buffer_bytes=config.log_cleaner_io_buffer_size // threads // 2,
         )
 
-    def _is_everywhere(self, partition: Partition) -> bool:
+    def _is_everywhere(self, partition: OnlinePartition) -> bool:
         """Whether every replica has what is committed: one that is behind has not seen the tombstones and markers it will come to."""
         state = self._broker.metadata.partition(partition.topic, partition.index)
         member = self._broker.member
         return state is not None and set(state.isr) == set(state.replicas) and (member is None or not member.is_down)
 
-    def _check_same(self, partition: Partition, task: CleaningTask) -> None:
+    def _check_same(self, partition: OnlinePartition, task: CleaningTask) -> None:
         """Raise SegmentsGone where the segments of a cleaning are not the log's any more, though there may be some of their names."""
         log_ = partition.log
         if partition.closed or log_.directory != task.directory or log_.lowest_truncation < task.end_offset:
             raise SegmentsGone(task.directory.name)
 
-    async def _take(self, partition: Partition, group: CleanedGroup) -> None:
+    async def _take(self, partition: OnlinePartition, group: CleanedGroup) -> None:
         """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
         swap = self._spawn(replace_segments(partition.log, group, self._broker.clock.now_ms(), self._in_thread), "cleaner-swap")
         self._swaps[swap] = partition.topic, partition.index

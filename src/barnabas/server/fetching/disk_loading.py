@@ -127,6 +127,8 @@ class DiskLoading(PartitionLookup):
         partition = self._find(wanted)
         if partition is None:  # deleted meanwhile
             return wanted, self._failed(wanted, self._absence(wanted))
+        if partition.is_offline:
+            return wanted, self._failed(wanted, partition.refusal)
         if verified.damage is None:
             return self._sound(found, region, verified, minimum_one=minimum_one)
         damage = partition.log.bounded(verified.damage)

@@ -42,7 +42,7 @@ from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.partition_lookup import Records
@@ -56,7 +56,7 @@ _MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks li
 class _Wanted(NamedTuple):
     """One partition of the request."""
 
-    partition: Partition
+    partition: OnlinePartition
     topic: TopicKey
     max_bytes: int
     leader_epoch: int

@@ -15,8 +15,9 @@ from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, Del
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.protocol.values import NO_LEADER
 from barnabas.replication.follower_partition import FollowerPartition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.replication.offline_partition import OfflinePartition
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import OnlinePartition, Partition
 from barnabas.server.gc_tuning import FrozenLogs
 from barnabas.server.logs.batched_jobs import in_turns
 from barnabas.server.logs.log_creation import make_logs
@@ -258,15 +259,17 @@ class ReplicaManager:
             self._begin(followed)
             return
         known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
-        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=broker.group_commit, high_watermark=known)
+        led = LeaderPartition(
+            found, leader_id=own, leader_epoch=state.leader_epoch, flushes=broker.group_commit, high_watermark=known
+        )
         led.lead(state, broker.isr, broker.isr.now_ms())
         self._begin(led)
 
-    def _begin(self, partition: Partition) -> None:
+    def _begin(self, partition: OnlinePartition) -> None:
         broker = self._broker
         broker.partitions.add(partition)
         partition.resume_flushing()
-        if isinstance(partition, FollowerPartition):
+        if not partition.is_leader:
             broker.fetcher_manager.follow(partition)
 
     def _assume(self, replica: Partition, state: PartitionState) -> None:
@@ -275,19 +278,20 @@ class ReplicaManager:
         own = broker.config.broker_id
         if replica.is_offline or state.leader_epoch < replica.leader_epoch:
             return
-        if isinstance(replica, FollowerPartition):
+        if not replica.is_leader:
             if state.leader != own:
                 if replica.follow(state):
                     broker.fetcher_manager.follow(replica)
                 return
-            after = Partition(
+            leading = LeaderPartition(
                 replica.log,
                 leader_id=own,
                 leader_epoch=state.leader_epoch,
                 flushes=broker.group_commit,
                 high_watermark=replica.high_watermark,
             )
-            after.lead(state, broker.isr, broker.isr.now_ms())
+            leading.lead(state, broker.isr, broker.isr.now_ms())
+            after: OnlinePartition = leading
         elif state.leader == own:
             replica.lead(state, broker.isr, broker.isr.now_ms())
             return

@@ -107,7 +107,7 @@ class StorageFaults:
             broker.log_dir_moves.directory_failed(directory)
         for each in lost:
             partition = broker.partitions.get(each.topic, each.partition)
-            if partition is not None and partition.log is each:
+            if partition is not None and not partition.is_offline and partition.log is each:
                 broker.partitions.take_offline(partition)
             broker.unload_coordinator(each.topic, each.partition)
         if broker.member is not None:

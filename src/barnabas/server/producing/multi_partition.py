@@ -45,7 +45,7 @@ from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.quotas.budget import Budget
@@ -57,11 +57,12 @@ _HEADER_OF_CLIENT = BEHIND_CORRELATION_ID + _LENGTH.size
 _ACKS_AND_TIMEOUT = 6
 
 
-def find_partition(broker: Broker, version: int, key: bytes, index: int) -> Partition | None:
-    """What a Produce request of `version` means by a topic's name or id, and an index."""
+def find_partition(broker: Broker, version: int, key: bytes, index: int) -> LeaderPartition | None:
+    """What a Produce request of `version` means by a topic's name or id, and an index; None where it is not led here."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     found = broker.partitions.by_id_bytes(key) if by_id else broker.partitions.by_name_bytes(key)
-    return (found or {}).get(index)
+    partition = (found or {}).get(index)
+    return partition if partition is not None and partition.is_leader else None
 
 
 def budget_of(connection: Connection) -> Budget | None:
@@ -109,7 +110,7 @@ class _Target:
 
     __slots__ = ("key", "partition", "patience")
 
-    def __init__(self, key: bytes, partition: Partition) -> None:
+    def __init__(self, key: bytes, partition: LeaderPartition) -> None:
         self.key = key  # its topic's name or id, and its index, as they stand in a request
         self.partition = partition
         self.patience = PATIENCE
@@ -216,7 +217,7 @@ class MultiPartitionProduce:
         return made
 
     def _add(
-        self, broker: Broker, connection: Connection, frame: memoryview, kind: _Kind, name: bytes, found: Partition | None
+        self, broker: Broker, connection: Connection, frame: memoryview, kind: _Kind, name: bytes, found: LeaderPartition | None
     ) -> None:
         authorizer = broker.authorizer
         if authorizer is not None and found is not None:
@@ -316,7 +317,7 @@ def _end_of_start(frame: memoryview, version: int) -> int | None:
     return at + 2 + _ACKS_AND_TIMEOUT if frame[at] == 0 else None
 
 
-def _run_of(partition: Partition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
+def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
     """The batches that lie where `rows` says and can be appended to `partition` together: all, or as many of the first."""
     nothing = Run(b"", 0, 0, 0, 0, False)
     bounds = None if partition.closed else partition.log.bounds_of_run(now_ms)

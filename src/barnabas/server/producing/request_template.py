@@ -61,7 +61,7 @@ from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.quotas.budget import Budget
@@ -96,7 +96,7 @@ class _Known:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: LeaderPartition,
         head: ProduceHead,
         api: int,
         version: int,
@@ -183,7 +183,7 @@ class ProduceTemplate:
         self._keep({})
         self.multi_partition.forget()
 
-    def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
+    def knows(self, key: bytes, partition: LeaderPartition, *, transactional: bool) -> bool:
         """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
         known = self._known.get(key)
         return known is not None and known.partition is partition and known.transactional >= transactional

@@ -40,7 +40,9 @@ def _of_leaders(broker: Broker, gauge: Any) -> Iterator[Metric | None]:
         if partition is None:
             yield None
             continue
-        leaders += partition.is_leader
+        if not partition.is_leader:
+            continue
+        leaders += 1
         followers = partition.followers
         if followers is None:
             continue

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from barnabas.config.definitions.replication import RACK_AWARE_SELECTOR
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.broker import Broker
 
 
-def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int | None:
+def preferred_replica(broker: Broker, partition: LeaderPartition, rack: str, offset: int) -> int | None:
     """The follower that a consumer in `rack` should rather read `offset` from; None for this leader."""
     followers = partition.followers
     if followers is None or broker.config.replica_selector_class != RACK_AWARE_SELECTOR or rack == broker.config.broker_rack:

@@ -27,7 +27,7 @@ from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 from barnabas.server.logs.storage_faults import report_later
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.broker import Broker
 
 PAUSE = "transaction"
@@ -69,7 +69,7 @@ class AddPartitionsToTxn:
         report_later(self._broker, task)
 
     async def join(
-        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+        self, transactional_id: str, owner: Owner, partitions: Iterable[LeaderPartition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode]:
         """Why each partition may not be written to in the transaction of `owner`, or NONE.
 
@@ -89,7 +89,7 @@ class AddPartitionsToTxn:
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
     def join_at_once(
-        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+        self, transactional_id: str, owner: Owner, partitions: Iterable[LeaderPartition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode] | None:
         """As `join`, where the coordinator is here and has nothing to wait for; else None, and `join` is to be awaited."""
         transactions = self._broker.transactions
@@ -113,7 +113,7 @@ class AddPartitionsToTxn:
             return None
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
-    def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: Partition, *, adds: bool) -> bool:
+    def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: LeaderPartition, *, adds: bool) -> bool:
         """Whether the coordinator is here and has nothing to wait for, and says that one partition may be written to; else `join` tells."""
         if not adds:
             return self._broker.transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))

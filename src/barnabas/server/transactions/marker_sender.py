@@ -50,6 +50,8 @@ def begin_marker(broker: Broker, topic: str, index: int, marker: EndMarker) -> E
             partition = broker.partitions.get(topic, index)
             if partition is None:
                 return broker.partitions.absence(topic, index)
+            if not partition.is_leader:
+                return partition.refusal
             commit = append_marker(broker, partition, marker, broker.clock.now_ms())
     except KafkaError as error:
         return _refused(error)
