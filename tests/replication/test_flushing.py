@@ -128,7 +128,7 @@ def test_what_was_taken_of_an_answer_before_the_disk_was_full_is_flushed(tmp_pat
     followed = FollowerPartition(log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
 
     def takes_a_part(*_: object) -> None:
-        log.append_as_follower(batch(b"a"), now_ms=NOW_MS)
+        log.appender.append_as_follower(batch(b"a"), now_ms=NOW_MS)
         raise StorageExhausted("one", "there is no room")
 
     monkeypatch.setattr(FollowerState, "receive", takes_a_part)
@@ -204,8 +204,8 @@ def test_settings_take_effect_on_what_is_held_back(tmp_path: Path) -> None:
 
 def test_what_a_crash_left_is_shown_after_it_is_on_the_disk(tmp_path: Path) -> None:
     log = open_log(tmp_path, TopicConfig(flush_messages=1))
-    log.append_as_leader(batch(b"a"), leader_epoch=3, now_ms=NOW_MS)
-    log.append_as_leader(batch(b"b"), leader_epoch=3, now_ms=NOW_MS)
+    log.appender.append_as_leader(batch(b"a"), leader_epoch=3, now_ms=NOW_MS)
+    log.appender.append_as_leader(batch(b"b"), leader_epoch=3, now_ms=NOW_MS)
     log.abandon()
     scheduler = Scheduler()
     log = open_log(tmp_path, TopicConfig(flush_messages=1), recovery_point=1)

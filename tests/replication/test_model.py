@@ -77,7 +77,7 @@ class Node(FakeCluster):
     def records(self) -> dict[int, bytes]:
         """What the log holds, by offset."""
         found, offset = {}, self.log.log_start_offset
-        while (region := self.log.read(offset, 10**6, limit_offset=self.log.log_end_offset, minimum_one=True)) is not None:
+        while (region := self.log.reader.read(offset, 10**6, limit_offset=self.log.log_end_offset, minimum_one=True)) is not None:
             data = bytes_of(region)
             for at, header in split_batches(data):
                 found.update({record.offset: record.value or b"" for record in iterate_records(data, at)})
@@ -131,8 +131,8 @@ class Replication(RuleBasedStateMachine):
             return
         offset = round(share * role.high_watermark)
         self.deletable = max(self.deletable, offset)
-        role.log.delete_records_before(offset)
-        role.log.start_written(role.log.start_mark)
+        role.log.truncator.delete_records_before(offset)
+        role.log.truncator.start_written(role.log.truncator.start_mark)
 
         def done(error: KafkaError | None) -> None:
             if error is None:
@@ -148,7 +148,7 @@ class Replication(RuleBasedStateMachine):
     @rule(at=node)
     def write_start(self, at: int) -> None:
         log = self.nodes[at].log
-        log.start_written(log.start_mark)
+        log.truncator.start_written(log.truncator.start_mark)
 
     @rule(at=node)
     def fetch(self, at: int) -> None:

@@ -96,7 +96,7 @@ def test_records_are_deleted_when_enough_replicas_begin_behind_them(tmp_path: Pa
     for _ in range(3):
         leader.append_as_leader(batch(b"a"), NOW_MS)
     told: list[KafkaError | None] = []
-    leader.log.delete_records_before(2)
+    leader.log.truncator.delete_records_before(2)
     assert not leader.is_deleted(2), "who has left the set may lead next"
     leader.wait_deleted(2, told.append)
     leader.fetched_by(2, 3, start_offset=0, broker_epoch=2, now_ms=0)
@@ -113,7 +113,7 @@ def test_who_asks_late_whether_records_are_deleted_is_told_at_once(leader: Leade
     leader.append_as_leader(batch(b"a"), NOW_MS)
     for follower in (2, 3):
         fetch(leader, follower, 1)
-    leader.log.delete_records_before(1)
+    leader.log.truncator.delete_records_before(1)
     for follower in (2, 3):
         leader.fetched_by(follower, 1, start_offset=1, broker_epoch=follower, now_ms=0)
     told: list[KafkaError | None] = []
@@ -356,7 +356,7 @@ def test_retention_leaves_what_is_not_committed(tmp_path: Path, cluster: FakeClu
         partition.append_as_leader(batch(b"x" * 600), NOW_MS)
     for follower in (2, 3):
         fetch(partition, follower, 2)
-    assert log.apply_retention(NOW_MS + 1_000, committed_end=partition.high_watermark) == 2
+    assert log.truncator.apply_retention(NOW_MS + 1_000, committed_end=partition.high_watermark) == 2
     assert (log.log_start_offset, log.log_end_offset) == (2, 4)
 
 

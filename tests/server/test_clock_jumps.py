@@ -44,8 +44,8 @@ async def test_a_few_hours_forward_and_back_change_nothing(tmp_path: Path) -> No
             clock.ahead_ms = ahead_ms
             assert await retain(client) == 0
             partition = client.broker.partitions.require("t", 0)
-            partition.log.expire_producers(clock.now_ms())
-            assert [each.last_sequence for each in partition.log.producers()] == [4]
+            partition.log.reader.expire_producers(clock.now_ms())
+            assert [each.last_sequence for each in partition.log.reader.producers()] == [4]
             assert (await client.fetch())[1] == [b"0", b"1", b"2", b"3", b"4"]
         assert await client.produce(b"5", time_ms=now, sequence=5) == 0
         assert len(list((tmp_path / "t-0").glob("*.log"))) == 1
@@ -75,7 +75,7 @@ async def test_append_times_that_go_back_keep_lookups_right(tmp_path: Path) -> N
             assert await client.produce(b"%d" % number * 50) == 0
         assert await retain(client) == 0
         partition = client.broker.partitions.require("t", 0)
-        found = partition.log.offset_for_timestamp(clock.now_ms() + HOUR_MS)
+        found = partition.log.reader.offset_for_timestamp(clock.now_ms() + HOUR_MS)
         assert found is not None
         assert found.offset == 1
         assert len((await client.fetch())[1]) > 0

@@ -70,12 +70,12 @@ class LeaderPartition(OnlineReplica):
             acks_all: the producer wants it on all replicas in sync, of which there must be `min.insync.replicas`.
 
         Raises:
-            KafkaError: NOT_ENOUGH_REPLICAS, and as `Log.append_as_leader`.
+            KafkaError: NOT_ENOUGH_REPLICAS, and as `LogAppender.append_as_leader`.
         """
         if acks_all and self.is_under_min_isr:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = self.log
-        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        result = log.appender.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
         if not result.duplicate:
             if log.log_end_offset < self._detour_at:
                 self._advance(log.log_end_offset, len(records))
@@ -90,13 +90,13 @@ class LeaderPartition(OnlineReplica):
             ending: what it says, of the marker of a transaction.
 
         Raises:
-            KafkaError: NOT_ENOUGH_REPLICAS, and as `Log.append_own`.
+            KafkaError: NOT_ENOUGH_REPLICAS, and as `LogAppender.append_own`.
         """
         if self.is_under_min_isr:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = self.log
         first_offset = log.log_end_offset
-        last_offset = log.append_own(batch, ending, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        last_offset = log.appender.append_own(batch, ending, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if log.log_end_offset < self._detour_at:
             self._advance(log.log_end_offset, len(batch.data))
         else:
@@ -113,7 +113,7 @@ class LeaderPartition(OnlineReplica):
         """
         if acks_all and self.is_under_min_isr:
             return False
-        return self.log.admits_run(run, buffer, leader_epoch=self.leader_epoch)
+        return self.log.appender.admits_run(run, buffer, leader_epoch=self.leader_epoch)
 
     def append_run(self, run: Run, buffer: memoryview) -> int:
         """Append what `admits_run` has let pass, all or none; the first batch's base offset.
@@ -122,7 +122,7 @@ class LeaderPartition(OnlineReplica):
             StorageError: as `append_as_leader`; nothing was appended.
         """
         log = self.log
-        first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
+        first_offset = log.appender.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if log.log_end_offset < self._detour_at:
             self._advance(log.log_end_offset, run.size)
         else:
@@ -192,7 +192,7 @@ class LeaderPartition(OnlineReplica):
         """Where a fetcher whose last batch has `last_fetched_epoch` leaves our log (KIP-595): (epoch, end offset), or None."""
         if last_fetched_epoch < 0:
             return None
-        epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
+        epoch, end_offset = self.log.reader.end_offset_for_epoch(last_fetched_epoch)
         if epoch < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None
@@ -204,7 +204,7 @@ class LeaderPartition(OnlineReplica):
         """
         if leader_epoch == self.leader_epoch:
             return leader_epoch, self.log.log_end_offset
-        return self.log.end_offset_for_epoch(leader_epoch)
+        return self.log.reader.end_offset_for_epoch(leader_epoch)
 
     @property
     def knows_end(self) -> bool:
@@ -242,7 +242,7 @@ class LeaderPartition(OnlineReplica):
 
     def _lead_others(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> None:
         log, before = self.log, self.followers
-        log.begin_epoch(self.leader_epoch)
+        log.appender.begin_epoch(self.leader_epoch)
         hidden = self._hidden_bytes if before is None else before.shown(NEVER)
         self.followers = PartitionFollowers(
             self.leader_id,
@@ -333,12 +333,12 @@ class LeaderPartition(OnlineReplica):
     def read_as_follower(
         self, offset: int, max_bytes: int, *, minimum_one: bool, is_verified_later: bool = False
     ) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` on; the arguments are those of `Log.read`.
+        """Whole batches from the one that holds `offset` on; the arguments are those of `LogReader.read`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log.
         """
-        return self.log.read(
+        return self.log.reader.read(
             offset,
             max_bytes,
             limit_offset=self.log.log_end_offset,

@@ -114,18 +114,20 @@ class OnlineReplica(Replica):
     def read(
         self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
     ) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` up to what readers may see; the arguments are those of `Log.read`.
+        """Whole batches from the one that holds `offset` up to what readers may see; the arguments are those of `LogReader.read`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log. Between the high watermark and the log's end there is nothing to read
                 yet: a reader may have been there before the leader changed.
         """
         limit = self._readers_end(isolation_level)
-        return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
+        return self.log.reader.read(
+            offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later
+        )
 
     def read_behind(self, region: FileRegion, max_bytes: int, isolation_level: int) -> Behind | None:
-        """What `read` gives to who goes on behind a region; see `Log.read_behind`."""
-        return self.log.read_behind(region, max_bytes, limit_offset=self._readers_end(isolation_level))
+        """What `read` gives to who goes on behind a region; see `LogReader.read_behind`."""
+        return self.log.reader.read_behind(region, max_bytes, limit_offset=self._readers_end(isolation_level))
 
     def _readers_end(self, isolation_level: int) -> int:
         """Up to which offset readers of this isolation may see."""
@@ -138,19 +140,19 @@ class OnlineReplica(Replica):
         """
         if region is None:
             return []
-        end = min(self.last_stable_offset, self.log.segment_end(region.base_offset))
-        return [(each.producer_id, each.first_offset) for each in self.log.aborted_transactions(offset, end)]
+        end = min(self.last_stable_offset, self.log.reader.segment_end(region.base_offset))
+        return [(each.producer_id, each.first_offset) for each in self.log.reader.aborted_transactions(offset, end)]
 
     @property
     def last_stable_offset(self) -> int:
         """Where the oldest transaction begins whose end is not below the high watermark, or the log if its beginning was deleted since;
         else the high watermark."""
-        unstable = self.log.first_unstable_offset(self.high_watermark)
+        unstable = self.log.reader.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(max(unstable, self.log.log_start_offset), self.high_watermark)
 
     def settle_transactions(self) -> None:
         """Forget the transactions that have ended below the high watermark; where nobody reads, nobody else does."""
-        self.log.first_unstable_offset(self.high_watermark)
+        self.log.reader.first_unstable_offset(self.high_watermark)
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a request made for another epoch (KIP-320); -1 asks for no check.

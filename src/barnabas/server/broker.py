@@ -439,7 +439,7 @@ class Broker:
     def high_watermarks_writer(self) -> Callable[[], None]:
         """What writes the high watermarks down as they are now; it blocks."""
         offsets = {(p.topic, p.index): p.high_watermark for p in self.partitions}
-        return lambda: self.logs.write_high_watermarks(offsets)
+        return lambda: self.logs.checkpoints.write_high_watermarks(offsets)
 
     def unload_coordinator(self, topic: str, index: int) -> None:
         """The disk of a partition failed: what is coordinated there cannot be kept any more, and whoever asks is sent away."""

@@ -34,7 +34,7 @@ def append_marker(broker: Broker, partition: LeaderPartition, marker: EndMarker,
     and would end its successor (KIP-1228).
     """
     (producer_id, epoch), commit, coordinator_epoch, version = marker
-    if version >= STRICT_VERSION and partition.log.is_in_transaction(producer_id, epoch):
+    if version >= STRICT_VERSION and partition.log.reader.is_in_transaction(producer_id, epoch):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
     batch, ending = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
     return _append(broker, partition, batch, now_ms, ending)
@@ -102,7 +102,9 @@ class PartitionedLog:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         offset, log_end_offset = found.log.log_start_offset, found.log.log_end_offset
         while offset < log_end_offset:
-            region = found.log.read(offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True, is_verified_later=True)
+            region = found.log.reader.read(
+                offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True, is_verified_later=True
+            )
             if region is None:
                 return
             integrity, cuts = region.integrity, region.integrity.cuts
@@ -118,7 +120,7 @@ class PartitionedLog:
             yield _entries(data, offset)
             offset = max(offset, verified.next_offset)
             if verified.damage is not None:
-                damage = found.log.bounded(verified.damage)
+                damage = found.log.reader.bounded(verified.damage)
                 if integrity.note(damage):
                     self._broker.metrics.corrupt_stretches += 1
                     tell_damage(self._topic, partition, damage)

@@ -100,7 +100,7 @@ async def flush(broker: Broker) -> None:
                 log.finish_flush(plan)
         except StorageError as error:
             broker.faults.report(error)
-    await _checkpoint(broker, broker.logs.checkpoint_recovery_points)
+    await _checkpoint(broker, broker.logs.checkpoints.write_recovery_points)
 
 
 async def apply_retention(broker: Broker) -> None:
@@ -118,14 +118,14 @@ async def apply_retention(broker: Broker) -> None:
     for count, partition in enumerate(shortened):
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
-        if not partition.closed and written.get(partition.log) == partition.log.start_mark:  # else the next time
+        if not partition.closed and written.get(partition.log) == partition.log.truncator.start_mark:  # else the next time
             _detach(broker, partition)
 
 
 async def _find_ages(broker: Broker, partitions: Sequence[OnlinePartition]) -> None:
     """See to it that the loop need not wait for the disk to know how old segments are: nobody has asked for them since the start."""
     now_ms = broker.clock.now_ms()
-    looks = [look for each in partitions if not each.closed and (look := each.log.unknown_ages(now_ms)) is not None]
+    looks = [look for each in partitions if not each.closed and (look := each.log.reader.unknown_ages(now_ms)) is not None]
     if looks:
         await broker.loop.run_in_executor(broker.io_threads, _run_looks, looks)
         for look in looks:
@@ -139,11 +139,11 @@ def _run_looks(looks: Sequence[TimesLook]) -> None:
 
 async def _prepare_removal(broker: Broker, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
     """Write down where logs begin; the marks of what is written, none where the disk refuses it."""
-    marks = {partition.log: partition.log.start_mark for partition in shortened}
-    if not await broker.faults.guard(lambda: broker.logs.prepare_removal(marks)):
+    marks = {partition.log: partition.log.truncator.start_mark for partition in shortened}
+    if not await broker.faults.guard(lambda: broker.logs.checkpoints.prepare_removal(marks)):
         return {}
     for log, mark in marks.items():
-        log.start_written(mark)
+        log.truncator.start_written(mark)
     return marks
 
 
@@ -156,7 +156,7 @@ async def _make_room(broker: Broker, shortened: Sequence[OnlinePartition]) -> di
         if partition.closed:
             continue
         _detach(broker, partition, most=1)
-        garbage = partition.log.take_garbage()
+        garbage = partition.log.truncator.take_garbage()
         await broker.faults.guard(partial(remove_all, garbage))
         written = await _prepare_removal(broker, shortened)
         if written:
@@ -170,9 +170,9 @@ def _retain(broker: Broker, partition: OnlinePartition) -> bool:
     count = 0
     try:
         try:
-            partition.log.maybe_roll(now_ms)
+            partition.log.appender.maybe_roll(now_ms)
         finally:
-            count = partition.log.apply_retention(now_ms, committed_end=partition.high_watermark)
+            count = partition.log.truncator.apply_retention(now_ms, committed_end=partition.high_watermark)
     except StorageError as error:
         broker.faults.report(error)
     except OSError as error:
@@ -184,7 +184,7 @@ def _retain(broker: Broker, partition: OnlinePartition) -> bool:
 
 def _detach(broker: Broker, partition: OnlinePartition, most: int = MAX_SEGMENTS) -> None:
     try:
-        partition.log.detach_below_start(most)
+        partition.log.truncator.detach_below_start(most)
     except StorageError as error:
         broker.faults.report(error)
 
@@ -194,7 +194,7 @@ async def _remove_garbage(broker: Broker) -> None:
     for count, partition in enumerate(list(broker.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        for garbage in partition.log.take_garbage():
+        for garbage in partition.log.truncator.take_garbage():
             broker.remove_later(garbage, partition.log.config.file_delete_delay_ms)
 
 
@@ -217,7 +217,7 @@ async def _expire_producers(broker: Broker) -> None:
     for count, partition in enumerate(list(broker.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        for looked_at in partition.log.expire_producers_in_parts(now_ms, broker.config.producer_id_expiration_ms):
+        for looked_at in partition.log.reader.expire_producers_in_parts(now_ms, broker.config.producer_id_expiration_ms):
             producers += looked_at
             if producers >= LOOKED_AT_AT_ONCE:
                 producers = 0

@@ -49,7 +49,7 @@ def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, lim
     None at the end of a segment, and near the limit: there may be more when the reader asks.
 
     Raises:
-        CorruptLog, OSError: as `Log.read`.
+        CorruptLog, OSError: as `LogReader.read`.
     """
     segment = segments.holding(region.base_offset)
     end = region.position + region.size
@@ -89,7 +89,7 @@ def read_region(
     as_stored: bool = False,
     is_verified_later: bool = False,
 ) -> FileRegion | None:
-    """As `Log.read`, of an offset that is in the log."""
+    """As `LogReader.read`, of an offset that is in the log."""
     segment = segments.active
     slot = -1
     if offset < segment.base_offset:

@@ -165,7 +165,7 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     log = open_log(tmp_path)
     for _ in range(20):
         append(log, b"x" * 1000)
-    region = log.read(0, 2**20, limit_offset=20, minimum_one=True)
+    region = log.reader.read(0, 2**20, limit_offset=20, minimum_one=True)
     assert region is not None
     data = OsFiles.pread(region.fileno, region.size, 0)
     batches = split_batches(data)

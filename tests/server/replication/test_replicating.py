@@ -113,7 +113,7 @@ async def test_a_long_log_is_cut_when_its_producers_are_known(tmp_path: Path) ->
                 cluster.brokers[2].fetcher_manager.leave(cluster.follower(2))
         await cluster.elect(2)
         await until(lambda: cluster.ends() == {1: 290, 2: 290})
-        assert [producer.last_sequence for producer in cluster.replica(1).log.producers()] == [289]
+        assert [producer.last_sequence for producer in cluster.replica(1).log.reader.producers()] == [289]
         await produce(cluster, b"b")
         await until(lambda: cluster.marks() == {1: 291, 2: 291})
 

@@ -83,7 +83,7 @@ def _delete_records(broker: Broker, partition: LeaderPartition, offset: int) -> 
     target = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if target < 0 or target > partition.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    partition.log.delete_records_before(target)
+    partition.log.truncator.delete_records_before(target)
     partition.tell_log_start()
     return partition.log.log_start_offset
 

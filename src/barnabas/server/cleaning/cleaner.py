@@ -97,7 +97,7 @@ class LogCleaner:
     def start(self) -> None:
         if not self._broker.config.log_cleaner_enable:
             return
-        read = self._broker.logs.read_cleaned_offsets()
+        read = self._broker.logs.checkpoints.read_cleaned_offsets()
         self._cleaned = {key: offset for key, offset in read.items() if self._broker.partitions.get(*key) is not None}
         self.statistics.last_run_ms = self._now_monotonic_ms()
         self.update_config()
@@ -327,7 +327,7 @@ class LogCleaner:
             segments=tuple(SegmentRef(segment.base_offset, segment.next_offset, segment.size) for segment in found.segments),
             later=tuple(behind),
             first_dirty_offset=found.first_dirty_offset,
-            producers=partition.log.last_writes(),
+            producers=partition.log.reader.last_writes(),
             now_ms=self._broker.clock.now_ms(),
             keeps_expired=not self._is_everywhere(partition),
             delete_retention_ms=topic_config.delete_retention_ms,
@@ -359,7 +359,7 @@ class LogCleaner:
         await asyncio.shield(swap)
 
     async def _write_down(self) -> None:
-        await self._in_thread(lambda: self._broker.logs.write_cleaned_offsets(lambda: dict(self._cleaned)))
+        await self._in_thread(lambda: self._broker.logs.checkpoints.write_cleaned_offsets(lambda: dict(self._cleaned)))
 
     def _count(self, read: int, written: int) -> None:
         self.statistics.bytes_read += read

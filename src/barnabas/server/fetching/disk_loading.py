@@ -131,7 +131,7 @@ class DiskLoading(PartitionLookup):
             return wanted, self._failed(wanted, partition.refusal)
         if verified.damage is None:
             return self._sound(found, region, verified, minimum_one=minimum_one)
-        damage = partition.log.bounded(verified.damage)
+        damage = partition.log.reader.bounded(verified.damage)
         if integrity.note(damage):
             self._broker.metrics.corrupt_stretches += 1
             tell_damage(partition.topic, partition.index, damage)

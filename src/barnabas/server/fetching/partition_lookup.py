@@ -158,7 +158,7 @@ class PartitionLookup:
             end = partition.log.log_end_offset
         else:
             end = data.last_stable_offset if self._request.isolation_level == READ_COMMITTED else data.high_watermark
-        return partition.log.has_segment_behind(wanted.fetch_offset, end)
+        return partition.log.reader.has_segment_behind(wanted.fetch_offset, end)
 
     def _asks_for_more_than(self, count: int) -> bool:
         """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted

@@ -87,7 +87,7 @@ class ReadAhead:
     ) -> tuple[FileRegion, FileRegion | Copied] | None:
         """What was found for this: where it lies, and as it is sent."""
         behind, wanted_bytes = self.found.pop(partition, (None, 0))
-        if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.still_has(behind):
+        if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.reader.still_has(behind):
             return None
         region = behind.region
         return region, broker.readers.take(region) or region

@@ -252,7 +252,9 @@ class SessionFetchTemplate:
             taken: bytes that it has.
         """
         log, offset, isolation_level = partition.log, wanted.fetch_offset, self._request.isolation_level
-        if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
+        if wanted.last_fetched_epoch >= 0 and (
+            wanted.last_fetched_epoch != log.reader.latest_epoch or offset > log.log_end_offset
+        ):
             return _None.THIS_WAY
         size = min(room, wanted.max_bytes)
         if size < 0:

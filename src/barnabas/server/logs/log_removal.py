@@ -42,10 +42,10 @@ class LogRemover:
         async for each in in_turns(gone):
             broker.log_dir_moves.stop(each.topic, each.index)
             await broker.log_dir_moves.settle(each.topic, each.index)
-        retired = [broker.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
+        retired = [broker.logs.removal.retire(each.topic, each.index) async for each in in_turns(gone)]
         parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
-        outcomes = await run_in_parts(broker, [partial(broker.logs.rename_folders, part) for part in parts], THREADS_NAME)
-        outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], THREADS_NAME)
+        outcomes = await run_in_parts(broker, [partial(broker.logs.removal.rename_folders, part) for part in parts], THREADS_NAME)
+        outcomes += await run_in_parts(broker, [partial(broker.logs.removal.forget, retired)], THREADS_NAME)
         failures = [each for each in outcomes if each is not None]
         if failures:  # the topic is gone from the metadata; its folders are removed at the next start
             for left in retired:

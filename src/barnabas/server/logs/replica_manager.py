@@ -50,7 +50,7 @@ class ReplicaManager:
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
         broker = self._broker
-        self._high_watermarks = broker.logs.read_high_watermarks()
+        self._high_watermarks = broker.logs.checkpoints.read_high_watermarks()
         offline = []
         for topic in broker.metadata.topics.values():
             config = broker.controller.topic_config(topic.name)
@@ -99,9 +99,9 @@ class ReplicaManager:
         logs = self._broker.logs
         if stray.topic_id in self._broker.controller.deleted_topics:
             logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
-            logs.delete(stray.topic, stray.partition).remove()
+            logs.removal.delete(stray.topic, stray.partition).remove()
         else:
-            logs.set_aside(stray.topic, stray.partition)
+            logs.creation.set_aside(stray.topic, stray.partition)
 
     def _sort_out_strays(self) -> None:
         """Remove the logs of topics that are deleted and of partitions that are elsewhere now."""
@@ -110,12 +110,12 @@ class ReplicaManager:
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
                 logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
-                broker.logs.delete(stray.topic, stray.partition).remove()
+                broker.logs.removal.delete(stray.topic, stray.partition).remove()
             elif self._was_moved_away(stray):
                 logger.info(
                     "event=removing-log topic=%s partition=%d reason='its partition has moved away'", stray.topic, stray.partition
                 )
-                broker.logs.delete(stray.topic, stray.partition).remove()
+                broker.logs.removal.delete(stray.topic, stray.partition).remove()
             else:
                 logger.warning(
                     "event=unknown-log-left-alone directory=%s reason='the metadata does not know it'", stray.directory
@@ -191,7 +191,7 @@ class ReplicaManager:
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
             if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
                 if not isinstance(made, StorageError):
-                    broker.logs.delete(wanted.topic, wanted.partition).remove()
+                    broker.logs.removal.delete(wanted.topic, wanted.partition).remove()
             elif isinstance(made, StorageError):
                 broker.faults.report(made)
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
@@ -203,7 +203,7 @@ class ReplicaManager:
                 if again:  # while there was no log nobody took what its topic was set to
                     made.update_config(broker.controller.topic_config(wanted.topic))
                 if wanted.is_leader:
-                    made.begin_epoch(wanted.leader_epoch)
+                    made.appender.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
 
     def _retry(self, wanted: CreateLog) -> None:
@@ -312,7 +312,7 @@ class ReplicaManager:
     def _make(self, topic: str, index: int, topic_id: UUID, config: TopicConfig) -> Log | None:
         """A log that the metadata knows and no directory holds; None where there is no room for it."""
         try:
-            return self._broker.logs.create(topic, index, topic_id, config)
+            return self._broker.logs.creation.create(topic, index, topic_id, config)
         except StorageError as error:
             self._broker.faults.report(error)
             return None

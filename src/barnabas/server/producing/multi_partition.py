@@ -320,7 +320,7 @@ def _end_of_start(frame: memoryview, version: int) -> int | None:
 def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
     """The batches that lie where `rows` says and can be appended to `partition` together: all, or as many of the first."""
     nothing = Run(b"", 0, 0, 0, 0, False)
-    bounds = None if partition.closed else partition.log.bounds_of_run(now_ms)
+    bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms)
     if bounds is None:
         return nothing
     run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))

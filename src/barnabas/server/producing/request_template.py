@@ -267,7 +267,7 @@ def _append_run(broker: Broker, connection: Connection, data: memoryview, positi
         return 0, position
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
-    bounds = partition.log.bounds_of_run(broker.clock.now_ms())
+    bounds = partition.log.appender.bounds_of_run(broker.clock.now_ms())
     if bounds is None:
         return 0, position
     flexible = known.version >= FIRST_FLEXIBLE_VERSION

@@ -96,12 +96,12 @@ def is_joined_at_once(
     """
     producer_id, epoch, sequence = producer_of(records)
     log = partition.log
-    if log.is_in_transaction(producer_id, epoch):
+    if log.reader.is_in_transaction(producer_id, epoch):
         return True
     if transactional_id is None:
         return False
     adds = version >= FIRST_ADDING_VERSION
-    if adds and sequence > 0 and not log.has_producer(producer_id):
+    if adds and sequence > 0 and not log.reader.has_producer(producer_id):
         return False
     if not adds and not broker.config.transaction_partition_verification_enable:
         return True
@@ -124,12 +124,12 @@ def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Lead
             if not is_transactional(each.records):
                 continue
             header = read_header(each.records)
-            if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+            if partition.log.reader.is_in_transaction(header.producer_id, header.producer_epoch):
                 continue
             if (
                 version >= FIRST_ADDING_VERSION
                 and header.base_sequence > 0
-                and not partition.log.has_producer(header.producer_id)
+                and not partition.log.reader.has_producer(header.producer_id)
             ):
                 too_early.append(partition)
                 continue
@@ -152,6 +152,6 @@ def why_not_in_transaction(partition: Partition, records: memoryview, head: Prod
         reason = NOT_THE_FIRST if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER else NOT_IN_IT
         return KafkaError(code, reason) if code else None
     header = read_header(records)
-    if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+    if partition.log.reader.is_in_transaction(header.producer_id, header.producer_epoch):
         return None
     return KafkaError(ErrorCode.INVALID_TXN_STATE, NOT_IN_IT)

@@ -80,9 +80,9 @@ class AddPartitionsToTxn:
         here = list(partitions)
         codes: Mapping[TopicPartition, ErrorCode] = {}
         for _ in range(MOST_ATTEMPTS):
-            ends = [partition.log.markers_of(owner.producer_id) for partition in here]
+            ends = [partition.log.reader.markers_of(owner.producer_id) for partition in here]
             codes = await self._ask(transactional_id, owner, [(p.topic, p.index) for p in here], adds=adds)
-            if ends == [partition.log.markers_of(owner.producer_id) for partition in here]:
+            if ends == [partition.log.reader.markers_of(owner.producer_id) for partition in here]:
                 break
         else:
             codes = {(p.topic, p.index): ErrorCode.CONCURRENT_TRANSACTIONS for p in here}

@@ -121,7 +121,7 @@ class InvariantChecker:
             process = self._simulation.nodes[number - 1].process
             found = None if process is None else process.broker.partitions.get(topic, index)
             if found is not None and not found.is_offline:
-                ends[number] = found.log.epoch_of_end, found.log.log_end_offset
+                ends[number] = found.log.reader.epoch_of_end, found.log.log_end_offset
         furthest = max(ends, key=ends.__getitem__, default=state.leader)
         if state.leader in ends and ends[state.leader] < ends[furthest]:
             told = f"{state.leader} leads with {ends[state.leader]}, and {furthest} has {ends[furthest]} (epoch, end)"
