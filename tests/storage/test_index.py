@@ -95,7 +95,7 @@ def test_what_a_read_ends_with_is_not_fetched_from_the_disk(tmp_path: Path) -> N
     log.appender.maybe_roll(2**50)
     at, segment = 0, log.segments[0]
     while at + 5_000 < segment.size:
-        end = segment.whole_batches_end(at, at + 5_000)
+        end = segment.lookup.whole_batches_end(at, at + 5_000)
         assert end is not None, "it is asked for now"
         assert at < end <= at + 5_000
         assert end > at + 4_500, "at most an interval of the index and a batch less"

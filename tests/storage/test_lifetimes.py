@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
 from tests.storage.support import append, open_log
 
 
@@ -42,3 +43,22 @@ def test_a_log_that_is_out_of_use_goes_at_once(tmp_path: Path, end: Callable[[Lo
     is_there = weakref.ref(log)
     del log
     assert is_there() is None
+
+
+def segments(log_folder: Path) -> int:
+    """How many there are, of which somebody knows or not."""
+    return sum(isinstance(found, Segment) and found.directory == log_folder for found in gc.get_objects())
+
+
+def test_segments_that_left_a_log_go_when_their_files_are_removed(tmp_path: Path) -> None:
+    log = used_log(tmp_path)
+    folder = log.directory
+    assert segments(folder) == len(log.segments) > 2
+    log.truncator.detach_below_start()
+    for garbage in log.truncator.take_garbage():
+        garbage.remove()
+    del garbage
+    assert segments(folder) == len(log.segments)
+    log.detach_all().remove()
+    del log
+    assert segments(folder) == 0

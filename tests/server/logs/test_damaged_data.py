@@ -192,7 +192,7 @@ def test_lookups_step_over_a_sector_that_cannot_be_read(tmp_path: Path) -> None:
     segment = Segment.existing(BadSector(), tmp_path / "topic-0", 0, NOW)
     segment.next_offset = 20
     for offset in range(20):
-        found = segment.find(offset)
+        found = segment.lookup.find(offset)
         assert found is not None
         position = next(position for position, header in batches if header.base_offset == offset)
         if offset in (header.base_offset for header in hit[1:]):

@@ -173,7 +173,7 @@ class LogTruncator:
         if not log.first_offset <= offset < log.log_end_offset:
             return None
         segments = list(log.segments)[: log.segments.index_of(offset) + 1]
-        found = segments[-1].find(offset)
+        found = segments[-1].lookup.find(offset)
         rewind = ProducerRewind(
             log.files,
             log.directory,
@@ -247,7 +247,7 @@ class LogTruncator:
             segment = log.segments.active
             if segment.index.sealed:
                 segment.activate()
-            found = segment.find(offset)
+            found = segment.lookup.find(offset)
             if found is not None:
                 segment.truncate(found.position)
             self._truncated(None if rewind is None else rewind.producers)
