@@ -29,6 +29,8 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
+from barnabas.protocol.base_message import OPEN_END, FieldSpec
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools.dropped_versions import load
 
@@ -48,7 +50,6 @@ NAMED_ONLY = frozenset(
         "streams_group_heartbeat", "streams_group_describe", "get_telemetry_subscriptions", "push_telemetry",
     }
 )  # fmt: skip
-OPEN_END = 32767  # a field that the newest known version still has belongs to every later one
 
 PYTHON_TYPES = {
     "bool": "bool", "int8": "int", "int16": "int", "int32": "int", "int64": "int", "uint16": "int", "uint32": "int",
@@ -180,10 +181,7 @@ def render_class(facts: ClassFacts, newest: int) -> Iterator[str]:
     yield f"    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = {min(facts.versions)}, {max(facts.versions)}, {flexible}"
     yield "    FIELDS: ClassVar[tuple[FieldSpec, ...]] = ("
     for f in fields:
-        low, high = version_range(f.versions, newest)
-        null_low, null_high = version_range(f.nullable, newest) if f.nullable else (OPEN_END, OPEN_END)
-        item = f.item or "None"
-        yield f'        ("{f.name}", "{f.wire_type}", {f.is_array}, {low}, {high}, {null_low}, {null_high}, {f.tag}, {item}),'
+        yield f"        {field_spec(f, newest)},"
     yield "    )"
     if not fields:
         return
@@ -194,6 +192,23 @@ def render_class(facts: ClassFacts, newest: int) -> Iterator[str]:
         if f.wire_type == "struct" and not f.is_array and f.default is None and not f.nullable:
             value = f"{f.item}() if {f.name} is None else {f.name}"
         yield f"        self.{f.name}{attribute_type(f)} = {value}"
+
+
+def field_spec(f: FieldFacts, newest: int) -> str:
+    """The call that makes it, with what differs from the defaults of `FieldSpec`."""
+    first, last = version_range(f.versions, newest)
+    first_nullable, last_nullable = version_range(f.nullable, newest) if f.nullable else (OPEN_END, OPEN_END)
+    values = {
+        "is_array": f.is_array,
+        "first_version": first,
+        "last_version": last,
+        "first_nullable_version": first_nullable,
+        "last_nullable_version": last_nullable,
+        "tag": f.tag,
+        "item": f.item,
+    }
+    named = [f"{name}={value}" for name, value in values.items() if value != FieldSpec._field_defaults[name]]
+    return "FieldSpec(" + ", ".join([f'"{f.name}"', f'"{f.wire_type}"', *named]) + ")"
 
 
 def element_type(f: FieldFacts) -> str:

@@ -108,7 +108,7 @@ async def test_every_version_says_that_the_coordinator_is_elsewhere(key: int, ve
 def errors_of(message: object) -> set[int]:
     """Every error code anywhere in `message`."""
     if isinstance(message, Message):
-        values = {field[0]: getattr(message, field[0]) for field in message.FIELDS}
+        values = {field.name: getattr(message, field.name) for field in message.FIELDS}
         return {values.get("error_code", 0)}.union(*(errors_of(value) for value in values.values()))
     return set().union(*(errors_of(item) for item in message)) if isinstance(message, list | tuple) else set()
 

@@ -18,10 +18,11 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 def plain(message: Message, version: int) -> dict[str, Any]:
     """The fields that `message` has in `version`."""
     result: dict[str, Any] = {}
-    for name, wire_type, _, first, last, *_ in message.FIELDS:
-        if first <= version <= last:
-            value = getattr(message, name)
-            result[name] = batches(bytes(value)) if wire_type == "records" and value is not None else _plain_value(value, version)
+    for field in message.FIELDS:
+        if field.first_version <= version <= field.last_version:
+            value = getattr(message, field.name)
+            is_records = field.wire_type == "records" and value is not None
+            result[field.name] = batches(bytes(value)) if is_records else _plain_value(value, version)
     return result
 
 

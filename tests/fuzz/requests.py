@@ -50,12 +50,12 @@ def filled(cls: type[Message]) -> Message:
     message = cls()
     for field in cls.FIELDS:
         value = _value(field)
-        setattr(message, field[0], [value] if field[2] else value)
+        setattr(message, field.name, [value] if field.is_array else value)
     return message
 
 
 def _value(field: FieldSpec) -> object:
-    name, wire_type, item = field[0], field[1], field[8]
+    name, wire_type, item = field.name, field.wire_type, field.item
     if wire_type == "struct":
         return filled(item)
     if wire_type == "records":
@@ -95,28 +95,28 @@ def _alter(message: Message, choices: random.Random) -> None:
     if not message.FIELDS:
         return
     field = choices.choice(message.FIELDS)
-    value = getattr(message, field[0])
-    if field[1] == "struct" and value and choices.randrange(4):
-        _alter(choices.choice(value) if field[2] else value, choices)
-    elif field[2]:
+    value = getattr(message, field.name)
+    if field.wire_type == "struct" and value and choices.randrange(4):
+        _alter(choices.choice(value) if field.is_array else value, choices)
+    elif field.is_array:
         count = choices.choice((0, 1, 2))
-        setattr(message, field[0], [*(value or ())][:1] + [_odd_value(field, choices) for _ in range(count)])
+        setattr(message, field.name, [*(value or ())][:1] + [_odd_value(field, choices) for _ in range(count)])
     else:
-        setattr(message, field[0], _odd_value(field, choices))
+        setattr(message, field.name, _odd_value(field, choices))
 
 
 def _odd(cls: type[Message], choices: random.Random) -> Message:
     message = cls()
     for field in cls.FIELDS:
-        if field[2]:
-            setattr(message, field[0], [_odd_value(field, choices) for _ in range(choices.choice((0, 1, 1, 2, 3)))])
+        if field.is_array:
+            setattr(message, field.name, [_odd_value(field, choices) for _ in range(choices.choice((0, 1, 1, 2, 3)))])
         elif choices.randrange(4):  # the default is often what lets a request get further
-            setattr(message, field[0], _odd_value(field, choices))
+            setattr(message, field.name, _odd_value(field, choices))
     return message
 
 
 def _odd_value(field: FieldSpec, choices: random.Random) -> object:
-    wire_type, item = field[1], field[8]
+    wire_type, item = field.wire_type, field.item
     if wire_type == "struct":
         return _odd(item, choices)
     if wire_type in INTEGER_BITS:

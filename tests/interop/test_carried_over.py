@@ -140,7 +140,7 @@ def test_the_index_of_aborted_transactions_is_read_by_the_dump_tool(tmp_path: Pa
         append(log, b"v" * 50, producer_id=7, producer_epoch=0, base_sequence=number, transactional=1)
         marker = Record(0, NOW, struct.pack(">hh", 0, number % 2), struct.pack(">hi", 0, 0))
         batch = build_batch([marker], producer_id=7, producer_epoch=0, transactional=True, control=True)
-        log.append_as_leader(batch, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+        log.appender.append_as_leader(batch, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
     log.close()
     files = sorted(path for path in log.directory.iterdir() if path.suffix in (".txnindex", ".snapshot", ".log", ".index"))
     _dump(files)

@@ -97,7 +97,7 @@ def _left(log: Log) -> list[Left]:
 
 def _visible(log: Log) -> list[str]:
     """What a reader of committed records prints."""
-    aborted = log.aborted_transactions(0, log.log_end_offset)
+    aborted = log.reader.aborted_transactions(0, log.log_end_offset)
     return [
         "null" if record.value is None else record.value.decode()
         for header, data in batches(log)

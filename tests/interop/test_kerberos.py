@@ -255,7 +255,9 @@ async def test_brokers_among_themselves(centre: Centre, tmp_path: Path) -> None:
             for partition in range(2):
                 await client.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
         found = [broker.partitions.get("t", number) for broker in brokers for number in range(2)]
-        await cluster.until(lambda: all(each is not None and each.log.log_end_offset == 1 for each in found))
+        await cluster.until(
+            lambda: all(each is not None and not each.is_offline and each.log.log_end_offset == 1 for each in found)
+        )
         assert all(broker.sasl_listeners.counts.failures == 0 for broker in brokers)
 
 

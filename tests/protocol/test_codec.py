@@ -146,11 +146,11 @@ def test_a_version_before_those_of_kio_is_read_as_it_was_written(key: int, versi
 def filled(cls: type[Message], version: int) -> Message:
     """Something in every field that the version has."""
     message = cls()
-    for name, wire_type, is_array, first, last, _, _, _, item in cls.FIELDS:
-        if first <= version <= last:
-            value = {"string": "text", "bytes": b"bytes", "records": b"records", "bool": True}.get(wire_type, 7)
-            value = filled(item, version) if wire_type == "struct" else value
-            setattr(message, name, [value, value] if is_array else value)
+    for field in cls.FIELDS:
+        if field.first_version <= version <= field.last_version:
+            value = {"string": "text", "bytes": b"bytes", "records": b"records", "bool": True}.get(field.wire_type, 7)
+            value = filled(field.item, version) if field.wire_type == "struct" else value
+            setattr(message, field.name, [value, value] if field.is_array else value)
     return message
 
 

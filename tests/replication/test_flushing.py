@@ -15,8 +15,8 @@ from barnabas.protocol.records.batch import build_batch
 from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.follower_state import FollowerState
 from barnabas.replication.hosted_partitions import HostedPartitions
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica import Replica
+from barnabas.replication.leader_partition import LeaderPartition
+from barnabas.replication.online_replica import OnlineReplica
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import Log
 from tests.replication.test_partition import NOW_MS, Waiter, batch
@@ -27,17 +27,17 @@ class Scheduler:
     """Notes what is asked for; `run` does it."""
 
     def __init__(self) -> None:
-        self.wanted: list[Replica] = []
+        self.wanted: list[OnlineReplica] = []
         self.delays: list[int] = []
 
-    def flush_soon(self, partition: Replica) -> None:
+    def flush_soon(self, partition: OnlineReplica) -> None:
         if partition not in self.wanted:
             self.wanted.append(partition)
 
-    def flush_later(self, partition: Replica, delay_ms: int) -> None:
+    def flush_later(self, partition: OnlineReplica, delay_ms: int) -> None:
         self.delays.append(delay_ms)
 
-    def run(self, partition: Replica) -> None:
+    def run(self, partition: OnlineReplica) -> None:
         self.wanted.clear()
         plan = partition.plan_flush()
         assert plan is not None
@@ -62,9 +62,9 @@ def open_log(folder: Path, config: TopicConfig, files: Files | None = None, *, r
     )
 
 
-def opened(folder: Path, config: TopicConfig, files: Files | None = None) -> tuple[Partition, Scheduler]:
+def opened(folder: Path, config: TopicConfig, files: Files | None = None) -> tuple[LeaderPartition, Scheduler]:
     scheduler = Scheduler()
-    return Partition(open_log(folder, config, files), leader_id=1, leader_epoch=3, flushes=scheduler), scheduler
+    return LeaderPartition(open_log(folder, config, files), leader_id=1, leader_epoch=3, flushes=scheduler), scheduler
 
 
 def test_with_flush_messages_1_nothing_is_committed_or_seen_before_it_is_on_the_disk(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_what_was_taken_of_an_answer_before_the_disk_was_full_is_flushed(tmp_pat
     followed = FollowerPartition(log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
 
     def takes_a_part(*_: object) -> None:
-        log.append_as_follower(batch(b"a"), now_ms=NOW_MS)
+        log.appender.append_as_follower(batch(b"a"), now_ms=NOW_MS)
         raise StorageExhausted("one", "there is no room")
 
     monkeypatch.setattr(FollowerState, "receive", takes_a_part)
@@ -143,12 +143,12 @@ def test_what_was_taken_of_an_answer_before_the_disk_was_full_is_flushed(tmp_pat
 
 def test_who_leads_after_a_flush_of_who_followed_commits_it(tmp_path: Path) -> None:
     log, scheduler = open_log(tmp_path, TopicConfig(flush_messages=1)), Scheduler()
-    first = Partition(log, leader_id=1, leader_epoch=3, flushes=scheduler)
+    first = LeaderPartition(log, leader_id=1, leader_epoch=3, flushes=scheduler)
     first.append_as_leader(batch(b"a"), NOW_MS)
     plan = first.plan_flush()
     assert plan is not None
     first.close()
-    after = Partition(log, leader_id=1, leader_epoch=4, flushes=scheduler)
+    after = LeaderPartition(log, leader_id=1, leader_epoch=4, flushes=scheduler)
     plan.run()
     first.finish_flush(plan)
     assert after.high_watermark == 0
@@ -204,12 +204,12 @@ def test_settings_take_effect_on_what_is_held_back(tmp_path: Path) -> None:
 
 def test_what_a_crash_left_is_shown_after_it_is_on_the_disk(tmp_path: Path) -> None:
     log = open_log(tmp_path, TopicConfig(flush_messages=1))
-    log.append_as_leader(batch(b"a"), leader_epoch=3, now_ms=NOW_MS)
-    log.append_as_leader(batch(b"b"), leader_epoch=3, now_ms=NOW_MS)
+    log.appender.append_as_leader(batch(b"a"), leader_epoch=3, now_ms=NOW_MS)
+    log.appender.append_as_leader(batch(b"b"), leader_epoch=3, now_ms=NOW_MS)
     log.abandon()
     scheduler = Scheduler()
     log = open_log(tmp_path, TopicConfig(flush_messages=1), recovery_point=1)
-    partition = Partition(log, leader_id=1, leader_epoch=4, flushes=scheduler)
+    partition = LeaderPartition(log, leader_id=1, leader_epoch=4, flushes=scheduler)
     assert (partition.high_watermark, partition.needs_flush) == (1, True)
     scheduler.run(partition)
     assert (partition.high_watermark, partition.needs_flush) == (2, False)
@@ -236,14 +236,12 @@ def test_after_a_failed_sync_nothing_is_committed_any_more(tmp_path: Path) -> No
     found = partitions.by_name_bytes(b"topic")
     assert found is not None
     stand_in = found[0]
-    for action in (
-        lambda: stand_in.append_as_leader(batch(b"b"), NOW_MS, acks_all=True),
-        lambda: stand_in.read(0, 1, minimum_one=True),
-        lambda: stand_in.check_leader_epoch(-1),
-        lambda: partitions.require("topic", 0),
-    ):
+    assert (stand_in.is_leader, stand_in.is_offline, stand_in.closed) == (False, True, True)
+    for name in ("log", "append_as_leader", "read", "check_leader_epoch"):
+        assert (hasattr(partition, name), hasattr(stand_in, name)) == (True, False), name
+    for require in (partitions.require, partitions.require_leader):
         with pytest.raises(KafkaError) as refused:
-            action()
+            require("topic", 0)
         assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     partition.log.close()
 

@@ -19,20 +19,20 @@ LEADER = 1
 
 
 def produce(log: Log, epoch: int, value: bytes = b"x") -> None:
-    log.append_as_leader(batch(value), leader_epoch=epoch, now_ms=NOW)
+    log.appender.append_as_leader(batch(value), leader_epoch=epoch, now_ms=NOW)
 
 
 def answer_of(leader: Log, follower: FollowerState, high_watermark: int, max_bytes: int = 10**6) -> LeadersAnswer:
     """As a leader answers a fetch at the follower's position."""
     asked = follower.position
     if asked.last_fetched_epoch >= 0:
-        epoch, end = leader.end_offset_for_epoch(asked.last_fetched_epoch)
+        epoch, end = leader.reader.end_offset_for_epoch(asked.last_fetched_epoch)
         if epoch < 0:
             return failed(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < asked.last_fetched_epoch or end < asked.offset:
             return LeadersAnswer(ErrorCode.NONE, -1, -1, b"", DivergingEpoch(epoch, end))
     try:
-        region = leader.read(asked.offset, max_bytes, limit_offset=leader.log_end_offset, minimum_one=True)
+        region = leader.reader.read(asked.offset, max_bytes, limit_offset=leader.log_end_offset, minimum_one=True)
     except KafkaError as error:
         return failed(error.code)
     records = b"" if region is None else bytes_of(region)
@@ -46,9 +46,9 @@ def failed(error: ErrorCode) -> LeadersAnswer:
 def write_down(log: Log) -> None:
     """As a fetcher does before it asks."""
     if not log.is_written_down:
-        mark = log.start_mark
-        log.sync_cut()
-        log.start_written(mark)
+        mark = log.truncator.start_mark
+        log.truncator.sync_cut()
+        log.truncator.start_written(mark)
 
 
 def follow(leader: Log, follower: FollowerState, high_watermark: int | None = None, max_bytes: int = 10**6) -> int:
@@ -68,7 +68,7 @@ def follow(leader: Log, follower: FollowerState, high_watermark: int | None = No
 def content(log: Log) -> bytes:
     """All bytes from the log's start on."""
     parts, offset = [], log.log_start_offset
-    while (region := log.read(offset, 10**7, limit_offset=log.log_end_offset, minimum_one=True)) is not None:
+    while (region := log.reader.read(offset, 10**7, limit_offset=log.log_end_offset, minimum_one=True)) is not None:
         data = bytes_of(region)
         parts.append(data)
         last = 0
@@ -94,7 +94,7 @@ def test_an_empty_follower_gets_everything(leader: Log, follower: FollowerState)
         produce(leader, epoch)
     follow(leader, follower, high_watermark=3, max_bytes=1)
     assert content(follower.log) == content(leader)
-    assert (follower.high_watermark, follower.log.latest_epoch) == (3, 4)
+    assert (follower.high_watermark, follower.log.reader.latest_epoch) == (3, 4)
 
 
 def test_what_parts_from_the_leaders_history_is_cut(leader: Log, follower: FollowerState) -> None:
@@ -132,7 +132,7 @@ def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, fol
     for number in range(300):
         data = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=number)
         for log in (leader, follower.log) if number < 290 else (follower.log,):
-            log.append_as_leader(memoryview(bytearray(data)), leader_epoch=1, now_ms=NOW)
+            log.appender.append_as_leader(memoryview(bytearray(data)), leader_epoch=1, now_ms=NOW)
     produce(leader, 2)
     assert follower.receive(follower.position, answer_of(leader, follower, 0), NOW) is Next.CUT
     assert follower.planned is not None
@@ -142,7 +142,7 @@ def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, fol
         produce(follower.log, 1)
     assert follower.cut(follower.planned) is Next.FETCH
     assert follower.log.log_end_offset == (301 if changes else 290)
-    assert [producer.last_sequence for producer in follower.log.producers()] == [299 if changes else 289]
+    assert [producer.last_sequence for producer in follower.log.reader.producers()] == [299 if changes else 289]
 
 
 @pytest.mark.parametrize(("cleaned_end", "begins_anew"), [(3, False), (4, True)])
@@ -179,7 +179,7 @@ def test_that_records_are_synced_no_more_is_written_down_before_they_are_cut(lea
 def test_a_compacted_log_that_begins_behind_the_leaders_end_begins_anew_before_it(leader: Log, follower: FollowerState) -> None:
     """The power took the leader's end, and it was elected all the same."""
     produce(leader, 2)
-    follower.log.truncate_fully_and_start_at(3)
+    follower.log.truncator.truncate_fully_and_start_at(3)
     follower.log.cleaned_end = 3
     follow(leader, follower)
     assert content(follower.log) == content(leader)
@@ -197,7 +197,7 @@ def test_the_leaders_deleted_records_go_here_too(leader: Log, follower: Follower
     for _ in range(5):
         produce(leader, 1)
     follow(leader, follower)
-    leader.delete_records_before(3)
+    leader.truncator.delete_records_before(3)
     follow(leader, follower)
     assert follower.log.log_start_offset == 3
 
@@ -206,7 +206,7 @@ def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: 
     produce(follower.log, 1)
     for _ in range(5):
         produce(leader, 1)
-    leader.truncate_fully_and_start_at(8)
+    leader.truncator.truncate_fully_and_start_at(8)
     produce(leader, 2)
     follow(leader, follower)
     assert (follower.log.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (8, 9, 9)
@@ -263,7 +263,7 @@ class Replicas(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2))
     def elect(self, who: int) -> None:
         self.leader, self.epoch = who, self.epoch + 1
-        self.logs[who].begin_epoch(self.epoch)
+        self.logs[who].appender.begin_epoch(self.epoch)
 
     @rule(records=st.integers(1, 3))
     def produce(self, records: int) -> None:
@@ -286,7 +286,7 @@ class Replicas(RuleBasedStateMachine):
             follow(self.logs[self.leader], self.following(who), max_bytes=1)
             assert content(self.logs[who]) == content(self.logs[self.leader])
             for offset in range(self.logs[who].log_end_offset):
-                assert self.logs[who].epoch_at(offset) == self.logs[self.leader].epoch_at(offset)
+                assert self.logs[who].reader.epoch_at(offset) == self.logs[self.leader].reader.epoch_at(offset)
 
     def following(self, who: int) -> FollowerState:
         return FollowerState(self.logs[who], leader_id=self.leader, leader_epoch=self.epoch, high_watermark=0)

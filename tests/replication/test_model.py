@@ -21,7 +21,8 @@ from barnabas.protocol.values import NO_LEADER
 from barnabas.replication.follower_partition import FollowerPartition
 from barnabas.replication.follower_state import DivergingEpoch, LeadersAnswer, Next, Position
 from barnabas.replication.in_sync import IsrChange
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
+from barnabas.replication.partition import OnlinePartition
 from barnabas.storage.log import Log
 from tests.replication.test_follower_state import failed
 from tests.replication.test_partition import NOW_MS, batch
@@ -40,7 +41,7 @@ class Node(FakeCluster):
         super().__init__()
         self.node_id = node_id
         self.log: Log = open_log(folder / str(node_id), config=TopicConfig(min_insync_replicas=MINIMUM, segment_bytes=4096))
-        self.role: Partition = FollowerPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=0)
+        self.role: OnlinePartition = FollowerPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=0)
         self.flight: tuple[FollowerPartition, Position, LeadersAnswer] | None = None  # an answer on its way here
 
     def assume(self, state: State, now_ms: int) -> None:
@@ -52,10 +53,11 @@ class Node(FakeCluster):
             if state.leader != self.node_id:
                 role.follow(state)
                 return
-            self.role = Partition(
+            led = LeaderPartition(
                 self.log, leader_id=self.node_id, leader_epoch=state.leader_epoch, high_watermark=role.high_watermark
             )
-            self.role.lead(state, self, now_ms)
+            self.role = led
+            led.lead(state, self, now_ms)
         elif state.leader == self.node_id:
             role.lead(state, self, now_ms)
         else:
@@ -75,7 +77,7 @@ class Node(FakeCluster):
     def records(self) -> dict[int, bytes]:
         """What the log holds, by offset."""
         found, offset = {}, self.log.log_start_offset
-        while (region := self.log.read(offset, 10**6, limit_offset=self.log.log_end_offset, minimum_one=True)) is not None:
+        while (region := self.log.reader.read(offset, 10**6, limit_offset=self.log.log_end_offset, minimum_one=True)) is not None:
             data = bytes_of(region)
             for at, header in split_batches(data):
                 found.update({record.offset: record.value or b"" for record in iterate_records(data, at)})
@@ -129,8 +131,8 @@ class Replication(RuleBasedStateMachine):
             return
         offset = round(share * role.high_watermark)
         self.deletable = max(self.deletable, offset)
-        role.log.delete_records_before(offset)
-        role.log.start_written(role.log.start_mark)
+        role.log.truncator.delete_records_before(offset)
+        role.log.truncator.start_written(role.log.truncator.start_mark)
 
         def done(error: KafkaError | None) -> None:
             if error is None:
@@ -146,7 +148,7 @@ class Replication(RuleBasedStateMachine):
     @rule(at=node)
     def write_start(self, at: int) -> None:
         log = self.nodes[at].log
-        log.start_written(log.start_mark)
+        log.truncator.start_written(log.truncator.start_mark)
 
     @rule(at=node)
     def fetch(self, at: int) -> None:
@@ -158,6 +160,8 @@ class Replication(RuleBasedStateMachine):
         leader, asked = self.nodes[follower.leader_id].role, follower.position
         try:
             leader.check_leader_epoch(asked.leader_epoch)
+            if not leader.is_leader:
+                raise KafkaError(leader.refusal)
             diverging = leader.diverging_epoch(asked.last_fetched_epoch, asked.offset)
             if diverging is not None:
                 return LeadersAnswer(ErrorCode.NONE, -1, -1, b"", DivergingEpoch(*diverging))
@@ -204,7 +208,8 @@ class Replication(RuleBasedStateMachine):
     def wait(self, ms: int) -> None:
         self.now_ms += ms
         for each in self.nodes.values():
-            each.role.check_in_sync(self.now_ms)
+            if each.role.is_leader:
+                each.role.check_in_sync(self.now_ms)
 
     @rule(at=node, accepts=st.booleans(), tells=st.booleans())
     def decide(self, at: int, accepts: bool, tells: bool) -> None:
@@ -221,14 +226,16 @@ class Replication(RuleBasedStateMachine):
             self.state = state._replace(isr=members, partition_epoch=state.partition_epoch + 1)
             if tells:
                 epochs = {"leader_epoch": self.state.leader_epoch, "partition_epoch": self.state.partition_epoch}
-                leader.role.settle_isr(members, **epochs)
+                if leader.role.is_leader:
+                    leader.role.settle_isr(members, **epochs)
         elif tells:
-            leader.role.isr_refused(change)
+            if leader.role.is_leader:
+                leader.role.isr_refused(change)
         else:
             self._propose_again(leader, change)
 
     def _propose_again(self, leader: Node, change: IsrChange) -> None:
-        if leader.role.is_proposing(change):
+        if leader.role.is_leader and leader.role.is_proposing(change):
             leader.proposed.append(change)
 
     @rule(at=node)

@@ -12,7 +12,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, read_header
 from barnabas.protocol.records.record import assemble
 from barnabas.replication.hosted_partitions import HostedPartitions
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.markers import marker_batch
@@ -20,7 +20,7 @@ from barnabas.storage.markers import marker_batch
 NOW_MS = 1_700_000_000_000
 
 
-def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -> Partition:
+def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -> LeaderPartition:
     log = Log.open(
         folder / name,
         config=TopicConfig(),
@@ -29,7 +29,7 @@ def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -
         clean_shutdown=False,
         topic_id=UUID(int=int(name[-1]) + 1),
     )
-    return Partition(log, leader_id=1, leader_epoch=leader_epoch)
+    return LeaderPartition(log, leader_id=1, leader_epoch=leader_epoch)
 
 
 def batch(*values: bytes) -> memoryview:
@@ -58,7 +58,7 @@ def test_aborted_transactions_are_told_of_a_region_in_a_later_segment_than_the_o
     log = open_partition(tmp_path).log
     log.update_config(TopicConfig(segment_bytes=1))
     emptied = assemble(read_header(batch(b"a", b"b"))._replace(records_count=0), b"")
-    log.append_as_follower(memoryview(bytearray(emptied)), now_ms=NOW_MS)
+    log.appender.append_as_follower(memoryview(bytearray(emptied)), now_ms=NOW_MS)
     data = build_batch(
         [(None, b"x")],
         base_offset=2,
@@ -68,14 +68,14 @@ def test_aborted_transactions_are_told_of_a_region_in_a_later_segment_than_the_o
         producer_epoch=0,
         timestamp_ms=NOW_MS,
     )
-    log.append_as_follower(memoryview(bytearray(data)), now_ms=NOW_MS)
+    log.appender.append_as_follower(memoryview(bytearray(data)), now_ms=NOW_MS)
     marker = bytearray(marker_batch(7, 0, commit=False, coordinator_epoch=0, now_ms=NOW_MS).batch.data)
     marker[:8] = (3).to_bytes(8, "big")
-    log.append_as_follower(memoryview(marker), now_ms=NOW_MS)
-    partition = Partition(log, leader_id=1, leader_epoch=3)
+    log.appender.append_as_follower(memoryview(marker), now_ms=NOW_MS)
+    partition = LeaderPartition(log, leader_id=1, leader_epoch=3)
     region = partition.read(0, 1_000, minimum_one=True, isolation_level=1)
     assert region is not None
-    assert (region.base_offset, log.segment_end(0)) == (2, 2)
+    assert (region.base_offset, log.reader.segment_end(0)) == (2, 2)
     assert partition.aborted_in(region, 0) == [(7, 2)]
 
 
@@ -114,7 +114,7 @@ def test_waiters_are_woken_by_appends_and_by_the_end(tmp_path: Path) -> None:
     partition.append_as_leader(data, NOW_MS)
     failures: list[KafkaError | None] = []
     partition.wait_committed(5, failures.append)
-    partition.log.delete_records_before(1)
+    partition.log.truncator.delete_records_before(1)
     partition.tell_log_start()
     partition.close()
     assert waiter.heard == [len(data), "start moved", "closed"]
@@ -181,5 +181,5 @@ def test_what_is_stable_does_not_end_before_the_log_begins(tmp_path: Path) -> No
     )
     partition.append_as_leader(memoryview(bytearray(data)), NOW_MS)
     assert (partition.last_stable_offset, partition.high_watermark) == (1, 3)
-    partition.log.delete_records_before(2)
+    partition.log.truncator.delete_records_before(2)
     assert partition.last_stable_offset == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -13,8 +12,9 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.rows import ROW, Run
 from barnabas.replication.follower_partition import FollowerPartition
+from barnabas.replication.hosted_partitions import HostedPartitions
 from barnabas.replication.in_sync import IsrChange
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.log import Log
 from tests.replication.test_partition import NOW_MS, Waiter, batch, open_partition
 
@@ -49,7 +49,7 @@ class FakeCluster:
     def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         """Counted by brokers."""
 
-    def propose(self, partition: Partition, change: IsrChange) -> None:
+    def propose(self, partition: LeaderPartition, change: IsrChange) -> None:
         self.proposed.append(change)
 
     @property
@@ -63,13 +63,13 @@ def cluster() -> FakeCluster:
 
 
 @pytest.fixture
-def leader(tmp_path: Path, cluster: FakeCluster) -> Partition:
+def leader(tmp_path: Path, cluster: FakeCluster) -> LeaderPartition:
     partition = open_partition(tmp_path)
     partition.lead(State(), cluster, 0)
     return partition
 
 
-def fetch(leader: Partition, replica_id: int, offset: int, now_ms: int = 0) -> None:
+def fetch(leader: LeaderPartition, replica_id: int, offset: int, now_ms: int = 0) -> None:
     leader.fetched_by(replica_id, offset, start_offset=0, broker_epoch=replica_id, now_ms=now_ms)
 
 
@@ -77,7 +77,7 @@ def code_of(error: KafkaError | None) -> ErrorCode | None:
     return None if error is None else error.code
 
 
-def test_acks_of_all_wait_for_the_followers_and_acks_of_one_do_not(leader: Partition) -> None:
+def test_acks_of_all_wait_for_the_followers_and_acks_of_one_do_not(leader: LeaderPartition) -> None:
     leader.append_as_leader(batch(b"a"), NOW_MS)
     assert (leader.high_watermark, leader.is_kept(0)) == (0, True)
     told: list[KafkaError | None] = []
@@ -96,7 +96,7 @@ def test_records_are_deleted_when_enough_replicas_begin_behind_them(tmp_path: Pa
     for _ in range(3):
         leader.append_as_leader(batch(b"a"), NOW_MS)
     told: list[KafkaError | None] = []
-    leader.log.delete_records_before(2)
+    leader.log.truncator.delete_records_before(2)
     assert not leader.is_deleted(2), "who has left the set may lead next"
     leader.wait_deleted(2, told.append)
     leader.fetched_by(2, 3, start_offset=0, broker_epoch=2, now_ms=0)
@@ -109,11 +109,11 @@ def test_records_are_deleted_when_enough_replicas_begin_behind_them(tmp_path: Pa
     assert leader.is_deleted(2)
 
 
-def test_who_asks_late_whether_records_are_deleted_is_told_at_once(leader: Partition) -> None:
+def test_who_asks_late_whether_records_are_deleted_is_told_at_once(leader: LeaderPartition) -> None:
     leader.append_as_leader(batch(b"a"), NOW_MS)
     for follower in (2, 3):
         fetch(leader, follower, 1)
-    leader.log.delete_records_before(1)
+    leader.log.truncator.delete_records_before(1)
     for follower in (2, 3):
         leader.fetched_by(follower, 1, start_offset=1, broker_epoch=follower, now_ms=0)
     told: list[KafkaError | None] = []
@@ -136,7 +136,7 @@ def test_who_waits_for_the_disk_is_told_though_the_followers_have_gone(tmp_path:
     assert told == [None]
 
 
-def test_a_word_that_is_known_already_ends_no_proposal(leader: Partition, cluster: FakeCluster) -> None:
+def test_a_word_that_is_known_already_ends_no_proposal(leader: LeaderPartition, cluster: FakeCluster) -> None:
     leader.settle_isr((1,), leader_epoch=EPOCH, partition_epoch=1)
     fetch(leader, 2, 0)
     assert cluster.asked_for == [(1, 2)]
@@ -161,7 +161,7 @@ def run_of(*values: bytes) -> tuple[Run, memoryview]:
     return Run(rows, len(values), len(values), taken, len(buffer), has_producer=False), memoryview(buffer)
 
 
-def test_a_run_waits_for_the_followers_like_its_batches_one_by_one(leader: Partition) -> None:
+def test_a_run_waits_for_the_followers_like_its_batches_one_by_one(leader: LeaderPartition) -> None:
     first = batch(b"first")
     leader.append_as_leader(first, NOW_MS)
     consumer, follower = Waiter(), Waiter()
@@ -183,7 +183,7 @@ def test_a_run_waits_for_the_followers_like_its_batches_one_by_one(leader: Parti
     assert follower.heard[0] == run.size
 
 
-def test_followers_read_to_the_end_and_consumers_to_the_high_watermark(leader: Partition) -> None:
+def test_followers_read_to_the_end_and_consumers_to_the_high_watermark(leader: LeaderPartition) -> None:
     data = batch(b"a")
     consumer, follower = Waiter(), Waiter()
     leader.add_fetch_waiter(consumer)
@@ -199,7 +199,7 @@ def test_followers_read_to_the_end_and_consumers_to_the_high_watermark(leader: P
     assert (consumer.heard, follower.heard) == ([len(data)], [len(data), "watermark"])
 
 
-def test_a_reader_ahead_of_the_high_watermark_waits_and_one_past_the_end_is_refused(leader: Partition) -> None:
+def test_a_reader_ahead_of_the_high_watermark_waits_and_one_past_the_end_is_refused(leader: LeaderPartition) -> None:
     leader.append_as_leader(batch(b"a", b"b"), NOW_MS)
     assert leader.read(2, 1_000, minimum_one=True) is None
     with pytest.raises(KafkaError) as refused:
@@ -207,7 +207,7 @@ def test_a_reader_ahead_of_the_high_watermark_waits_and_one_past_the_end_is_refu
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_who_falls_behind_is_to_leave_and_comes_back_when_it_has_caught_up(leader: Partition, cluster: FakeCluster) -> None:
+def test_who_falls_behind_is_to_leave_and_comes_back_when_it_has_caught_up(leader: LeaderPartition, cluster: FakeCluster) -> None:
     leader.append_as_leader(batch(b"a"), NOW_MS)
     fetch(leader, 2, 1, now_ms=900)
     leader.check_in_sync(LAG_MAX_MS + 1)
@@ -221,7 +221,7 @@ def test_who_falls_behind_is_to_leave_and_comes_back_when_it_has_caught_up(leade
     assert cluster.asked_for == [(1, 2), (1, 2, 3)]
 
 
-def test_an_idle_partition_keeps_its_followers_while_they_are_heard_of(leader: Partition, cluster: FakeCluster) -> None:
+def test_an_idle_partition_keeps_its_followers_while_they_are_heard_of(leader: LeaderPartition, cluster: FakeCluster) -> None:
     for follower in (2, 3):
         fetch(leader, follower, 0)
     cluster.heard.update({2: 60_000, 3: 10_000})
@@ -232,7 +232,7 @@ def test_an_idle_partition_keeps_its_followers_while_they_are_heard_of(leader: P
     assert cluster.asked_for == [(1, 2)], "nothing was heard of 3 for 50 s"
 
 
-def test_too_few_in_sync_refuse_new_and_waiting_producers(leader: Partition) -> None:
+def test_too_few_in_sync_refuse_new_and_waiting_producers(leader: LeaderPartition) -> None:
     leader.update_config(TopicConfig(min_insync_replicas=2))
     leader.append_as_leader(batch(b"a"), NOW_MS, acks_all=True)
     told: list[KafkaError | None] = []
@@ -250,7 +250,7 @@ def test_too_few_in_sync_refuse_new_and_waiting_producers(leader: Partition) -> 
     assert told[1:] == [None]
 
 
-def test_a_fenced_follower_is_neither_asked_for_nor_waited_for(leader: Partition, cluster: FakeCluster) -> None:
+def test_a_fenced_follower_is_neither_asked_for_nor_waited_for(leader: LeaderPartition, cluster: FakeCluster) -> None:
     leader.settle_isr((1, 2), leader_epoch=EPOCH, partition_epoch=1)
     cluster.fenced.add(3)
     fetch(leader, 3, 0)
@@ -263,7 +263,7 @@ def test_a_fenced_follower_is_neither_asked_for_nor_waited_for(leader: Partition
     assert cluster.asked_for == [(1, 2, 3)]
 
 
-def test_a_refused_change_may_be_asked_for_again(leader: Partition, cluster: FakeCluster) -> None:
+def test_a_refused_change_may_be_asked_for_again(leader: LeaderPartition, cluster: FakeCluster) -> None:
     leader.append_as_leader(batch(b"a"), NOW_MS)
     leader.check_in_sync(LAG_MAX_MS + 1)
     assert leader.is_proposing(cluster.proposed[0])
@@ -275,7 +275,7 @@ def test_a_refused_change_may_be_asked_for_again(leader: Partition, cluster: Fak
     assert leader.is_proposing(cluster.proposed[1])
 
 
-def test_a_replica_more_and_a_replica_less(leader: Partition, cluster: FakeCluster) -> None:
+def test_a_replica_more_and_a_replica_less(leader: LeaderPartition, cluster: FakeCluster) -> None:
     leader.lead(State(replicas=(1,), isr=(1,), partition_epoch=1), cluster, 0)
     leader.append_as_leader(batch(b"a"), NOW_MS)
     assert leader.high_watermark == 1
@@ -292,7 +292,7 @@ def test_a_replica_more_and_a_replica_less(leader: Partition, cluster: FakeClust
     assert leader.followers.replicas.isr == {1}, "an older word is passed over"
 
 
-def test_a_new_epoch_begins_in_the_log_and_everybody_is_heard_anew(leader: Partition, cluster: FakeCluster) -> None:
+def test_a_new_epoch_begins_in_the_log_and_everybody_is_heard_anew(leader: LeaderPartition, cluster: FakeCluster) -> None:
     leader.append_as_leader(batch(b"a"), NOW_MS)
     waiter = Waiter()
     leader.add_fetch_waiter(waiter)
@@ -312,7 +312,7 @@ def test_a_new_leader_does_not_know_the_end_until_the_others_were_heard(tmp_path
     partition = open_partition(tmp_path)
     partition.append_as_leader(batch(b"a"), NOW_MS)
     log = partition.log
-    led = Partition(log, leader_id=1, leader_epoch=EPOCH + 1, high_watermark=0)
+    led = LeaderPartition(log, leader_id=1, leader_epoch=EPOCH + 1, high_watermark=0)
     led.lead(State(leader_epoch=EPOCH + 1), cluster, 0)
     assert (led.high_watermark, led.knows_end) == (0, False)
     fetch(led, 2, 1)
@@ -320,18 +320,17 @@ def test_a_new_leader_does_not_know_the_end_until_the_others_were_heard(tmp_path
     assert (led.high_watermark, led.knows_end) == (1, True)
 
 
-def test_who_follows_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
+def test_who_follows_has_nothing_of_what_only_a_leader_may_do(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
     followed = FollowerPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
-    forbidden: tuple[Callable[[], object], ...] = (
-        lambda: followed.append_as_leader(batch(b"a"), NOW_MS),
-        lambda: followed.end_offset_for_epoch(1),
-        lambda: fetch(followed, 3, 0),
-    )
-    for act in forbidden:
-        with pytest.raises(KafkaError) as refused:
-            act()
-        assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for name in ("append_as_leader", "append_own", "append_run", "end_offset_for_epoch", "fetched_by", "settle_isr", "lead"):
+        assert (hasattr(partition, name), hasattr(followed, name)) == (True, False), name
+    partitions = HostedPartitions()
+    partitions.add(followed)
+    assert partitions.require("topic", 0) is followed
+    with pytest.raises(KafkaError) as refused:
+        partitions.require_leader("topic", 0)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert not followed.follow(State(leader=3, leader_epoch=EPOCH - 1))
     assert followed.follow(State(leader=3, leader_epoch=EPOCH + 1))
     assert (followed.leader_id, followed.position.leader_epoch) == (3, EPOCH + 1)
@@ -357,11 +356,11 @@ def test_retention_leaves_what_is_not_committed(tmp_path: Path, cluster: FakeClu
         partition.append_as_leader(batch(b"x" * 600), NOW_MS)
     for follower in (2, 3):
         fetch(partition, follower, 2)
-    assert log.apply_retention(NOW_MS + 1_000, committed_end=partition.high_watermark) == 2
+    assert log.truncator.apply_retention(NOW_MS + 1_000, committed_end=partition.high_watermark) == 2
     assert (log.log_start_offset, log.log_end_offset) == (2, 4)
 
 
-def test_nobody_waits_for_a_follower_whose_disk_failed(leader: Partition, cluster: FakeCluster) -> None:
+def test_nobody_waits_for_a_follower_whose_disk_failed(leader: LeaderPartition, cluster: FakeCluster) -> None:
     """It passes for caught up, since it asks for other partitions."""
     fetch(leader, 2, 0)
     fetch(leader, 3, 0)

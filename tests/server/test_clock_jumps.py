@@ -29,8 +29,7 @@ class JumpingClock:
 async def retain(client: Client) -> int:
     """What the timer does; where the log begins then."""
     await apply_retention(client.broker.services)
-    partition = client.broker.partitions.get("t", 0)
-    assert partition is not None
+    partition = client.broker.partitions.require("t", 0)
     return partition.log.log_start_offset
 
 
@@ -44,10 +43,9 @@ async def test_a_few_hours_forward_and_back_change_nothing(tmp_path: Path) -> No
         for ahead_ms in (6 * HOUR_MS, -6 * HOUR_MS, 0):
             clock.ahead_ms = ahead_ms
             assert await retain(client) == 0
-            partition = client.broker.partitions.get("t", 0)
-            assert partition is not None
-            partition.log.expire_producers(clock.now_ms())
-            assert [each.last_sequence for each in partition.log.producers()] == [4]
+            partition = client.broker.partitions.require("t", 0)
+            partition.log.reader.expire_producers(clock.now_ms())
+            assert [each.last_sequence for each in partition.log.reader.producers()] == [4]
             assert (await client.fetch())[1] == [b"0", b"1", b"2", b"3", b"4"]
         assert await client.produce(b"5", time_ms=now, sequence=5) == 0
         assert len(list((tmp_path / "t-0").glob("*.log"))) == 1
@@ -76,9 +74,8 @@ async def test_append_times_that_go_back_keep_lookups_right(tmp_path: Path) -> N
             clock.ahead_ms = ahead_ms
             assert await client.produce(b"%d" % number * 50) == 0
         assert await retain(client) == 0
-        partition = client.broker.partitions.get("t", 0)
-        assert partition is not None
-        found = partition.log.offset_for_timestamp(clock.now_ms() + HOUR_MS)
+        partition = client.broker.partitions.require("t", 0)
+        found = partition.log.reader.offset_for_timestamp(clock.now_ms() + HOUR_MS)
         assert found is not None
         assert found.offset == 1
         assert len((await client.fetch())[1]) > 0

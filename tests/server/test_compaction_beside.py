@@ -162,8 +162,7 @@ async def test_a_log_that_was_cut_while_it_was_read_is_not_given_up(tmp_path: Pa
         async def clean_once_beside_a_cut(task: CleaningTask, **given: Any) -> CleaningResult:
             if not cut:
                 cut.append(task.end_offset - 1)
-                partition = client.broker.partitions.get(TOPIC, 0)
-                assert partition is not None
+                partition = client.broker.partitions.require(TOPIC, 0)
                 partition.log.lowest_truncation = cut[0]  # as a truncation leaves it
                 raise CorruptLog(str(task.directory), 0, "a header is cut off")
             return await clean(task, **given)

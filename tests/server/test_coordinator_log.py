@@ -49,7 +49,7 @@ async def test_everything_is_read_however_many_segments_there_are(tmp_path: Path
         for key in keys:
             assert log.append(0, [(key, b"")], NOW_MS) is None
             stored = client.broker.partitions.require(TOPIC, 0).log
-            assert stored.maybe_roll(stored.segments.active.created_ms + YEAR_MS)
+            assert stored.appender.maybe_roll(stored.segments.active.created_ms + YEAR_MS)
         assert await records_in(log) == [(key, b"") for key in keys]
     async with running([tmp_path]) as client:
         assert await records_in(log_of(client.broker)) == [(key, b"") for key in keys]

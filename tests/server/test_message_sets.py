@@ -227,13 +227,12 @@ async def old(client: Client, ask: Callable[[OldLine], Answer]) -> Answer:
 async def test_a_reader_gets_past_what_compaction_has_taken(tmp_path: Path) -> None:
     async with running([tmp_path]) as client:
         await client.create()
-        partition = client.broker.partitions.get(TOPIC, 0)
-        assert partition is not None
-        partition.log.append_as_follower(gap(0, NOW_MS), now_ms=NOW_MS)
+        partition = client.broker.partitions.require(TOPIC, 0)
+        partition.log.appender.append_as_follower(gap(0, NOW_MS), now_ms=NOW_MS)
         await client.produce(b"last")
         found = await old(client, lambda line: [line.fetch(version, [(TOPIC, 0, 5, 100)]) for version in VERSIONS])
         assert [offsets(each) for each in found] == [[10]] * 4
-        partition.log.append_as_follower(gap(11, NOW_MS), now_ms=NOW_MS)
+        partition.log.appender.append_as_follower(gap(11, NOW_MS), now_ms=NOW_MS)
         partition._advance(21, 0)
         began = time.monotonic()
         assert await old(client, lambda line: line.fetch(3, [(TOPIC, 0, 15, FULL)], wait_ms=200)) == [[0, 0, 21, []]]

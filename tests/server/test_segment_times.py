@@ -42,7 +42,7 @@ async def write(folder: Path) -> None:
         log = client.broker.partitions.require(TOPIC, 0).log
         for number in range(SEGMENTS):
             assert await client.produce(b"x", time_ms=NOW_MS + number) == 0
-            assert log.maybe_roll(log.segments.active.created_ms + YEAR_MS)
+            assert log.appender.maybe_roll(log.segments.active.created_ms + YEAR_MS)
 
 
 async def offset_at(client: Client, timestamp: int) -> int:

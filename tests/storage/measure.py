@@ -38,7 +38,7 @@ def measure_append(log: Log, name: str, sizes: list[int]) -> None:
 
     def append() -> None:
         data[:8] = bytes(8)
-        log.append_as_leader(view, leader_epoch=0, now_ms=NOW)
+        log.appender.append_as_leader(view, leader_epoch=0, now_ms=NOW)
 
     whole = microseconds(append, times)
     checks = microseconds(lambda: validate_batch(view, header, config=log.config, now_ms=NOW, origin=AppendOrigin.CLIENT), times)
@@ -56,7 +56,7 @@ def main() -> None:
             measure_append(log, "varied", [choices.randint(60, 140) for _ in range(count)])
         end = log.log_end_offset
         for name, offset in (("at the end", end - 1000), ("far behind", 1000)):
-            cost = microseconds(partial(log.read, offset, 2**20, limit_offset=end, minimum_one=True), 50)
+            cost = microseconds(partial(log.reader.read, offset, 2**20, limit_offset=end, minimum_one=True), 50)
             print(f"read {name}: {cost:.2f} us")
         log.abandon()
 

@@ -78,7 +78,7 @@ def batch(*values: bytes, time_ms: int = NOW, **fields: Any) -> bytearray:
 
 def append(log: Log, *values: bytes, epoch: int = 0, time_ms: int = NOW, **fields: int) -> AppendResult:
     data = batch(*(values or (b"value",)), time_ms=time_ms, **fields)
-    return log.append_as_leader(memoryview(data), leader_epoch=epoch, now_ms=NOW, origin=AppendOrigin.CLIENT)
+    return log.appender.append_as_leader(memoryview(data), leader_epoch=epoch, now_ms=NOW, origin=AppendOrigin.CLIENT)
 
 
 def bytes_of(region: FileRegion | None) -> bytes:
@@ -98,7 +98,7 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> lis
     at = log.log_start_offset if offset is None else offset
     found: list[Record] = []
     while at < log.log_end_offset:
-        region = log.read(at, max_bytes, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(at, max_bytes, limit_offset=log.log_end_offset, minimum_one=True)
         if region is None:
             break
         data = bytes_of(region)
@@ -123,6 +123,6 @@ def with_emptied(data: bytes, end_offset: int) -> bytes:
 
 def retain(log: Log, now_ms: int = NOW) -> int:
     """What the broker does every `log.retention.check.interval.ms`; how many segments went."""
-    count = log.apply_retention(now_ms)
-    log.detach_below_start()
+    count = log.truncator.apply_retention(now_ms)
+    log.truncator.detach_below_start()
     return count

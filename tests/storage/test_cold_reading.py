@@ -51,7 +51,7 @@ def make_log(folder: Path, sizes: Sequence[int], config: TopicConfig | None = No
 
 def read(log: Log, files: ColdFiles, offset: int, max_bytes: int, *, minimum_one: bool = True) -> FileRegion | None:
     files.is_noting = True
-    region = log.read(offset, max_bytes, limit_offset=log.log_end_offset, minimum_one=minimum_one, is_verified_later=True)
+    region = log.reader.read(offset, max_bytes, limit_offset=log.log_end_offset, minimum_one=minimum_one, is_verified_later=True)
     files.is_noting = False
     return region
 
@@ -205,7 +205,7 @@ def test_emptied_batches_are_stepped_over_as_far_as_they_are_in_memory(
 def test_no_batch_is_stepped_to_that_may_not_be_read(emptied: tuple[Log, ColdFiles]) -> None:
     log, files = emptied
     files.warm.add(log.segments[0].fileno)
-    region = log.read(0, 1000, limit_offset=3, minimum_one=True, is_verified_later=True)
+    region = log.reader.read(0, 1000, limit_offset=3, minimum_one=True, is_verified_later=True)
     assert region is not None
     assert region.position == region.base_offset == 0
 

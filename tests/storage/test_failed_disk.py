@@ -84,10 +84,10 @@ def test_segments_that_cannot_be_renamed_are_closed_with_the_log(files: FaultyFi
     log = Log.open(FOLDER, config=config, files=files, now_ms=NOW, clean_shutdown=True, topic_id=TOPIC_ID)
     for _ in range(12):
         append(log, b"x" * 100)
-    log.delete_records_before(10)
+    log.truncator.delete_records_before(10)
     files.faults.arm(Operation.RENAME)
     with pytest.raises(LogDirFailed):
-        log.detach_below_start()
+        log.truncator.detach_below_start()
     log.close()
     assert files.open_count == 0
 
@@ -100,7 +100,7 @@ def test_a_log_that_is_cut_by_half_fails(files: FaultyFiles, number: int, everyt
     for _ in range(10):
         append(log, b"x" * 100)
     files.faults.arm(Operation.TRUNCATE, Operation.RENAME, errno=number)
-    cut: Callable[[int], None] = log.truncate_fully_and_start_at if everything else log.truncate_to
+    cut: Callable[[int], None] = log.truncator.truncate_fully_and_start_at if everything else log.truncator.truncate_to
     with pytest.raises(LogDirFailed):
         cut(3)
     log.abandon()
@@ -129,7 +129,7 @@ def test_a_log_for_which_there_was_no_room_leaves_no_folder_behind() -> None:
     files, logs = _logs_on(folders)
     files.faults.arm(Operation.WRITE, errno=errno.ENOSPC)
     with pytest.raises(StorageExhausted):
-        logs.create("t", 0, TOPIC_ID, TopicConfig())
+        logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     assert not any(files.exists(folder / "t-0") for folder in folders)
     logs.close()
     assert files.open_count == 0
@@ -137,23 +137,23 @@ def test_a_log_for_which_there_was_no_room_leaves_no_folder_behind() -> None:
 
 def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted() -> None:
     files, logs = _logs_on([HOME])
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
-    logs.checkpoint_recovery_points()
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+    logs.checkpoints.write_recovery_points()
     files.faults.arm(Operation.READ)
-    logs.delete("t", 0).remove()
-    assert logs.create("t", 0, TOPIC_ID, TopicConfig()).log_end_offset == 0
+    logs.removal.delete("t", 0).remove()
+    assert logs.creation.create("t", 0, TOPIC_ID, TopicConfig()).log_end_offset == 0
     logs.close()
 
 
 def test_a_folder_that_a_deleted_topic_left_is_not_taken_for_that_of_the_next() -> None:
     files, logs = _logs_on([HOME])
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
-    retired = logs.retire("t", 0)
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
+    retired = logs.removal.retire("t", 0)
     files.faults.arm(Operation.RENAME, errno=errno.ENOSPC)
     with pytest.raises(StorageExhausted):
-        logs.rename_folders([retired])
+        logs.removal.rename_folders([retired])
     retired.garbage.close()
-    made = logs.create("t", 0, UUID(int=7), TopicConfig())
+    made = logs.creation.create("t", 0, UUID(int=7), TopicConfig())
     assert (made.topic_id, made.log_end_offset) == (UUID(int=7), 0)
     assert sum(name.endswith("-stray") for name in files.list_directory(HOME)) == 1
     logs.close()
@@ -164,15 +164,15 @@ def test_a_folder_that_a_deleted_topic_left_is_not_opened_to_be_set_aside(tmp_pa
     """It may be long, or too damaged to be opened, and nothing of the next topic's stays where the disk has no room for that."""
     files = FailingFiles()
     logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
-    logs.retire("t", 0).garbage.close()
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"deleted")
+    logs.removal.retire("t", 0).garbage.close()
     (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("damaged")
     if has_room:
-        assert logs.create("t", 0, UUID(int=7), TopicConfig()).log_end_offset == 0
+        assert logs.creation.create("t", 0, UUID(int=7), TopicConfig()).log_end_offset == 0
     else:
         files.fail(frozenset({"create"}), tmp_path, errno.ENOSPC)
         with pytest.raises(StorageExhausted):
-            logs.create("t", 0, UUID(int=7), TopicConfig())
+            logs.creation.create("t", 0, UUID(int=7), TopicConfig())
     assert (tmp_path / "t-0").exists() == has_room
     (stray,) = tmp_path.glob("t-0.*-stray")
     assert (stray / "leader-epoch-checkpoint").read_text() == "damaged"
@@ -182,22 +182,22 @@ def test_a_folder_that_a_deleted_topic_left_is_not_opened_to_be_set_aside(tmp_pa
 def test_no_second_folder_is_made_for_a_name_that_a_failed_directory_has() -> None:
     folders = [Path("/one"), Path("/two")]
     files, logs = _logs_on(folders)
-    logs.create("t", 0, TOPIC_ID, TopicConfig())
+    logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     home = logs.directory_of("t", 0)
     logs.fail(LogDirFailed(str(home.path), "the disk does not work"))
     with pytest.raises(LogDirFailed):
-        logs.create("t", 0, UUID(int=7), TopicConfig())
+        logs.creation.create("t", 0, UUID(int=7), TopicConfig())
     assert [folder for folder in folders if files.exists(folder / "t-0")] == [home.path]
     logs.abandon()
 
 
 def test_a_deleted_log_whose_folder_stays_can_be_closed() -> None:
     files, logs = _logs_on([HOME])
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig(segment_bytes=300)), b"a" * 100)
-    retired = logs.retire("t", 0)
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig(segment_bytes=300)), b"a" * 100)
+    retired = logs.removal.retire("t", 0)
     files.faults.arm(Operation.RENAME)
     with pytest.raises(LogDirFailed):
-        logs.rename([retired])
+        logs.removal.rename([retired])
     retired.garbage.close()
     logs.close()
     assert files.open_count == 0

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import StorageExhausted
-from barnabas.storage.log import Log, appending
+from barnabas.storage.log import Log, appender
 from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.snapshot import decode_snapshot
 from barnabas.testing.failing_files import FailingFiles
@@ -18,7 +18,7 @@ SMALL = TopicConfig(segment_bytes=4000, index_interval_bytes=100)
 
 
 def produce(log: Log, count: int, producer_id: int = 7) -> None:
-    known = {each.producer_id: each.last_sequence for each in log.producers()}
+    known = {each.producer_id: each.last_sequence for each in log.reader.producers()}
     first = known.get(producer_id, -1) + 1
     for number in range(first, first + count):
         append(log, b"x" * 100, producer_id=producer_id, producer_epoch=0, base_sequence=number)
@@ -34,11 +34,11 @@ def test_a_start_after_a_kill_reads_what_lies_past_the_recovery_point(tmp_path: 
     for number in range(500):
         append(log, b"x" * 1000, **({"producer_id": 7, "producer_epoch": 0, "base_sequence": number} if is_idempotent else {}))
     log.flush()
-    before, size, recovery_point = log.producers(), log.size_bytes, log.recovery_point
+    before, size, recovery_point = log.reader.producers(), log.size_bytes, log.recovery_point
     log.abandon()
     files = CountingFiles()
     log = open_log(tmp_path, clean=False, recovery_point=recovery_point, files=files)
-    assert (log.producers(), log.log_end_offset) == (before, 500)
+    assert (log.reader.producers(), log.log_end_offset) == (before, 500)
     assert files.bytes_read < 30_000 < size
     log.abandon()
 
@@ -89,15 +89,15 @@ def test_a_cut_that_comes_while_a_flush_runs_leaves_no_snapshot_of_what_it_took(
     plan = log.plan_flush()
     assert plan is not None
     plan.run()
-    log.truncate_to(4)
+    log.truncator.truncate_to(4)
     produce(log, 6, producer_id=8)
     log.finish_flush(plan)
     assert snapshots(tmp_path) == []
     assert sorted(path.name for path in (tmp_path / "topic-0").glob("*.tmp")) == []
-    before = log.producers()
+    before = log.reader.producers()
     log.abandon()
     log = open_log(tmp_path, clean=False)
-    assert log.producers() == before
+    assert log.reader.producers() == before
     log.abandon()
 
 
@@ -110,7 +110,7 @@ def test_a_kill_before_a_flush_is_finished_leaves_nothing(tmp_path: Path) -> Non
     log.abandon()
     assert [path.suffixes for path in (tmp_path / "topic-0").glob("*.tmp")] == [[".snapshot", ".0", ".flushing", ".tmp"]]
     log = open_log(tmp_path, clean=False)
-    assert [each.last_sequence for each in log.producers()] == [9]
+    assert [each.last_sequence for each in log.reader.producers()] == [9]
     assert not list((tmp_path / "topic-0").glob("*.tmp"))
     log.close()
 
@@ -131,12 +131,12 @@ def test_a_snapshot_there_is_no_room_for_moves_no_recovery_point(tmp_path: Path)
 
 def test_a_roll_of_many_producers_leaves_their_snapshot_to_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which writes them as they were then, whatever they have written since."""
-    monkeypatch.setattr(appending, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(appender, "WRITTEN_AT_ONCE", 2)
     log = open_log(tmp_path, SMALL)
     for producer_id in (5, 6, 7):
         produce(log, 2, producer_id)
     while len(log.segments) < 2:
-        before = log.producers()
+        before = log.reader.producers()
         produce(log, 1)
     base = log.active_base_offset
     produce(log, 3)
@@ -146,21 +146,21 @@ def test_a_roll_of_many_producers_leaves_their_snapshot_to_a_flush(tmp_path: Pat
     path = log.directory / f"{base:020d}.snapshot"
     assert ProducerStates(decode_snapshot(path.read_bytes(), path)).describe() == before
     log.flush()
-    before, end = log.producers(), log.log_end_offset
+    before, end = log.reader.producers(), log.log_end_offset
     assert snapshots(tmp_path) == [base, end]
     log.abandon()
     log = open_log(tmp_path, SMALL, clean=False, recovery_point=end)
-    assert log.producers() == before
+    assert log.reader.producers() == before
     log.close()
 
 
 def test_a_cut_forgets_what_a_roll_left_to_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(appending, "WRITTEN_AT_ONCE", 0)
+    monkeypatch.setattr(appender, "WRITTEN_AT_ONCE", 0)
     log = open_log(tmp_path, SMALL)
     while len(log.segments) < 2:
         produce(log, 1)
     base = log.active_base_offset
-    log.truncate_to(base - 3)
+    log.truncator.truncate_to(base - 3)
     log.update_config(TopicConfig())
     produce(log, 10, producer_id=8)
     log.flush(base)

@@ -92,10 +92,10 @@ def test_what_a_read_ends_with_is_not_fetched_from_the_disk(tmp_path: Path) -> N
     log = open_log(tmp_path, TopicConfig(index_interval_bytes=200), files=files)
     for number in range(900):
         append(log, b"%d" % number * 5)
-    log.maybe_roll(2**50)
+    log.appender.maybe_roll(2**50)
     at, segment = 0, log.segments[0]
     while at + 5_000 < segment.size:
-        end = segment.whole_batches_end(at, at + 5_000)
+        end = segment.lookup.whole_batches_end(at, at + 5_000)
         assert end is not None, "it is asked for now"
         assert at < end <= at + 5_000
         assert end > at + 4_500, "at most an interval of the index and a batch less"
@@ -109,7 +109,7 @@ def test_a_reader_goes_on_where_it_stopped_without_a_search(tmp_path: Path, monk
     log = open_log(tmp_path, TopicConfig(index_interval_bytes=200))
     for number in range(900):
         append(log, b"%d" % number * 5)
-    log.maybe_roll(2**50)
+    log.appender.maybe_roll(2**50)
     searched: list[int] = []
     search = SparseIndex._search
 
@@ -123,7 +123,7 @@ def test_a_reader_goes_on_where_it_stopped_without_a_search(tmp_path: Path, monk
     assert [record.offset for record in read_all(log, max_bytes=5_000)] == list(range(900))
     assert searched.count(1) > 10, "a look for where the read ends"
     assert searched.count(0) <= 1, "and one, at most, for where to begin"
-    log.truncate_to(500)
+    log.truncator.truncate_to(500)
     for number in range(400):
         append(log, b"other %d" % number)
     assert read_all(log, 400, max_bytes=3_000)[-1].value == b"other 399"
@@ -146,13 +146,13 @@ def test_readers_in_order_open_the_index_once_for_many_reads(tmp_path: Path) -> 
     log = open_log(tmp_path, TopicConfig(index_interval_bytes=200), files=files, open_files=OpenFiles(10, lambda _: None))
     for number in range(3000):
         append(log, b"%d" % number * 5)
-    log.maybe_roll(2**50)
+    log.appender.maybe_roll(2**50)
     files.opened.clear()
     places = [0, 1000, 2000]
     reads = 0
     while places[-1] < 2900:
         for slot, offset in enumerate(places):
-            region = log.read(offset, 3_000, limit_offset=log.log_end_offset, minimum_one=True)
+            region = log.reader.read(offset, 3_000, limit_offset=log.log_end_offset, minimum_one=True)
             assert region is not None
             records = records_in(bytes_of(region))
             assert [record.offset for record in records] == list(range(offset, offset + len(records)))

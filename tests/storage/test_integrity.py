@@ -94,14 +94,14 @@ def test_offsets_that_lead_out_of_a_sealed_segment_are_damage(tmp_path: Path) ->
     data[last + 5] ^= 1
     first.path.write_bytes(data)
     log = open_log(tmp_path)
-    region = log.read(0, 10_000, limit_offset=log.log_end_offset, minimum_one=True)
+    region = log.reader.read(0, 10_000, limit_offset=log.log_end_offset, minimum_one=True)
     assert region is not None
     found = verify(FILES, region.fileno, region.position, region.position + region.size, 0, region.integrity.end_offset())
     assert found.end == last
     assert found.damage is not None
     assert found.damage.reason == "the offsets lead past the segment"
     for offset in range(1, log.log_end_offset):
-        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
         assert region is not None
         assert region.base_offset == offset
     log.close()

@@ -45,9 +45,9 @@ def test_segments_roll_by_the_time_of_their_records(tmp_path: Path) -> None:
     for step in (0, 500, 1000, 1001, 1500, 2002):
         append(log, b"x", time_ms=NOW + step)
     assert bases(tmp_path) == [0, 3, 5]
-    assert not log.maybe_roll(NOW + 3002)
-    assert log.maybe_roll(NOW + 3003)
-    assert not log.maybe_roll(NOW + 9000)
+    assert not log.appender.maybe_roll(NOW + 3002)
+    assert log.appender.maybe_roll(NOW + 3003)
+    assert not log.appender.maybe_roll(NOW + 9000)
     assert bases(tmp_path) == [0, 3, 5, 6]
     log.close()
 
@@ -57,18 +57,18 @@ def test_what_lies_behind_a_segment_counts_up_to_an_end(tmp_path: Path) -> None:
     for step in (0, 500, 1000, 1001, 1500):
         append(log, b"x", time_ms=NOW + step)
     assert bases(tmp_path) == [0, 3]
-    assert [log.has_segment_behind(0, end) for end in (2, 3, 5)] == [False, True, True]
-    assert not log.has_segment_behind(3, 5)
+    assert [log.reader.has_segment_behind(0, end) for end in (2, 3, 5)] == [False, True, True]
+    assert not log.reader.has_segment_behind(3, 5)
     log.close()
 
 
 def test_records_older_than_their_segment_do_not_end_it(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, segment_bytes=10**6, segment_ms=1000))
     append(log, b"x", time_ms=NOW - 10**9)
-    assert not log.maybe_roll(NOW + 900)
-    assert log.maybe_roll(NOW + 1001)
+    assert not log.appender.maybe_roll(NOW + 900)
+    assert log.appender.maybe_roll(NOW + 1001)
     append(log, b"x", time_ms=NOW - 10**9)
-    assert not log.maybe_roll(NOW + 2000)
+    assert not log.appender.maybe_roll(NOW + 2000)
     assert bases(tmp_path) == [0, 1]
     log.close()
 
@@ -80,9 +80,9 @@ def test_a_segment_whose_first_batch_was_refused_is_empty_and_has_no_age(tmp_pat
     with pytest.raises(StorageExhausted):
         append(log, b"refused")
     files.heal()
-    assert not log.maybe_roll(NOW + 9000)
+    assert not log.appender.maybe_roll(NOW + 9000)
     append(log, b"kept", time_ms=NOW + 9000)
-    assert not log.maybe_roll(NOW + 9500)
+    assert not log.appender.maybe_roll(NOW + 9500)
     log.close()
     again = open_log(tmp_path)
     assert [record.value for record in read_all(again)] == [b"kept"]
@@ -103,7 +103,7 @@ def test_a_segment_ends_where_its_relative_offsets_do(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log)
     far = batch(b"far", base_offset=2**31 + 5)
-    log.append_as_follower(memoryview(far), now_ms=NOW)
+    log.appender.append_as_follower(memoryview(far), now_ms=NOW)
     assert bases(tmp_path) == [0, 2**31 + 5]
     assert [record.offset for record in read_all(log)] == [0, 2**31 + 5]
     log.close()
@@ -123,7 +123,7 @@ def test_a_segment_ends_where_its_relative_offsets_do(tmp_path: Path) -> None:
 def test_what_is_not_one_batch_is_refused(tmp_path: Path, data: bytes, code: ErrorCode) -> None:
     log = open_log(tmp_path)
     with pytest.raises(KafkaError) as refused:
-        log.append_as_leader(data, leader_epoch=0, now_ms=NOW)
+        log.appender.append_as_leader(data, leader_epoch=0, now_ms=NOW)
     assert refused.value.code == code
     assert log.log_end_offset == 0
     log.close()
@@ -143,8 +143,8 @@ def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
 def test_every_kind_of_buffer_is_taken(tmp_path: Path, kind: type[bytes]) -> None:
     log = open_log(tmp_path)
     for _ in range(2):
-        log.append_as_leader(kind(batch(b"a", b"b")), leader_epoch=6, now_ms=NOW)
-    stored = bytes_of(log.read(2, 10**6, limit_offset=4, minimum_one=True))
+        log.appender.append_as_leader(kind(batch(b"a", b"b")), leader_epoch=6, now_ms=NOW)
+    stored = bytes_of(log.reader.read(2, 10**6, limit_offset=4, minimum_one=True))
     header = read_header(stored)
     assert (header.base_offset, header.partition_leader_epoch) == (2, 6)
     assert stored[16:] == bytes(batch(b"a", b"b"))[16:]
@@ -168,18 +168,18 @@ def test_reading_obeys_its_limits(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     sizes = [append(log, b"x" * 100) and log.size_bytes for _ in range(3)]
     one = sizes[0]
-    assert log.read(0, one - 1, limit_offset=3, minimum_one=False) is None
-    first = log.read(0, one - 1, limit_offset=3, minimum_one=True)
+    assert log.reader.read(0, one - 1, limit_offset=3, minimum_one=False) is None
+    first = log.reader.read(0, one - 1, limit_offset=3, minimum_one=True)
     assert first is not None
     assert first.size == one
-    two = log.read(0, 2 * one + 5, limit_offset=3, minimum_one=True)
+    two = log.reader.read(0, 2 * one + 5, limit_offset=3, minimum_one=True)
     assert two is not None
     assert two.size == 2 * one
-    assert log.read(0, 10**6, limit_offset=0, minimum_one=True) is None
-    assert log.read(3, 10**6, limit_offset=3, minimum_one=True) is None
+    assert log.reader.read(0, 10**6, limit_offset=0, minimum_one=True) is None
+    assert log.reader.read(3, 10**6, limit_offset=3, minimum_one=True) is None
     for offset in (-1, 4):
         with pytest.raises(KafkaError) as refused:
-            log.read(offset, 10**6, limit_offset=3, minimum_one=True)
+            log.reader.read(offset, 10**6, limit_offset=3, minimum_one=True)
         assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     log.close()
 
@@ -187,11 +187,11 @@ def test_reading_obeys_its_limits(tmp_path: Path) -> None:
 def test_gaps_of_compaction_are_stepped_over(tmp_path: Path) -> None:
     log = open_log(tmp_path, TopicConfig(segment_bytes=300, index_interval_bytes=50))
     for offset in (0, 10, 20, 30, 40, 50, 60):
-        log.append_as_follower(memoryview(batch(b"v" * 60, base_offset=offset)), now_ms=NOW)
+        log.appender.append_as_follower(memoryview(batch(b"v" * 60, base_offset=offset)), now_ms=NOW)
     log.close()
     log = open_log(tmp_path)
     for offset in range(61):
-        region = log.read(offset, 1, limit_offset=61, minimum_one=True)
+        region = log.reader.read(offset, 1, limit_offset=61, minimum_one=True)
         assert next(iterate_records(bytes_of(region))).offset == -(-offset // 10) * 10
     log.close()
 
@@ -201,7 +201,7 @@ def test_a_follower_refuses_what_does_not_follow(tmp_path: Path) -> None:
     append(log, b"a", b"b")
     for data, code in ((batch(b"x", base_offset=1), 1), (batch(b"x", base_offset=2)[:-1] + b"?", 2)):
         with pytest.raises(KafkaError) as refused:
-            log.append_as_follower(memoryview(data), now_ms=NOW)
+            log.appender.append_as_follower(memoryview(data), now_ms=NOW)
         assert refused.value.code == code
     assert log.log_end_offset == 2
     log.close()
@@ -226,9 +226,9 @@ def test_records_without_a_time_are_as_old_as_the_last_write(tmp_path: Path, is_
     log = open_log(tmp_path, replace(SMALL, retention_ms=4000))
     for offset, now_ms in enumerate((NOW, NOW + 3500)):
         if is_follower:
-            log.append_as_follower(batch(b"x", time_ms=-1, base_offset=offset), now_ms=now_ms)
+            log.appender.append_as_follower(batch(b"x", time_ms=-1, base_offset=offset), now_ms=now_ms)
         else:
-            log.append_as_leader(batch(b"x", time_ms=-1), leader_epoch=0, now_ms=now_ms)
+            log.appender.append_as_leader(batch(b"x", time_ms=-1), leader_epoch=0, now_ms=now_ms)
     assert retain(log, NOW + 7500) == 0
     assert retain(log, NOW + 7501) == 1
     log.close()
@@ -262,7 +262,7 @@ def test_retention_detaches_by_time_and_by_size(tmp_path: Path) -> None:
     assert log.size_bytes < 2000
     names = [path.name for path in (tmp_path / "topic-0").iterdir()]
     assert any(name.endswith(".deleted") for name in names)
-    for garbage in log.take_garbage():
+    for garbage in log.truncator.take_garbage():
         garbage.remove()
     assert not [path for path in (tmp_path / "topic-0").iterdir() if path.suffix == ".deleted"]
     assert len(read_all(log)) == log.log_end_offset - log.log_start_offset
@@ -273,10 +273,10 @@ def test_deleting_past_the_end_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, b"a", b"b")
     with pytest.raises(KafkaError) as refused:
-        log.delete_records_before(3)
+        log.truncator.delete_records_before(3)
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
-    log.delete_records_before(1)
-    log.delete_records_before(0)
+    log.truncator.delete_records_before(1)
+    log.truncator.delete_records_before(0)
     assert log.log_start_offset == 1
     log.close()
 
@@ -399,7 +399,7 @@ def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
             threads[-1].start()
         append(log, b"%05d" % index * 20)
         if index % 100 == 99:
-            log.truncate_to(log.log_end_offset - 10)
+            log.truncator.truncate_to(log.log_end_offset - 10)
             assert log.recovery_point <= log.log_end_offset
     for thread in threads:
         thread.join()
@@ -412,15 +412,15 @@ def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
     log.abandon()
     log = open_log(tmp_path, replace(SMALL, segment_bytes=8_000), clean=False, recovery_point=end)
     assert log.log_end_offset == end == len(read_all(log))
-    assert all(log.read(offset, 1, limit_offset=end, minimum_one=True) is not None for offset in range(0, end, 37))
+    assert all(log.reader.read(offset, 1, limit_offset=end, minimum_one=True) is not None for offset in range(0, end, 37))
     log.close()
 
 
 def test_batches_of_producers_without_times_are_found_by_no_time(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append_as_leader(build_batch([(b"k", b"v")]), leader_epoch=0, now_ms=NOW)
-    assert log.offset_of_max_timestamp() is None
-    assert log.offset_for_timestamp(0) is None
+    log.appender.append_as_leader(build_batch([(b"k", b"v")]), leader_epoch=0, now_ms=NOW)
+    assert log.reader.offset_of_max_timestamp() is None
+    assert log.reader.offset_for_timestamp(0) is None
     log.close()
 
 
@@ -529,10 +529,14 @@ def test_a_jump_of_the_clock_by_hours_deletes_and_forgets_nothing(tmp_path: Path
         append(log, b"x" * 90, producer_id=3, producer_epoch=0, base_sequence=index, time_ms=NOW + index)
     segments = len(list((tmp_path / "topic-0").glob("*.log")))
     after = NOW + jump_ms
-    assert (log.maybe_roll(after), log.apply_retention(after), log.expire_producers(after)) == (False, 0, 0)
+    assert (log.appender.maybe_roll(after), log.truncator.apply_retention(after), log.reader.expire_producers(after)) == (
+        False,
+        0,
+        0,
+    )
     append(log, b"later", producer_id=3, producer_epoch=0, base_sequence=20, time_ms=after)
     for now in (after, NOW):
-        assert (log.apply_retention(now), log.expire_producers(now), log.log_start_offset) == (0, 0, 0)
+        assert (log.truncator.apply_retention(now), log.reader.expire_producers(now), log.log_start_offset) == (0, 0, 0)
     assert len(list((tmp_path / "topic-0").glob("*.log"))) in (segments, segments + 1)
     assert len(read_all(log)) == 21
     log.close()

@@ -53,13 +53,13 @@ class AgainstAList(RuleBasedStateMachine):
     def append(self, values: list[bytes], codec: int, writable: bool) -> None:
         data = batch(*values, time_ms=self.time, compression=codec)
         view = memoryview(data) if writable else memoryview(bytes(data))
-        result = self.log.append_as_leader(view, leader_epoch=self.epoch, now_ms=self.time)
+        result = self.log.appender.append_as_leader(view, leader_epoch=self.epoch, now_ms=self.time)
         assert (result.first_offset, result.last_offset) == (self.end, self.end + len(values) - 1)
         self.took(values)
 
     @rule(wanted=st.lists(st.lists(st.binary(max_size=60), min_size=1, max_size=3), min_size=1, max_size=6))
     def append_run(self, wanted: list[list[bytes]]) -> None:
-        bounds = self.log.bounds_of_run(self.time)
+        bounds = self.log.appender.bounds_of_run(self.time)
         assert bounds is not None
         _, _, newest, room, offsets, *_ = bounds
         buffer, rows, taken, size = bytearray(), b"", [], 0
@@ -75,11 +75,11 @@ class AgainstAList(RuleBasedStateMachine):
         if not taken:
             return
         whole = Run(rows, len(taken), sum(map(len, taken)), size, len(buffer), has_producer=False)
-        admitted = self.log.admits_run(whole, memoryview(buffer), leader_epoch=self.epoch)
-        assert admitted == (self.log.latest_epoch >= self.epoch)
+        admitted = self.log.appender.admits_run(whole, memoryview(buffer), leader_epoch=self.epoch)
+        assert admitted == (self.log.reader.latest_epoch >= self.epoch)
         if not admitted:
             return
-        assert self.log.append_run(whole, memoryview(buffer), leader_epoch=self.epoch) == self.end
+        assert self.log.appender.append_run(whole, memoryview(buffer), leader_epoch=self.epoch) == self.end
         for values in taken:
             self.took(values)
 
@@ -92,7 +92,7 @@ class AgainstAList(RuleBasedStateMachine):
             self.took(values)
         if cut:
             data += batch(b"partial", base_offset=self.end)[:-3]
-        self.log.append_as_follower(memoryview(data), now_ms=self.time)
+        self.log.appender.append_as_follower(memoryview(data), now_ms=self.time)
 
     @rule()
     def new_leader(self) -> None:
@@ -101,21 +101,21 @@ class AgainstAList(RuleBasedStateMachine):
     @rule(passed=st.integers(0, 4_000))
     def time_passes(self, passed: int) -> None:
         self.time += passed
-        self.log.maybe_roll(self.time)
+        self.log.appender.maybe_roll(self.time)
 
     @rule(share=st.floats(0, 1))
     def delete_records(self, share: float) -> None:
         offset = self.start + round(share * (self.end - self.start))
-        self.log.delete_records_before(offset)
-        self.log.detach_below_start()
+        self.log.truncator.delete_records_before(offset)
+        self.log.truncator.detach_below_start()
         self.start = offset
-        for garbage in self.log.take_garbage():
+        for garbage in self.log.truncator.take_garbage():
             garbage.remove()
 
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:
         offset = self.start + round(share * (self.end - self.start))
-        self.log.truncate_to(offset)
+        self.log.truncator.truncate_to(offset)
         if offset < self.end:
             self.batches = [entry for entry in self.batches if entry[1][-1].offset < offset]
             self.end = self.log.log_end_offset
@@ -129,7 +129,7 @@ class AgainstAList(RuleBasedStateMachine):
     @rule(skip=st.integers(0, 5))
     def start_over(self, skip: int) -> None:
         self.start = self.end = self.flushed = self.end + skip
-        self.log.truncate_fully_and_start_at(self.end)
+        self.log.truncator.truncate_fully_and_start_at(self.end)
         self.batches = []
 
     @rule()
@@ -162,7 +162,7 @@ class AgainstAList(RuleBasedStateMachine):
         offset = self.start + round(share * (self.end - self.start))
         limits = [base for base, _, _ in self.batches] + [self.end]
         limit_offset = limits[round(limit * (len(limits) - 1))]
-        data = bytes_of(self.log.read(offset, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one))
+        data = bytes_of(self.log.reader.read(offset, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one))
         found = records_in(data)
         if not found:
             assert offset >= limit_offset or not minimum_one
@@ -178,23 +178,23 @@ class AgainstAList(RuleBasedStateMachine):
     def find_time(self, share: float) -> None:
         records = self.expected()
         if not records:
-            assert self.log.offset_of_max_timestamp() is None
+            assert self.log.reader.offset_of_max_timestamp() is None
             return
         target = records[round(share * (len(records) - 1))].timestamp
-        found = self.log.offset_for_timestamp(target)
+        found = self.log.reader.offset_for_timestamp(target)
         first = next(record for record in records if record.timestamp >= target)
         assert found is not None
         assert (found.timestamp, found.offset) == (first.timestamp, first.offset)
         newest = max(records, key=lambda record: (record.timestamp, -record.offset))
-        assert self.log.offset_of_max_timestamp() == (newest.timestamp, newest.offset, self.epoch_of(newest.offset))
-        assert self.log.offset_for_timestamp(newest.timestamp + 1) is None
+        assert self.log.reader.offset_of_max_timestamp() == (newest.timestamp, newest.offset, self.epoch_of(newest.offset))
+        assert self.log.reader.offset_for_timestamp(newest.timestamp + 1) is None
 
     def epoch_of(self, offset: int) -> int:
         return next(epoch for base, records, epoch in reversed(self.batches) if base <= offset)
 
     @rule(epoch=st.integers(-1, 8))
     def epochs(self, epoch: int) -> None:
-        found, end = self.log.end_offset_for_epoch(epoch)
+        found, end = self.log.reader.end_offset_for_epoch(epoch)
         present = [(base, other) for base, records, other in self.batches if records[-1].offset >= self.start]
         later = [base for base, other in present if other > epoch]
         known = [other for _, other in present if other == epoch]
@@ -207,7 +207,7 @@ class AgainstAList(RuleBasedStateMachine):
         assert (self.log.log_start_offset, self.log.log_end_offset) == (self.start, self.end)
         assert self.log.recovery_point >= min(self.flushed, self.end)
         with pytest.raises(KafkaError) as refused:
-            self.log.read(self.end + 1, 100, limit_offset=self.end, minimum_one=True)
+            self.log.reader.read(self.end + 1, 100, limit_offset=self.end, minimum_one=True)
         assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert self.log.size_bytes == sum(path.stat().st_size for path in (self.folder / "topic-0").glob("*.log"))
 

@@ -36,11 +36,11 @@ def manager(root: Path, files: OsFiles = FILES) -> LogManager:
 
 def begin(root: Path, records: int = 100, files: OsFiles = FILES) -> tuple[LogManager, Log, LogMove, LogDirectory]:
     logs = manager(root, files)
-    log = logs.create("t", 0, TOPIC_ID, CONFIG)
+    log = logs.creation.create("t", 0, TOPIC_ID, CONFIG)
     for number in range(records):
         append(log, b"%d" % number * 20, producer_id=7, producer_epoch=0, base_sequence=number)
     target = next(each for each in logs.directories if each is not logs.directory_of("t", 0))
-    move = logs.begin_move("t", 0, target)
+    move = logs.removal.begin_move("t", 0, target)
     move.prepare()
     return logs, log, move, target
 
@@ -60,7 +60,7 @@ def copy_all(move: LogMove) -> None:
 
 
 def finish(logs: LogManager, move: LogMove, target: LogDirectory) -> None:
-    logs.leave(move, logs.swap(move, target)).remove()
+    logs.removal.leave(move, logs.removal.swap(move, target)).remove()
 
 
 def values(log: Log) -> list[bytes | None]:
@@ -94,7 +94,7 @@ def test_a_moved_log_holds_the_same_and_goes_on(tmp_path: Path) -> None:
     again = manager(tmp_path)
     found = again.get("t", 0)
     assert found is not None
-    assert (found.topic_id, values(found), found.latest_epoch) == (TOPIC_ID, wanted(150), 0)
+    assert (found.topic_id, values(found), found.reader.latest_epoch) == (TOPIC_ID, wanted(150), 0)
     again.close()
 
 
@@ -162,8 +162,8 @@ def test_it_waits_until_the_copy_is_as_durable_as_the_log(tmp_path: Path) -> Non
 def test_retention_and_truncation_reach_the_copy(tmp_path: Path) -> None:
     logs, log, move, target = begin(tmp_path)
     copy_all(move)
-    log.delete_records_before(50)
-    log.truncate_to(90)
+    log.truncator.delete_records_before(50)
+    log.truncator.truncate_to(90)
     assert not move.can_swap
     append(log, b"new")
     copy_all(move)
@@ -200,8 +200,8 @@ def test_what_retention_takes_amid_copying_leaves_nothing(tmp_path: Path, suffix
     logs, log, move, target = begin(tmp_path, files=files)
 
     def retain() -> None:
-        log.delete_records_before(40)
-        log.detach_below_start()
+        log.truncator.delete_records_before(40)
+        log.truncator.detach_below_start()
 
     files.then = retain
     copy_round(move)
@@ -240,10 +240,10 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
     elif step != "prepared":
         copy_all(move)
     if step in ("swapped", "left"):
-        retired = logs.swap(move, target)
+        retired = logs.removal.swap(move, target)
         append(log, b"after")
         if step == "left":
-            logs.leave(move, retired)
+            logs.removal.leave(move, retired)
         retired.garbage.close()
     expected = values(log)
     logs.close() if clean else logs.abandon()
@@ -253,10 +253,10 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
     assert values(found) == expected
     moved = step in ("swapped", "left")
     assert again.directory_of("t", 0).path == (target.path if moved else source.path)
-    assert set(again.interrupted) == (set() if moved else {("t", 0)})
+    assert set(again.removal.interrupted) == (set() if moved else {("t", 0)})
     if not moved:
-        assert again.interrupted["t", 0].path == target.path
-        again.forget_move(("t", 0))
+        assert again.removal.interrupted["t", 0].path == target.path
+        again.removal.forget_move(("t", 0))
     folders = [path for each in again.directories for path in each.path.iterdir() if path.is_dir()]
     assert folders == [found.directory]
     assert not (found.directory / MARKER).exists()
@@ -265,12 +265,12 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
 
 def test_a_start_after_a_crash_knows_what_the_old_directory_knew(tmp_path: Path) -> None:
     logs, log, move, target = begin(tmp_path)
-    log.delete_records_before(33)
+    log.truncator.delete_records_before(33)
     log.flush()
-    logs.checkpoint_recovery_points()
-    logs.checkpoint_log_start_offsets()
+    logs.checkpoints.write_recovery_points()
+    logs.checkpoints.write_log_start_offsets()
     copy_all(move)
-    logs.swap(move, target).garbage.close()
+    logs.removal.swap(move, target).garbage.close()
     append(log, b"after")
     logs.abandon()
     for _ in range(2):  # the second start finds no old directory to ask
@@ -297,19 +297,19 @@ def test_two_folders_of_one_log_that_no_move_explains_are_refused(tmp_path: Path
 def test_a_move_is_found_again_by_its_marker_though_the_name_is_cut(tmp_path: Path) -> None:
     topic = "n" * 249
     logs = manager(tmp_path)
-    log = logs.create(topic, 0, UUID(int=5), CONFIG)
+    log = logs.creation.create(topic, 0, UUID(int=5), CONFIG)
     target = next(each for each in logs.directories if each is not logs.directory_of(topic, 0))
-    move = logs.begin_move(topic, 0, target)
+    move = logs.removal.begin_move(topic, 0, target)
     move.prepare()
     assert len(move.folder.name) == 255
     append(log)
     logs.close()
     again = manager(tmp_path)
-    assert set(again.interrupted) == {(topic, 0)}
+    assert set(again.removal.interrupted) == {(topic, 0)}
     again.close()
     again = manager(tmp_path)  # a start that comes to nothing does not forget it
-    assert set(again.interrupted) == {(topic, 0)}
-    folder = again.begin_move(topic, 0, next(each for each in again.directories if each.path == target.path)).folder
+    assert set(again.removal.interrupted) == {(topic, 0)}
+    folder = again.removal.begin_move(topic, 0, next(each for each in again.directories if each.path == target.path)).folder
     assert folder == move.folder
     again.close()
 
@@ -321,8 +321,8 @@ def test_a_log_is_made_where_it_was_asked_for(tmp_path: Path) -> None:
     assert logs.directory_at(str(tmp_path / "c")) is None
     for index in range(3):
         logs.prefer("t", index, second)
-        logs.create("t", index, TOPIC_ID, CONFIG)
+        logs.creation.create("t", index, TOPIC_ID, CONFIG)
     assert {logs.directory_of("t", index) for index in range(3)} == {second}
-    logs.create("t", 3, TOPIC_ID, CONFIG)
+    logs.creation.create("t", 3, TOPIC_ID, CONFIG)
     assert logs.directory_of("t", 3) is not second
     logs.close()

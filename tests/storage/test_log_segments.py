@@ -109,8 +109,8 @@ def test_many_batches_leave_what_each_of_them_would(runs: list[list[tuple[int, i
                 segment.offset_of_max_timestamp - segment.base_offset,
                 segment.bytes_since_index_entry,
                 [Path(folder, file_name(segment.base_offset, suffix)).read_bytes() for suffix in (".index", ".timeindex")],
-                [last - segment.base_offset for last in segment._recent_last][-RECENT_BATCHES:],
-                list(segment._recent_positions)[-RECENT_BATCHES:],
+                [last - segment.base_offset for last in segment.recent_last][-RECENT_BATCHES:],
+                list(segment.recent_positions)[-RECENT_BATCHES:],
             )
             for segment in (at_once, one_by_one)
         )

@@ -45,7 +45,7 @@ def opened(*folders: Path) -> LogManager:
 def test_logs_come_back_after_a_clean_stop(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     for partition in range(3):
-        append(logs.create("my-topic.x", partition, TOPIC_ID, TopicConfig()), b"a", b"b")
+        append(logs.creation.create("my-topic.x", partition, TOPIC_ID, TopicConfig()), b"a", b"b")
     logs.close()
     assert json.loads((tmp_path / CLEAN_SHUTDOWN_FILE).read_text()) == {"version": 0, "brokerEpoch": -1}
     logs = opened(tmp_path)
@@ -60,21 +60,21 @@ def test_logs_come_back_after_a_clean_stop(tmp_path: Path) -> None:
 
 def test_logs_come_back_after_a_crash(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     append(log, b"a")
     log.flush()
     append(log, b"b")
-    log.delete_records_before(1)
-    logs.checkpoint_recovery_points()
-    logs.checkpoint_log_start_offsets()
-    logs.write_high_watermarks({("t", 0): 2, ("gone", 1): 9})
+    log.truncator.delete_records_before(1)
+    logs.checkpoints.write_recovery_points()
+    logs.checkpoints.write_log_start_offsets()
+    logs.checkpoints.write_high_watermarks({("t", 0): 2, ("gone", 1): 9})
     logs.abandon()
     logs = opened(tmp_path)
     found = logs.get("t", 0)
     assert found is not None
     assert (found.log_start_offset, found.log_end_offset, found.recovery_point) == (1, 2, 1)
     assert [record.value for record in read_all(found)] == [b"b"]
-    assert logs.read_high_watermarks() == {("t", 0): 2}
+    assert logs.checkpoints.read_high_watermarks() == {("t", 0): 2}
     logs.close()
 
 
@@ -112,16 +112,16 @@ def test_a_second_directory_that_is_locked_frees_the_first(tmp_path: Path) -> No
 
 def test_creating_is_repeatable(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
-    assert logs.create("t", 0, TOPIC_ID, TopicConfig()) is log
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
+    assert logs.creation.create("t", 0, TOPIC_ID, TopicConfig()) is log
     assert (tmp_path / "t-0" / "partition.metadata").read_text() == f"version: 0\ntopic_id: {checkpoints.encode_uuid(TOPIC_ID)}"
     logs.close()
 
 
 def test_a_log_of_another_topic_of_that_name_is_set_aside(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    append(logs.create("t", 0, OTHER_ID, TopicConfig()), b"of another topic")
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    append(logs.creation.create("t", 0, OTHER_ID, TopicConfig()), b"of another topic")
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     assert (log.topic_id, log.log_end_offset, len(logs)) == (TOPIC_ID, 0, 1)
     (stray,) = tmp_path.glob("t-0.*-stray")
     assert b"of another topic" in (stray / f"{0:020d}.log").read_bytes()
@@ -133,30 +133,30 @@ def test_a_log_of_another_topic_of_that_name_is_set_aside(tmp_path: Path) -> Non
 
 def test_deleting_renames_at_once_and_removes_later(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     append(log, b"a")
-    region = log.read(0, 1000, limit_offset=1, minimum_one=True)
+    region = log.reader.read(0, 1000, limit_offset=1, minimum_one=True)
     assert region is not None
-    garbage = logs.delete("t", 0)
+    garbage = logs.removal.delete("t", 0)
     (renamed,) = [path.name for path in tmp_path.iterdir() if path.is_dir()]
     assert renamed.startswith("t-0.")
     assert renamed.endswith("-delete")
     assert logs.get("t", 0) is None
     assert len(OsFiles().pread(region.fileno, region.size, region.position)) == region.size
-    again = logs.create("t", 0, OTHER_ID, TopicConfig())
+    again = logs.creation.create("t", 0, OTHER_ID, TopicConfig())
     assert (again.log_end_offset, again.topic_id) == (0, OTHER_ID)
     garbage.remove()
     garbage.remove()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["t-0"]
     with pytest.raises(KafkaError):
-        logs.delete("t", 1)
+        logs.removal.delete("t", 1)
     logs.close()
 
 
 def test_a_crash_in_the_middle_of_a_deletion_is_finished_at_the_start(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig()))
-    garbage = logs.delete("t", 0)
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()))
+    garbage = logs.removal.delete("t", 0)
     logs.abandon()
     logs = opened(tmp_path)
     assert len(logs) == 0
@@ -169,11 +169,11 @@ def test_what_others_put_into_a_log_goes_with_it(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "kept").touch()
     logs = opened(tmp_path / "data")
-    folder = logs.create("t", 0, TOPIC_ID, TopicConfig()).directory
+    folder = logs.creation.create("t", 0, TOPIC_ID, TopicConfig()).directory
     (folder / "notes" / "older").mkdir(parents=True)
     (folder / "notes" / "older" / "1.txt").touch()
     (folder / "notes" / "link").symlink_to(tmp_path / "elsewhere")
-    logs.delete("t", 0).remove()
+    logs.removal.delete("t", 0).remove()
     assert [path for path in (tmp_path / "data").iterdir() if path.is_dir()] == []
     assert (tmp_path / "elsewhere" / "kept").exists()
     logs.close()
@@ -183,9 +183,9 @@ def test_what_cannot_be_removed_is_left_to_the_next_start(tmp_path: Path, caplog
     files = FailingFiles()
     logs = manager(tmp_path, files=files)
     logs.open_all(lambda _: TopicConfig())
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     (log.directory / "held").touch()
-    garbage = logs.delete("t", 0)
+    garbage = logs.removal.delete("t", 0)
     (doomed,) = tmp_path.glob("t-0.*-delete")
     files.fail(frozenset({"unlink"}), doomed / "held", errno.EPERM)
     for _ in range(2):
@@ -206,8 +206,8 @@ def test_a_disk_that_does_not_let_go_of_a_deleted_log_has_failed(tmp_path: Path)
     files = FailingFiles()
     logs = manager(tmp_path, files=files)
     logs.open_all(lambda _: TopicConfig())
-    logs.create("t", 0, TOPIC_ID, TopicConfig())
-    garbage = logs.delete("t", 0)
+    logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
+    garbage = logs.removal.delete("t", 0)
     files.fail(frozenset({"unlink"}), tmp_path, errno.EIO)
     with pytest.raises(LogDirFailed):
         garbage.remove()
@@ -238,8 +238,8 @@ def test_a_folder_in_a_copy_that_was_interrupted_goes(tmp_path: Path) -> None:
 
 def test_a_long_name_is_cropped_when_deleted(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    logs.create("x" * 249, 0, TOPIC_ID, TopicConfig())
-    garbage = logs.delete("x" * 249, 0)
+    logs.creation.create("x" * 249, 0, TOPIC_ID, TopicConfig())
+    garbage = logs.removal.delete("x" * 249, 0)
     assert garbage.directory is not None
     assert len(garbage.directory.name) == 255
     garbage.remove()
@@ -249,10 +249,10 @@ def test_a_long_name_is_cropped_when_deleted(tmp_path: Path) -> None:
 def test_new_logs_spread_over_the_directories(tmp_path: Path) -> None:
     logs = opened(tmp_path / "a", tmp_path / "b")
     for partition in range(6):
-        logs.create("t", partition, TOPIC_ID, TopicConfig())
+        logs.creation.create("t", partition, TOPIC_ID, TopicConfig())
     for directory in logs.directories:
         assert len([path for path in directory.path.iterdir() if path.is_dir()]) == 3
-    logs.checkpoint_recovery_points()
+    logs.checkpoints.write_recovery_points()
     homes = [directory.read(checkpoints.RECOVERY_POINTS) for directory in logs.directories]
     assert sum(map(len, homes)) == 6
     logs.close()
@@ -261,7 +261,7 @@ def test_new_logs_spread_over_the_directories(tmp_path: Path) -> None:
 def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         logs = opened(tmp_path / name)
-        append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"held")
+        append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"held")
         logs.close()
     logs = manager(tmp_path / "a", tmp_path / "b")
     with pytest.raises(LogDirFailed, match="too"):
@@ -274,7 +274,7 @@ def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
 def test_what_a_disk_left_of_a_log_made_in_vain_gives_way(tmp_path: Path, left: list[str], *, first: bool) -> None:
     one, two = tmp_path / "1", tmp_path / "2"
     logs = opened(one if first else two)
-    append(logs.create("orders", 0, TOPIC_ID, TopicConfig()), b"kept")
+    append(logs.creation.create("orders", 0, TOPIC_ID, TopicConfig()), b"kept")
     logs.close()
     vain = (two if first else one) / "orders-0"
     vain.mkdir(parents=True)
@@ -330,9 +330,9 @@ def test_closing_costs_nothing_for_the_logs_that_did_not_change(tmp_path: Path) 
     files = CountingFiles()
     logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
     for partition in range(20):
-        logs.create("t", partition, TOPIC_ID, TopicConfig())
+        logs.creation.create("t", partition, TOPIC_ID, TopicConfig())
     before = files.touched
-    append(logs.create("t", 7, TOPIC_ID, TopicConfig()), b"a")
+    append(logs.creation.create("t", 7, TOPIC_ID, TopicConfig()), b"a")
     logs.close()
     assert files.touched - before < 20
     logs = opened(tmp_path)
@@ -344,11 +344,11 @@ def test_retiring_a_log_does_not_touch_the_disk(tmp_path: Path) -> None:
     files = CountingFiles()
     logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
     for partition in range(3):
-        logs.create("t", partition, TOPIC_ID, TopicConfig())
+        logs.creation.create("t", partition, TOPIC_ID, TopicConfig())
     before = files.touched
-    retired = [logs.retire("t", partition) for partition in range(3)]
+    retired = [logs.removal.retire("t", partition) for partition in range(3)]
     assert (files.touched - before, len(logs), (tmp_path / "t-0").exists()) == (0, 0, True)
-    for garbage in logs.rename(retired):
+    for garbage in logs.removal.rename(retired):
         garbage.remove()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("t-")] == []
     logs.close()
@@ -358,11 +358,11 @@ def test_a_deletion_in_the_middle_of_a_flush_is_no_failure_of_the_disk(tmp_path:
     class DeletedMeanwhile(OsFiles):
         def sync_directory(self, path: Path) -> None:
             if path.name == "t-0" and len(logs):
-                logs.delete("t", 0).remove()
+                logs.removal.delete("t", 0).remove()
             super().sync_directory(path)
 
     logs = LogManager([tmp_path], files=DeletedMeanwhile(), clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     append(log, b"a")
     log.flush()
     assert not logs.failed_directories
@@ -373,17 +373,17 @@ def test_a_deletion_in_the_middle_of_a_flush_is_no_failure_of_the_disk(tmp_path:
 def test_a_topic_made_anew_does_not_begin_where_its_namesake_was(tmp_path: Path) -> None:
     """Checkpoints outlive the logs that they tell of, and the crash comes before they are written again."""
     logs = opened(tmp_path)
-    old = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    old = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     for _ in range(5):
         append(old, b"old")
-    old.delete_records_before(4)
+    old.truncator.delete_records_before(4)
     old.flush()
-    logs.checkpoint_recovery_points()
-    logs.checkpoint_log_start_offsets()
-    logs.write_high_watermarks({("t", 0): 5})
-    logs.delete("t", 0).remove()
-    assert logs.read_high_watermarks() == {}
-    append(logs.create("t", 0, OTHER_ID, TopicConfig()), b"new")
+    logs.checkpoints.write_recovery_points()
+    logs.checkpoints.write_log_start_offsets()
+    logs.checkpoints.write_high_watermarks({("t", 0): 5})
+    logs.removal.delete("t", 0).remove()
+    assert logs.checkpoints.read_high_watermarks() == {}
+    append(logs.creation.create("t", 0, OTHER_ID, TopicConfig()), b"new")
     logs.abandon()
 
     logs = opened(tmp_path)
@@ -397,12 +397,12 @@ def test_entries_of_logs_that_are_gone_do_not_outlast_the_start(tmp_path: Path) 
     for name in checkpoints.OFFSET_CHECKPOINTS:
         (tmp_path / name).write_text("0\n1\ngone 0 7\n")
     logs = opened(tmp_path)
-    append(logs.create("gone", 0, TOPIC_ID, TopicConfig()), b"first")
+    append(logs.creation.create("gone", 0, TOPIC_ID, TopicConfig()), b"first")
     logs.abandon()
     logs = opened(tmp_path)
     (log,) = logs.logs()
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 0)
-    assert logs.read_high_watermarks() == {}
+    assert logs.checkpoints.read_high_watermarks() == {}
     logs.close()
 
 
@@ -421,15 +421,15 @@ def test_a_full_disk_lets_topics_go_and_their_namesakes_wait_for_room(tmp_path: 
     files = FullForCheckpoints()
     logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
     logs.open_all(lambda _topic: TopicConfig())
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a", b"b")
-    logs.write_high_watermarks({("t", 0): 2})
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"a", b"b")
+    logs.checkpoints.write_high_watermarks({("t", 0): 2})
     files.full = True
-    logs.delete("t", 0).remove()
+    logs.removal.delete("t", 0).remove()
     with pytest.raises(StorageExhausted):
-        logs.create("t", 0, OTHER_ID, TopicConfig())
+        logs.creation.create("t", 0, OTHER_ID, TopicConfig())
     files.full = False
-    logs.create("t", 0, OTHER_ID, TopicConfig())
-    assert logs.read_high_watermarks() == {}
+    logs.creation.create("t", 0, OTHER_ID, TopicConfig())
+    assert logs.checkpoints.read_high_watermarks() == {}
     logs.abandon()
 
 
@@ -462,18 +462,18 @@ def test_a_directory_tells_how_it_was_left_unless_no_broker_has_used_it(tmp_path
 def test_a_checkpoint_that_says_the_same_as_before_is_not_written_again(tmp_path: Path) -> None:
     files = FailingFiles()
     logs = manager(tmp_path / "a", files=files)
-    logs.create("t", 0, TOPIC_ID, TopicConfig())
-    logs.write_high_watermarks({("t", 0): 1})
+    logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
+    logs.checkpoints.write_high_watermarks({("t", 0): 1})
     before = files.counts["replace_file"]
-    logs.write_high_watermarks({("t", 0): 1})
+    logs.checkpoints.write_high_watermarks({("t", 0): 1})
     assert files.counts["replace_file"] == before
-    logs.write_high_watermarks({("t", 0): 2})
+    logs.checkpoints.write_high_watermarks({("t", 0): 2})
     assert files.counts["replace_file"] == before + 1
     files.fill(tmp_path / "a")
     with pytest.raises(StorageExhausted):
-        logs.write_high_watermarks({("t", 0): 3})
+        logs.checkpoints.write_high_watermarks({("t", 0): 3})
     files.heal()
-    logs.write_high_watermarks({("t", 0): 2})  # what the file holds after a failure is not taken for known
+    logs.checkpoints.write_high_watermarks({("t", 0): 2})  # what the file holds after a failure is not taken for known
     assert files.counts["replace_file"] == before + 3
-    assert logs.read_high_watermarks() == {("t", 0): 2}
+    assert logs.checkpoints.read_high_watermarks() == {("t", 0): 2}
     logs.close()

@@ -37,10 +37,10 @@ def after_a_power_cut(disk: Disk, files: FaultyFiles) -> LogManager:
 def test_the_power_does_not_bring_a_deleted_log_back() -> None:
     for seed in range(40):
         disk, files, logs = begun(seed)
-        log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+        log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
         append(log, b"a")
         log.flush()
-        logs.delete("t", 0)
+        logs.removal.delete("t", 0)
         logs = after_a_power_cut(disk, files)
         assert not len(logs), seed
 
@@ -51,7 +51,7 @@ def test_the_power_does_not_take_the_topic_id_of_a_log_with_records() -> None:
         disk = Disk(Random(seed))
         files = FaultyFiles(disk)
         logs = manager(DATA, files=files)
-        append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+        append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
         logs = after_a_power_cut(disk, files)
         assert {log.topic_id for log in logs.logs()} <= {TOPIC_ID}, seed
 
@@ -61,16 +61,16 @@ def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: p
     is not back instead of what follows."""
     for seed in range(30):
         disk, files, logs = begun(seed)
-        log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+        log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
         for _ in range(9):
             append(log, b"x" * 400)
         log.flush()
-        logs.checkpoint_recovery_points()
-        log.truncate_to(3)
+        logs.checkpoints.write_recovery_points()
+        log.truncator.truncate_to(3)
         assert not log.is_written_down
-        mark = log.start_mark
-        logs.checkpoint_log_start_offsets()
-        log.start_written(mark)
+        mark = log.truncator.start_mark
+        logs.checkpoints.write_log_start_offsets()
+        log.truncator.start_written(mark)
         assert log.is_written_down
         for _ in range(5):
             append(log, b"y" * 400)
@@ -86,26 +86,26 @@ def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: p
 @pytest.mark.parametrize("start_again", [True, False])
 def test_a_log_that_is_cut_before_its_start_has_to_be_written_down(tmp_path: Path, *, start_again: bool) -> None:
     logs = opened(tmp_path)
-    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    log = logs.creation.create("t", 0, TOPIC_ID, TopicConfig())
     for _ in range(5):
         append(log, b"x")
-    log.delete_records_before(5)
-    mark = log.start_mark
-    logs.checkpoint_log_start_offsets()
-    log.start_written(mark)
+    log.truncator.delete_records_before(5)
+    mark = log.truncator.start_mark
+    logs.checkpoints.write_log_start_offsets()
+    log.truncator.start_written(mark)
     assert log.is_written_down
     if start_again:
-        log.truncate_fully_and_start_at(2)
+        log.truncator.truncate_fully_and_start_at(2)
     else:
-        log.truncate_to(2)
-    log.start_written(mark)  # of before the cut
+        log.truncator.truncate_to(2)
+    log.truncator.start_written(mark)  # of before the cut
     assert (log.log_start_offset, log.is_written_down) == (2, False)
     logs.close()
 
 
 def test_a_log_whose_topic_id_the_power_took_opens_again_after_a_clean_stop_too(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+    append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
     logs.abandon()
     (tmp_path / "t-0" / "partition.metadata").write_bytes(b"")
     for _ in range(2):

@@ -53,7 +53,7 @@ def move_under_load(logs: LogManager, values: list[bytes]) -> None:
     log = logs.get("t", 0)
     assert log is not None
     target = next(each for each in logs.directories if each is not logs.directory_of("t", 0))
-    move = logs.begin_move("t", 0, target)
+    move = logs.removal.begin_move("t", 0, target)
     move.prepare()
     for _ in range(4):
         plan = move.plan(500)
@@ -65,11 +65,11 @@ def move_under_load(logs: LogManager, values: list[bytes]) -> None:
         plan.run()
         move.finish(plan)
     append(log, b"%d" % len(values) * 10, producer_id=7, producer_epoch=0, base_sequence=len(values))  # for the swap to copy
-    retired = logs.swap(move, target)
+    retired = logs.removal.swap(move, target)
     log.flush()
     values.append(b"%d" % len(values) * 10)
     write(log, values, 1)
-    garbage = logs.leave(move, retired)
+    garbage = logs.removal.leave(move, retired)
     write(log, values, 1)
     garbage.remove()
 
@@ -83,15 +83,15 @@ def test_wherever_a_move_stops_everything_acknowledged_is_there_once(is_power_cu
             disk.make_durable(HOME / name)
         files = FaultyFiles(disk)
         logs = manager(files)
-        log = logs.create("t", 0, TOPIC_ID, CONFIG)
+        log = logs.creation.create("t", 0, TOPIC_ID, CONFIG)
         values: list[bytes] = []
         for number in range(RECORDS):
             values.append(b"%d" % number * 10)
             append(log, values[-1], producer_id=7, producer_epoch=0, base_sequence=number)
         log.flush()
-        log.delete_records_before(5)
-        logs.checkpoint_recovery_points()
-        logs.checkpoint_log_start_offsets()
+        log.truncator.delete_records_before(5)
+        logs.checkpoints.write_recovery_points()
+        logs.checkpoints.write_log_start_offsets()
         source = logs.directory_of("t", 0).path
         files.kill_in = step
         try:
@@ -112,8 +112,8 @@ def test_wherever_a_move_stops_everything_acknowledged_is_there_once(is_power_cu
             known = read_from(files, found, 5)
             assert known[: len(values) - 5] == values[5:], step
             assert len(known) <= len(values) - 5 + 1, step  # one that was not acknowledged may be there
-            assert [each.last_sequence for each in found.producers()] == [found.log_end_offset - 1], step
-            is_interrupted = ("t", 0) in logs.interrupted
+            assert [each.last_sequence for each in found.reader.producers()] == [found.log_end_offset - 1], step
+            is_interrupted = ("t", 0) in logs.removal.interrupted
             beside = [path for path in folders(disk) if path != found.directory]
             assert [path.name[-7:] for path in beside] == ["-future"] * is_interrupted, step
             assert not files.exists(found.directory / MARKER)
@@ -128,7 +128,7 @@ def test_wherever_a_move_stops_everything_acknowledged_is_there_once(is_power_cu
 def read_from(files: FaultyFiles, log: Log, offset: int) -> list[bytes | None]:
     found: list[bytes | None] = []
     while offset < log.log_end_offset:
-        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
         assert region is not None
         for record in records_in(files.pread(region.fileno, region.size, region.position)):
             assert record.offset == offset

@@ -131,7 +131,7 @@ def test_a_log_of_many_segments_is_read_and_written_with_few_open(tmp_path: Path
         assert len(open_files) <= 2
     offset = 0
     while offset < 40:
-        region = log.read(offset, 1, limit_offset=40, minimum_one=True)
+        region = log.reader.read(offset, 1, limit_offset=40, minimum_one=True)
         assert len(bytes_of(region)) > 61
         offset += 1
         turns.run()
@@ -148,9 +148,9 @@ def test_segments_that_leave_the_log_are_not_counted_and_stay_readable(tmp_path:
     for _ in range(20):
         append(log, b"x" * 50)
     turns.run()
-    region = log.read(0, 1, limit_offset=20, minimum_one=True)
+    region = log.reader.read(0, 1, limit_offset=20, minimum_one=True)
     before = bytes_of(region)
-    log.delete_records_before(15)
+    log.truncator.delete_records_before(15)
     turns.run()
     assert bytes_of(region) == before
     assert len(open_files) <= 2

@@ -61,7 +61,7 @@ def is_dense(log: Log) -> bool:
     """Whether every offset from the log's start to its end can be read."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
         if region is None or region.base_offset > offset:
             return False
         offset += 1
@@ -86,9 +86,9 @@ def test_a_gap_of_compaction_between_segments_is_no_lost_tail(disk: Disk) -> Non
     log, files = opened(disk, config=config)
     append(log, b"first")
     log.flush()
-    log.maybe_roll(NOW + 10)
+    log.appender.maybe_roll(NOW + 10)
     gap = batch(b"behind the gap", time_ms=NOW + 10, base_offset=7, partition_leader_epoch=0)
-    log.append_as_follower(gap, now_ms=NOW)
+    log.appender.append_as_follower(gap, now_ms=NOW)
     log.flush()
     log.close()
     files.rename(FOLDER / "00000000000000000001.log", FOLDER / "00000000000000000007.log")  # as Kafka's compaction names it
@@ -103,7 +103,7 @@ def test_a_follower_leaves_no_gap_between_segments(disk: Disk) -> None:
     config = replace(SMALL, cleanup_policy=frozenset({"compact"}))
     log, files = opened(disk, config=config)
     for offset in range(0, 60, 5):
-        log.append_as_follower(batch(b"x" * 100, base_offset=offset, partition_leader_epoch=0), now_ms=NOW)
+        log.appender.append_as_follower(batch(b"x" * 100, base_offset=offset, partition_leader_epoch=0), now_ms=NOW)
     assert log.active_base_offset > 20
     files.die()  # without loss of power
     log, _ = opened(disk, config=config)
@@ -131,17 +131,17 @@ def test_what_recovery_dropped_does_not_come_back() -> None:
 
 def cut(log: Log, offset: int) -> None:
     """As a follower does, when it is written down that the log is synced no further; the recovery point is `log.recovery_point`."""
-    if not log.may_cut(offset):
-        log.start_written(log.start_mark)
-    assert log.may_cut(offset)
-    log.truncate_to(offset)
+    if not log.truncator.may_cut(offset):
+        log.truncator.start_written(log.truncator.start_mark)
+    assert log.truncator.may_cut(offset)
+    log.truncator.truncate_to(offset)
 
 
 def values(log: Log) -> list[bytes]:
     log.validate()
     found = []
     for offset in range(log.log_start_offset, log.log_end_offset):
-        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
         assert region is not None
         data = log.files.pread(region.fileno, region.size, region.position)
         found += [bytes(record.value or b"") for record in records_in(data) if record.offset == offset]
@@ -160,7 +160,7 @@ def test_what_was_cut_does_not_come_back(disk: Disk, ends: str) -> None:
     if ends == "clean":
         log.close()
     else:
-        log.sync_cut()
+        log.truncator.sync_cut()
         append(log, b"new" * 20, epoch=1)
         append(log, b"new" * 20, epoch=1)
     power_cut(disk, files)
@@ -179,16 +179,16 @@ def test_a_cut_that_is_half_done_leaves_no_hole(disk: Disk, dies: str) -> None:
     log.flush()
     assert log.recovery_point == 12
     cut_at = 3
-    assert not log.may_cut(cut_at)
-    log.start_written(log.start_mark)
+    assert not log.truncator.may_cut(cut_at)
+    log.truncator.start_written(log.truncator.start_mark)
     recovery_point = log.recovery_point
     if dies == "process":
         files.kill_in = disk.random.randrange(12)
         with suppress(ProcessKilled):
-            log.truncate_to(cut_at)
+            log.truncator.truncate_to(cut_at)
         files.die()
     else:
-        log.truncate_to(cut_at)
+        log.truncator.truncate_to(cut_at)
         power_cut(disk, files)
     log, _ = opened(disk, recovery_point=recovery_point)
     assert log.log_end_offset >= cut_at
@@ -213,7 +213,7 @@ def test_a_segment_that_was_empty_at_a_clean_stop_keeps_its_name(disk: Disk) -> 
     log, files = opened(disk, config=TopicConfig(segment_ms=1))
     append(log, b"a", time_ms=NOW)
     log.flush()
-    assert log.maybe_roll(NOW + 10_000)
+    assert log.appender.maybe_roll(NOW + 10_000)
     log.close()
     files.disk.folder(HOME).sync()  # as the marker of a clean stop does
     log, files = opened(disk, clean=True)
@@ -234,9 +234,9 @@ def test_segments_removed_by_retention_leave_no_hole(disk: Disk) -> None:
     for hours in (9, 8, 7, 6, 5, 4, 3, 2, 0):
         append(log, b"x" * 100, time_ms=NOW - hours * 3_600_000)
     log.flush()
-    assert log.apply_retention(NOW) > 2
+    assert log.truncator.apply_retention(NOW) > 2
     start = log.log_start_offset  # written down and synced before the next line, which is the broker's part
-    log.detach_below_start()
+    log.truncator.detach_below_start()
     power_cut(disk, files)
     log, _ = opened(disk, log_start_offset=start)
     assert (log.log_start_offset, log.log_end_offset) == (start, 9)

@@ -92,7 +92,9 @@ class Producers(RuleBasedStateMachine):
         data = batch(*([b"value"] * count), time_ms=self.now, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
         end = self.log.log_end_offset
         try:
-            result = self.log.append_as_leader(memoryview(data), leader_epoch=0, now_ms=self.now, origin=AppendOrigin.CLIENT)
+            result = self.log.appender.append_as_leader(
+                memoryview(data), leader_epoch=0, now_ms=self.now, origin=AppendOrigin.CLIENT
+            )
             answer = f"duplicate of {result.first_offset}" if result.duplicate else "append"
         except KafkaError as error:
             answer = error.code.name
@@ -121,7 +123,7 @@ class Producers(RuleBasedStateMachine):
     @rule(passed=st.integers(0, 6_000))
     def time_passes(self, passed: int) -> None:
         self.now += passed
-        self.log.expire_producers(self.now)
+        self.log.reader.expire_producers(self.now)
         self.expire()
 
     def expire(self) -> None:
@@ -136,13 +138,13 @@ class Producers(RuleBasedStateMachine):
         offset = self.start + round(share * (self.log.log_end_offset - self.start))
         if offset >= self.log.log_end_offset:
             return
-        rewind = self.log.plan_truncation(offset, at_once_bytes=-1) if planned else None
+        rewind = self.log.truncator.plan_truncation(offset, at_once_bytes=-1) if planned else None
         if rewind is not None:
             rewind.run()
-        self.log.truncate_to(offset, rewind)
-        assert rewind is None or not self.log.still_holds(rewind)
+        self.log.truncator.truncate_to(offset, rewind)
+        assert rewind is None or not self.log.truncator.still_holds(rewind)
         self.sent = [s for s in self.sent if s.offset + s.records <= offset]
-        self.log.expire_producers(self.now)
+        self.log.reader.expire_producers(self.now)
         self.forgotten = dict.fromkeys(range(PRODUCERS), 0)
         self.expire()
 
@@ -167,7 +169,7 @@ class Producers(RuleBasedStateMachine):
             if known:
                 last = known[-1]
                 wanted[producer] = (last.epoch, last.sequence + last.records - 1, last.time)
-        assert {p.producer_id: (p.epoch, p.last_sequence, p.last_timestamp) for p in self.log.producers()} == wanted
+        assert {p.producer_id: (p.epoch, p.last_sequence, p.last_timestamp) for p in self.log.reader.producers()} == wanted
 
 
 TestProducers = Producers.TestCase

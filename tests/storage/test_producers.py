@@ -46,7 +46,7 @@ def end_transaction(
 ) -> None:
     marker = Record(0, NOW, struct.pack(">hh", 0, 0 if abort else 1), struct.pack(">hi", 0, coordinator_epoch))
     data = build_batch([marker], producer_id=producer, producer_epoch=epoch, transactional=True, control=True)
-    log.append_as_leader(data, leader_epoch=leader_epoch, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    log.appender.append_as_leader(data, leader_epoch=leader_epoch, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
 
 
 def refused(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, transactional: int = 0) -> ErrorCode:
@@ -140,10 +140,10 @@ def test_the_state_survives_a_restart(tmp_path: Path, clean: bool) -> None:
     log = open_log(tmp_path, TopicConfig(segment_bytes=400))
     for sequence in range(20):
         produce(log, sequence)
-    known = log.producers()
+    known = log.reader.producers()
     log.close() if clean else log.abandon()
     log = open_log(tmp_path, clean=clean)
-    assert log.producers() == known
+    assert log.reader.producers() == known
     assert produce(log, 19) == -20
     assert refused(log, 21) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert produce(log, 20) == 20
@@ -153,11 +153,11 @@ def test_the_state_survives_a_restart(tmp_path: Path, clean: bool) -> None:
 def test_truncation_takes_the_state_back(log: Log) -> None:
     for sequence in range(10):
         produce(log, sequence)
-    log.truncate_to(4)
-    assert [producer.last_sequence for producer in log.producers()] == [3]
+    log.truncator.truncate_to(4)
+    assert [producer.last_sequence for producer in log.reader.producers()] == [3]
     assert produce(log, 4) == 4
-    log.truncate_fully_and_start_at(50)
-    assert log.producers() == []
+    log.truncator.truncate_fully_and_start_at(50)
+    assert log.reader.producers() == []
     assert produce(log, 9) == 50
     log.close()
 
@@ -170,9 +170,9 @@ def test_what_was_found_out_before_a_truncation_is_what_the_truncation_finds_out
     end_transaction(log, abort=True)
     produce(log, 0, producer=8)
     produce(log, 10)
-    rewind = log.plan_truncation(11, at_once_bytes=0)
+    rewind = log.truncator.plan_truncation(11, at_once_bytes=0)
     assert rewind is not None
-    assert log.still_holds(rewind)
+    assert log.truncator.still_holds(rewind)
     if loses == "snapshot":
         for path in log.directory.glob("*.snapshot"):
             path.write_bytes(b"")
@@ -183,31 +183,31 @@ def test_what_was_found_out_before_a_truncation_is_what_the_truncation_finds_out
     if loses == "segment":
         path.with_suffix(".away").rename(path)
     assert (rewind.producers is None) == (loses != "nothing")
-    log.truncate_to(11, rewind)
-    assert [(p.producer_id, p.last_sequence, p.current_txn_start_offset) for p in log.producers()] == [(PRODUCER, 9, -1)]
-    assert len(log.aborted_transactions(0, log.log_end_offset)) == 1
+    log.truncator.truncate_to(11, rewind)
+    assert [(p.producer_id, p.last_sequence, p.current_txn_start_offset) for p in log.reader.producers()] == [(PRODUCER, 9, -1)]
+    assert len(log.reader.aborted_transactions(0, log.log_end_offset)) == 1
     log.close()
 
 
 def test_what_was_found_out_holds_for_a_log_that_has_not_changed(log: Log) -> None:
     for sequence in range(10):
         produce(log, sequence)
-    assert log.plan_truncation(4) is None, "so little is found out at once"
-    assert log.plan_truncation(10, at_once_bytes=0) is None
-    rewind = log.plan_truncation(4, at_once_bytes=0)
+    assert log.truncator.plan_truncation(4) is None, "so little is found out at once"
+    assert log.truncator.plan_truncation(10, at_once_bytes=0) is None
+    rewind = log.truncator.plan_truncation(4, at_once_bytes=0)
     assert rewind is not None
-    assert log.still_holds(rewind)
+    assert log.truncator.still_holds(rewind)
     produce(log, 10)
-    assert not log.still_holds(rewind)
+    assert not log.truncator.still_holds(rewind)
     log.close()
 
 
 def test_silent_producers_expire_but_for_open_transactions(log: Log) -> None:
     produce(log, 0)
     produce(log, 0, producer=8, transactional=1)
-    assert log.expire_producers(NOW + log.producer_id_expiration_ms - 1) == 0
-    assert log.expire_producers(NOW + log.producer_id_expiration_ms) == 1
-    assert [producer.producer_id for producer in log.producers()] == [8]
+    assert log.reader.expire_producers(NOW + log.producer_id_expiration_ms - 1) == 0
+    assert log.reader.expire_producers(NOW + log.producer_id_expiration_ms) == 1
+    assert [producer.producer_id for producer in log.reader.producers()] == [8]
     log.close()
 
 
@@ -217,21 +217,21 @@ def test_transactions_open_and_end(tmp_path: Path, abort: bool) -> None:
     append(log, b"before")
     produce(log, 0, 3, transactional=1)
     produce(log, 0, 1, producer=8, transactional=1)
-    assert log.first_unstable_offset(log.log_end_offset) == 1
+    assert log.reader.first_unstable_offset(log.log_end_offset) == 1
     end_transaction(log, abort=abort)
-    assert log.first_unstable_offset(0) == 1  # ended, but not committed to all replicas
-    assert log.first_unstable_offset(log.log_end_offset) == 4
-    found = log.aborted_transactions(0, log.log_end_offset)
+    assert log.reader.first_unstable_offset(0) == 1  # ended, but not committed to all replicas
+    assert log.reader.first_unstable_offset(log.log_end_offset) == 4
+    found = log.reader.aborted_transactions(0, log.log_end_offset)
     assert [entry[:3] for entry in found] == ([(PRODUCER, 1, 5)] if abort else [])
     assert [entry.last_stable_offset for entry in found] == ([4] if abort else [])
-    assert log.aborted_transactions(6, 10) == []
+    assert log.reader.aborted_transactions(6, 10) == []
     log.abandon()
     log = open_log(tmp_path, clean=False)
-    assert log.first_unstable_offset(log.log_end_offset) == 4
-    assert len(log.aborted_transactions(0, log.log_end_offset)) == abort
-    log.truncate_to(5)
-    assert log.aborted_transactions(0, log.log_end_offset) == []
-    assert log.first_unstable_offset(log.log_end_offset) == 1
+    assert log.reader.first_unstable_offset(log.log_end_offset) == 4
+    assert len(log.reader.aborted_transactions(0, log.log_end_offset)) == abort
+    log.truncator.truncate_to(5)
+    assert log.reader.aborted_transactions(0, log.log_end_offset) == []
+    assert log.reader.first_unstable_offset(log.log_end_offset) == 1
     log.close()
 
 
@@ -245,9 +245,9 @@ def test_a_marker_that_a_loss_of_power_took_has_no_entry_left(tmp_path: Path) ->
     newest = tmp_path / "topic-0" / f"{0:020d}.log"
     newest.write_bytes(newest.read_bytes()[:size])
     log = open_log(tmp_path, clean=False)
-    assert log.aborted_transactions(0, 100) == []
+    assert log.reader.aborted_transactions(0, 100) == []
     end_transaction(log, abort=False)
-    assert log.aborted_transactions(0, log.log_end_offset) == []
+    assert log.reader.aborted_transactions(0, log.log_end_offset) == []
     log.close()
 
 
@@ -267,13 +267,13 @@ def test_where_no_transaction_was_aborted_the_disk_is_asked_once(tmp_path: Path)
     log = open_log(tmp_path, files=files)
     produce(log, 0, transactional=1)
     files.asked = 0
-    assert [log.aborted_transactions(0, 1) for _ in range(3)] == [[], [], []]
+    assert [log.reader.aborted_transactions(0, 1) for _ in range(3)] == [[], [], []]
     assert files.asked == 1
     end_transaction(log, abort=True)
-    assert [each.first_offset for each in log.aborted_transactions(0, 2)] == [0]
+    assert [each.first_offset for each in log.reader.aborted_transactions(0, 2)] == [0]
     log.close()
     log = open_log(tmp_path)
-    assert [each.first_offset for each in log.aborted_transactions(0, 2)] == [0]
+    assert [each.first_offset for each in log.reader.aborted_transactions(0, 2)] == [0]
     log.close()
 
 
@@ -310,18 +310,18 @@ def test_of_many_aborted_transactions_those_alone_are_read_that_are_asked_for(tm
     for number in range(600):
         produce(log, number, transactional=1)
         end_transaction(log, abort=number % 3 != 2)
-    every = log.aborted_transactions(0, log.log_end_offset)
+    every = log.reader.aborted_transactions(0, log.log_end_offset)
     assert [each.first_offset for each in every] == [2 * number for number in range(600) if number % 3 != 2]
     for first in (0, 5, 600, 601, 1193, 1198, 1199):
         for end in (first + 1, first + 7, 1200):
             expected = [each for each in every if each.last_offset >= first and each.first_offset < end]
-            assert log.aborted_transactions(first, end) == expected
+            assert log.reader.aborted_transactions(first, end) == expected
     files.bytes_read = 0
-    assert [each.first_offset for each in log.aborted_transactions(1002, 1004)] == [1002]
+    assert [each.first_offset for each in log.reader.aborted_transactions(1002, 1004)] == [1002]
     produce(log, 600, transactional=1)
     end_transaction(log, abort=True)
     assert files.bytes_read < 6000 < 400 * 34
-    assert len(log.aborted_transactions(0, log.log_end_offset)) == 401
+    assert len(log.reader.aborted_transactions(0, log.log_end_offset)) == 401
     log.close()
 
 
@@ -333,7 +333,7 @@ def test_aborted_transactions_past_the_recovery_point_are_found_again(tmp_path: 
     for number in range(6):
         produce(log, number, transactional=1)
         end_transaction(log, abort=number % 2 == 0)
-    before = log.aborted_transactions(0, log.log_end_offset)
+    before = log.reader.aborted_transactions(0, log.log_end_offset)
     assert len(before) == 3
     assert len(list((tmp_path / "topic-0").glob("*.snapshot"))) > 1
     log.abandon()
@@ -343,7 +343,7 @@ def test_aborted_transactions_past_the_recovery_point_are_found_again(tmp_path: 
         else:
             path.write_bytes(left)
     log = open_log(tmp_path, small, clean=False)
-    assert log.aborted_transactions(0, log.log_end_offset) == before
+    assert log.reader.aborted_transactions(0, log.log_end_offset) == before
     log.close()
 
 
@@ -354,14 +354,14 @@ def test_an_index_that_a_loss_of_power_filled_with_zeros_hides_nothing(tmp_path:
     for number in range(6):
         produce(log, number, transactional=1)
         end_transaction(log, abort=True)
-    before = log.aborted_transactions(0, log.log_end_offset)
+    before = log.reader.aborted_transactions(0, log.log_end_offset)
     newest = sorted((tmp_path / "topic-0").glob("*.txnindex"))[-1]
     recovery_point = int(newest.stem)
     assert recovery_point
     log.abandon()
     newest.write_bytes(b"\0" * newest.stat().st_size)
     log = open_log(tmp_path, small, clean=False, recovery_point=recovery_point)
-    assert log.aborted_transactions(0, log.log_end_offset) == before
+    assert log.reader.aborted_transactions(0, log.log_end_offset) == before
     log.close()
 
 
@@ -379,8 +379,8 @@ def test_markers_of_a_replaced_coordinator_are_refused(log: Log) -> None:
 def test_a_follower_takes_the_leaders_batches_without_judging(log: Log) -> None:
     produce(log, 0)
     data = build_batch([(b"k", b"v")], base_offset=1, producer_id=PRODUCER, producer_epoch=0, base_sequence=9, timestamp_ms=NOW)
-    log.append_as_follower(memoryview(data), now_ms=NOW)
-    assert [producer.last_sequence for producer in log.producers()] == [9]
+    log.appender.append_as_follower(memoryview(data), now_ms=NOW)
+    assert [producer.last_sequence for producer in log.reader.producers()] == [9]
     log.close()
 
 
@@ -393,9 +393,9 @@ def test_behind_a_batch_of_the_leader_that_is_not_understood_no_producer_is_miss
         for offset in (1, 2)
     ]
     with pytest.raises(KafkaError):
-        log.append_as_follower(memoryview(strange + b"".join(sent)), now_ms=NOW)
+        log.appender.append_as_follower(memoryview(strange + b"".join(sent)), now_ms=NOW)
     assert log.log_end_offset == 1
-    log.append_as_follower(memoryview(b"".join(sent)), now_ms=NOW)
+    log.appender.append_as_follower(memoryview(b"".join(sent)), now_ms=NOW)
     assert [-1 - produce(log, sequence) for sequence in (1, 2)] == [1, 2], "a retry gets the first answer"
     log.close()
 

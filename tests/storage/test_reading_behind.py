@@ -32,10 +32,10 @@ def filled(folder: Path, *, open_files: OpenFiles | None = None) -> Log:
 def behind(log: Log, offset: int, limit_offset: int | None = None) -> Behind | None:
     """What follows what is read from `offset` on."""
     limit = log.log_end_offset if limit_offset is None else limit_offset
-    region = log.read(offset, MOST, limit_offset=limit, minimum_one=True)
+    region = log.reader.read(offset, MOST, limit_offset=limit, minimum_one=True)
     if region is None:
         return None  # the limit lies within a batch
-    found = log.read_behind(region, MOST, limit_offset=limit)
+    found = log.reader.read_behind(region, MOST, limit_offset=limit)
     if found is not None:
         assert found.offset == split_batches(bytes_of(region))[-1][1].next_offset
     return found
@@ -55,8 +55,8 @@ def test_it_is_what_is_read_there(tmp_path: Path, is_reopened: bool) -> None:
             ahead = behind(log, offset, limit) if offset < limit else None
             if ahead is not None:
                 found += 1
-                assert log.read(ahead.offset, MOST, limit_offset=limit, minimum_one=False) == ahead.region
-                assert log.still_has(ahead)
+                assert log.reader.read(ahead.offset, MOST, limit_offset=limit, minimum_one=False) == ahead.region
+                assert log.reader.still_has(ahead)
     assert found > log.log_end_offset // 2
     log.close()
 
@@ -74,7 +74,7 @@ def test_near_the_end_nothing_is_told_for_there_may_be_more_then(tmp_path: Path)
 
 
 def delete_before(log: Log, ahead: Behind) -> None:
-    log.delete_records_before(ahead.offset + 1)
+    log.truncator.delete_records_before(ahead.offset + 1)
 
 
 def delete_segment(log: Log, ahead: Behind) -> None:
@@ -83,12 +83,12 @@ def delete_segment(log: Log, ahead: Behind) -> None:
 
 
 def cut(log: Log, ahead: Behind) -> None:
-    log.truncate_to(ahead.offset)
+    log.truncator.truncate_to(ahead.offset)
     append(log, b"other", epoch=1)
 
 
 def begin_anew(log: Log, ahead: Behind) -> None:
-    log.truncate_fully_and_start_at(0)
+    log.truncator.truncate_fully_and_start_at(0)
 
 
 @pytest.mark.parametrize("change", [delete_before, delete_segment, cut, begin_anew])
@@ -99,12 +99,12 @@ def test_what_is_gone_is_not_taken_for_there(tmp_path: Path, change: Callable[[L
     ahead = behind(log, start)
     assert ahead is not None
     append(log, b"more")
-    assert log.still_has(ahead), "what is appended changes nothing"
+    assert log.reader.still_has(ahead), "what is appended changes nothing"
     if is_in_active and change is delete_segment:
         assert retain(log, NOW) == 0, "the active segment stays"
     else:
         change(log, ahead)
-        assert not log.still_has(ahead)
+        assert not log.reader.still_has(ahead)
     log.close()
 
 
@@ -118,6 +118,6 @@ def test_a_descriptor_that_was_closed_is_not_used(tmp_path: Path) -> None:
     ahead.segment.close()
     taken = log.files.open(tmp_path / "other", create=True)  # the number that was free
     assert taken == fileno
-    assert not log.still_has(ahead)
+    assert not log.reader.still_has(ahead)
     log.files.close(taken)
     log.close()

@@ -52,22 +52,22 @@ def told(logs: LogManager) -> Told:
     log = logs.get("t", 0)
     assert log is not None
     records = [(record.offset, record.value) for record in read_all(log)]
-    return Told(records, log.epoch_entries, log.aborted_transactions(0, log.log_end_offset), log.producers())
+    return Told(records, log.epoch_entries, log.reader.aborted_transactions(0, log.log_end_offset), log.reader.producers())
 
 
 def filled(folder: Path) -> Told:
     """Several segments and epochs, aborted transactions in two segments, and a log start; closed."""
     logs = opened(folder)
-    log = logs.create("t", 0, TOPIC_ID, CONFIG)
+    log = logs.creation.create("t", 0, TOPIC_ID, CONFIG)
     for epoch in range(3):
         append(log, b"x" * 300, epoch=epoch)
         produce(log, epoch, transactional=1, leader_epoch=epoch)
         end_transaction(log, abort=True, leader_epoch=epoch)
         append(log, b"y" * 500, epoch=epoch)
-    logs.checkpoint_recovery_points()
-    logs.checkpoint_log_start_offsets()
-    logs.write_high_watermarks({("t", 0): log.log_end_offset})
-    logs.write_cleaned_offsets(lambda: {("t", 0): 0})
+    logs.checkpoints.write_recovery_points()
+    logs.checkpoints.write_log_start_offsets()
+    logs.checkpoints.write_high_watermarks({("t", 0): log.log_end_offset})
+    logs.checkpoints.write_cleaned_offsets(lambda: {("t", 0): 0})
     before = told(logs)
     assert len(list((folder / PARTITION).glob("*.log"))) > 3
     assert len(before.aborted) == 3
@@ -132,7 +132,7 @@ def test_a_lost_log_start_begins_with_the_first_segment(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     log = logs.get("t", 0)
     assert log is not None
-    log.delete_records_before(5)
+    log.truncator.delete_records_before(5)
     logs.close()
     (tmp_path / checkpoints.LOG_START_OFFSETS).write_bytes(b"")
     logs = opened(tmp_path)
@@ -147,9 +147,9 @@ def test_epochs_that_compaction_cut_short_begin_behind_the_batch_before(tmp_path
     """A follower that has other records there must not keep them."""
     folder = tmp_path / PARTITION
     logs = opened(tmp_path)
-    log = logs.create("t", 0, TOPIC_ID, CONFIG)
+    log = logs.creation.create("t", 0, TOPIC_ID, CONFIG)
     for offset, epoch in ((0, 0), (10, 3)):
-        log.append_as_follower(batch(b"x", base_offset=offset, partition_leader_epoch=epoch), now_ms=NOW)
+        log.appender.append_as_follower(batch(b"x", base_offset=offset, partition_leader_epoch=epoch), now_ms=NOW)
     logs.close()
     (folder / checkpoints.LEADER_EPOCHS).write_bytes(b"")
     logs = opened(tmp_path)

@@ -110,9 +110,9 @@ def test_missing_side_files_are_made_anew(tmp_path: Path, suffix: str, clean: bo
         path.unlink()
     log = open_log(tmp_path, SMALL, clean=clean)
     assert len(read_all(log)) == 30
-    assert log.offset_for_timestamp(NOW + 17) == (NOW + 17, 17, 0)
-    assert [producer.last_sequence for producer in log.producers()] == [29]
-    assert log.read(5, 200, limit_offset=30, minimum_one=True) is not None
+    assert log.reader.offset_for_timestamp(NOW + 17) == (NOW + 17, 17, 0)
+    assert [producer.last_sequence for producer in log.reader.producers()] == [29]
+    assert log.reader.read(5, 200, limit_offset=30, minimum_one=True) is not None
     log.close()
 
 
@@ -126,8 +126,8 @@ def test_garbage_in_side_files_is_survived_after_a_crash(tmp_path: Path, suffix:
         path.write_bytes(b"\x7f" * 120)
     log = open_log(tmp_path, SMALL, clean=False)
     assert len(read_all(log)) == 30
-    assert log.offset_for_timestamp(NOW + 17) == (NOW + 17, 17, 0)
-    assert [producer.last_sequence for producer in log.producers()] == [29]
+    assert log.reader.offset_for_timestamp(NOW + 17) == (NOW + 17, 17, 0)
+    assert [producer.last_sequence for producer in log.reader.producers()] == [29]
     log.close()
 
 
@@ -183,7 +183,7 @@ def test_epochs_that_were_written_down_before_a_cut_give_way_to_what_the_batches
     append(log, b"a", epoch=1)
     append(log, b"b", epoch=7)
     log.flush()
-    log.truncate_to(1)
+    log.truncator.truncate_to(1)
     append(log, b"c", epoch=3)
     append(log, b"d", epoch=4)
     log.abandon()
@@ -195,15 +195,15 @@ def test_epochs_that_were_written_down_before_a_cut_give_way_to_what_the_batches
 
 def test_a_log_ends_in_the_epoch_of_its_last_record_though_that_was_removed(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert log.epoch_of_end == -1
+    assert log.reader.epoch_of_end == -1
     append(log, b"a", epoch=1)
     append(log, b"b", epoch=4)
-    assert log.epoch_of_end == 4
-    log.delete_records_before(2)
-    assert (log.log_start_offset, log.log_end_offset, log.epoch_of_end) == (2, 2, 4)
+    assert log.reader.epoch_of_end == 4
+    log.truncator.delete_records_before(2)
+    assert (log.log_start_offset, log.log_end_offset, log.reader.epoch_of_end) == (2, 2, 4)
     log.close()
     log = open_log(tmp_path, log_start_offset=2)
-    assert (log.log_end_offset, log.epoch_of_end) == (2, 4)
+    assert (log.log_end_offset, log.reader.epoch_of_end) == (2, 4)
     log.close()
 
 
@@ -215,7 +215,11 @@ def test_lost_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     log.abandon()
     (tmp_path / "topic-0" / "leader-epoch-checkpoint").unlink()
     log = open_log(tmp_path, clean=False)
-    assert (log.latest_epoch, log.end_offset_for_epoch(1), log.end_offset_for_epoch(2)) == (4, (1, 1), (1, 1))
+    assert (log.reader.latest_epoch, log.reader.end_offset_for_epoch(1), log.reader.end_offset_for_epoch(2)) == (
+        4,
+        (1, 1),
+        (1, 1),
+    )
     log.close()
 
 
@@ -240,7 +244,7 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> No
     files.room = 40
     with pytest.raises(StorageExhausted):
         append(log, b"never", producer_id=1, producer_epoch=0, base_sequence=0)
-    assert (log.log_end_offset, len(read_all(log)), log.producers()) == (1, 1, [])
+    assert (log.log_end_offset, len(read_all(log)), log.reader.producers()) == (1, 1, [])
     files.room = 10_000
     assert append(log, b"b").first_offset == 1
     files.room = 40
@@ -263,7 +267,7 @@ def test_a_disk_that_takes_parts_gets_the_rest(tmp_path: Path) -> None:
 
     log = open_log(tmp_path, files=InParts())
     append(log, b"a" * 100)
-    log.append_as_leader(bytes(batch(b"b" * 100)), leader_epoch=0, now_ms=NOW)
+    log.appender.append_as_leader(bytes(batch(b"b" * 100)), leader_epoch=0, now_ms=NOW)
     assert [record.value for record in read_all(log)] == [b"a" * 100, b"b" * 100]
     log.close()
     log = open_log(tmp_path, clean=False)
@@ -312,7 +316,7 @@ def test_scanning_stops_at_offsets_that_go_back(tmp_path: Path) -> None:
     path.write_bytes(data)
     log = open_log(tmp_path, clean=False)
     assert (log.log_end_offset, log.size_bytes) == (3, size)
-    assert len(list(scan_batches(log._segments.active, 0, size))) == 2
+    assert len(list(scan_batches(log.segments.active, 0, size))) == 2
     log.close()
 
 

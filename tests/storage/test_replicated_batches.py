@@ -89,7 +89,7 @@ def test_stretches_cover_everything_within_their_bounds(records: list[int], epoc
 def test_a_log_takes_in_all_of_it_whatever_its_segments_are(tmp_path: Path, segment_bytes: int) -> None:
     whole, _ = sent([1, 2, 3] * 5, [0] * 4 + [1] * 6 + [4] * 5)
     log = open_log(tmp_path, TopicConfig(segment_bytes=segment_bytes))
-    log.append_as_follower(whole, now_ms=NOW)
+    log.appender.append_as_follower(whole, now_ms=NOW)
     assert log.log_end_offset == 30
     assert [epoch for epoch, _ in log.epoch_entries] == [0, 1, 4]
     stored = b"".join(path.read_bytes() for path in sorted(log.directory.glob("*.log")))

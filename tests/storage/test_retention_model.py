@@ -80,9 +80,9 @@ def test_against_the_rule(
             # Where the broker's time counts, the record's own is of no account, and the batches come a minute after each other.
             now_ms = NOW - (len(ages) - number) * MINUTE_MS if broker_time else NOW
             data = batch(b"value %d" % number, time_ms=NOW - age * MINUTE_MS)
-            log.append_as_leader(memoryview(data), leader_epoch=0, now_ms=now_ms, origin=AppendOrigin.CLIENT)
+            log.appender.append_as_leader(memoryview(data), leader_epoch=0, now_ms=now_ms, origin=AppendOrigin.CLIENT)
             times.append(now_ms if broker_time else NOW - age * MINUTE_MS)
-        log.delete_records_before(round(deleted * len(ages)))
+        log.truncator.delete_records_before(round(deleted * len(ages)))
         if reopened:
             log.close()
             log = open_log(folder, config, log_start_offset=round(deleted * len(ages)))
@@ -96,7 +96,7 @@ def test_against_the_rule(
         wanted = naive(seen, end, start, config, NOW)
         before = read_all(log)
 
-        look = log.unknown_ages(NOW) if apart else None
+        look = log.reader.unknown_ages(NOW) if apart else None
         if look is not None:
             look.run()
             look.note()
@@ -104,7 +104,7 @@ def test_against_the_rule(
 
         assert (log.log_start_offset, log.log_end_offset) == (wanted, end)
         assert read_all(log) == [record for record in before if record.offset >= wanted]
-        for garbage in log.take_garbage():
+        for garbage in log.truncator.take_garbage():
             garbage.remove()
         assert retain(log) == 0
         left = sorted(int(path.stem) for path in (folder / "topic-0").glob("*.log"))

@@ -52,28 +52,28 @@ def log(tmp_path: Path, files: AskedFiles) -> Iterator[Log]:
 
 
 def test_retention_asks_nothing_of_the_disk_that_a_thread_has_found(log: Log, files: AskedFiles) -> None:
-    look = log.unknown_ages(NOW)
+    look = log.reader.unknown_ages(NOW)
     assert look is not None
     assert files.asked == []
     look.run()
     looked_at = set(files.asked)
     look.note()
     files.asked.clear()
-    assert (log.maybe_roll(NOW), retain(log)) == (False, 0)
+    assert (log.appender.maybe_roll(NOW), retain(log)) == (False, 0)
     assert files.asked == []
     assert {name.partition(".")[0] for name in looked_at} == {f"{log.first_offset:020d}", f"{log.active_base_offset:020d}"}
-    assert log.unknown_ages(NOW) is None
+    assert log.reader.unknown_ages(NOW) is None
 
 
 def test_as_many_segments_are_looked_at_as_are_too_old_and_one(log: Log, files: AskedFiles) -> None:
     base = log.segments[5].base_offset
     now_ms = NOW + CONFIG.retention_ms + base * SECOND_MS
-    look = log.unknown_ages(now_ms)
+    look = log.reader.unknown_ages(now_ms)
     assert look is not None
     look.run()
     look.note()
     files.asked.clear()
-    assert log.apply_retention(now_ms) == 5
+    assert log.truncator.apply_retention(now_ms) == 5
     assert files.asked == []
     assert not log.segments[6].knows("max_timestamp")
 
@@ -85,7 +85,7 @@ def test_as_many_segments_are_looked_at_as_are_too_old_and_one(log: Log, files: 
 )
 def test_where_no_age_counts_the_active_segment_alone_is_looked_at(log: Log, files: AskedFiles, changed: TopicConfig) -> None:
     log.update_config(changed)
-    look = log.unknown_ages(NOW)
+    look = log.reader.unknown_ages(NOW)
     assert look is not None
     look.run()
     assert {name.partition(".")[0] for name in files.asked} == {f"{log.active_base_offset:020d}"}
@@ -94,27 +94,27 @@ def test_where_no_age_counts_the_active_segment_alone_is_looked_at(log: Log, fil
 @pytest.mark.parametrize("second", [0, 41, 79, 80])
 def test_a_time_is_looked_for_in_a_thread(log: Log, files: AskedFiles, second: int) -> None:
     time_ms = NOW + second * SECOND_MS
-    search = log.sealed_search(time_ms)
+    search = log.reader.sealed_search(time_ms)
     assert search is not None
     assert files.asked == []
     search.run()
     search.note()
     files.asked.clear()
-    found = log.offset_for_timestamp(time_ms, search)
+    found = log.reader.offset_for_timestamp(time_ms, search)
     assert (found and found.offset) == (second if second < 80 else None)
     assert not [name for name in files.asked if int(name.partition(".")[0]) < log.active_base_offset]
-    again = log.sealed_search(time_ms)
+    again = log.reader.sealed_search(time_ms)
     assert (again is None) == (second >= log.active_base_offset), "what is known of times is not asked again"
 
 
 def test_what_was_found_of_a_log_that_has_changed_is_not_believed(log: Log) -> None:
-    search = log.sealed_search(NOW)
+    search = log.reader.sealed_search(NOW)
     assert search is not None
     search.run()
-    log.delete_records_before(10)
-    log.detach_below_start()
+    log.truncator.delete_records_before(10)
+    log.truncator.detach_below_start()
     search.note()
-    found = log.offset_for_timestamp(NOW, search)
+    found = log.reader.offset_for_timestamp(NOW, search)
     assert found is not None
     assert found.offset == 10
 
@@ -124,7 +124,7 @@ def test_a_thread_makes_no_index_anew(log: Log) -> None:
     index = segment.directory / segment.time_index_name
     index.write_bytes(index.read_bytes()[:-1])
     damaged = index.read_bytes()
-    look, search = log.unknown_ages(NOW), log.sealed_search(NOW)
+    look, search = log.reader.unknown_ages(NOW), log.reader.sealed_search(NOW)
     assert look is not None
     assert search is not None
     look.run()
@@ -137,7 +137,7 @@ def test_a_thread_makes_no_index_anew(log: Log) -> None:
 
 
 def test_what_a_thread_cannot_read_is_left_to_the_loop(log: Log) -> None:
-    look, search = log.unknown_ages(NOW), log.sealed_search(NOW)
+    look, search = log.reader.unknown_ages(NOW), log.reader.sealed_search(NOW)
     assert look is not None
     assert search is not None
     for segment in log.segments.sealed[:3]:
@@ -149,6 +149,6 @@ def test_what_a_thread_cannot_read_is_left_to_the_loop(log: Log) -> None:
     assert not log.segments[0].knows("max_timestamp")
     for segment in log.segments.sealed[:3]:
         segment.path.with_suffix(".away").rename(segment.path)
-    found = log.offset_for_timestamp(NOW, search)
+    found = log.reader.offset_for_timestamp(NOW, search)
     assert found is not None
     assert found.offset == 0

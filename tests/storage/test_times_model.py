@@ -42,7 +42,7 @@ class Times(RuleBasedStateMachine):
         data = bytearray()
         for record in values:
             data += batch(b"value", time_ms=record.timestamp, base_offset=record.offset, compression=codec)
-        self.log.append_as_follower(memoryview(data), now_ms=NOW)
+        self.log.appender.append_as_follower(memoryview(data), now_ms=NOW)
         self.records += values
         self.batches += [(record.offset, record.offset) for record in values]
         self.end = base + len(values)
@@ -50,7 +50,7 @@ class Times(RuleBasedStateMachine):
     @rule(count=st.integers(2, 6), first=TIMES)
     def append_one_batch(self, count: int, first: int) -> None:
         data = batch(*([b"value"] * count), time_ms=first, base_offset=self.end)
-        self.log.append_as_follower(memoryview(data), now_ms=NOW)
+        self.log.appender.append_as_follower(memoryview(data), now_ms=NOW)
         self.records += [Record(self.end + i, first + i, b"key", b"value") for i in range(count)]
         self.batches.append((self.end, self.end + count - 1))
         self.end += count
@@ -58,8 +58,8 @@ class Times(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1))
     def delete_records(self, share: float) -> None:
         self.start += round(share * (self.end - self.start))
-        self.log.delete_records_before(self.start)
-        for garbage in self.log.take_garbage():
+        self.log.truncator.delete_records_before(self.start)
+        for garbage in self.log.truncator.take_garbage():
             garbage.remove()
 
     @rule(share=st.floats(0, 1))
@@ -67,7 +67,7 @@ class Times(RuleBasedStateMachine):
         offset = self.start + round(share * (self.end - self.start))
         if offset >= self.end:
             return
-        self.log.truncate_to(offset)
+        self.log.truncator.truncate_to(offset)
         self.batches = [(first, last) for first, last in self.batches if last < offset]
         kept = self.batches[-1][1] + 1 if self.batches else self.log.log_end_offset
         # A segment that became empty begins where it was named; what is behind the last record is a gap.
@@ -95,28 +95,28 @@ class Times(RuleBasedStateMachine):
     def find_time(self, time: int, is_apart: bool) -> None:
         """By the log's own segments, or first of the sealed ones as a thread does."""
         wanted = next((record for record in self.present if record.timestamp >= time), None)
-        search = self.log.sealed_search(time) if is_apart else None
+        search = self.log.reader.sealed_search(time) if is_apart else None
         if search is not None:
             search.run()
             search.note()
-        found = self.log.offset_for_timestamp(time, search)
+        found = self.log.reader.offset_for_timestamp(time, search)
         assert (found and (found.timestamp, found.offset)) == (wanted and (wanted.timestamp, wanted.offset))
 
     @rule(is_apart=st.booleans())
     def find_newest(self, is_apart: bool) -> None:
-        look = self.log.unknown_times() if is_apart else None
+        look = self.log.reader.unknown_times() if is_apart else None
         if look is not None:
             look.run()
             look.note()
         newest = max(self.present, key=lambda record: (record.timestamp, -record.offset), default=None)
-        found = self.log.offset_of_max_timestamp()
+        found = self.log.reader.offset_of_max_timestamp()
         assert (found and (found.timestamp, found.offset)) == (newest and (newest.timestamp, newest.offset))
 
     @rule(share=st.floats(0, 1))
     def find_offset(self, share: float) -> None:
         """Reading at any offset, one in a gap too, begins with the batch that holds it or the next one there is."""
         offset = self.start + round(share * (self.end - self.start))
-        region = self.log.read(offset, 1, limit_offset=self.end, minimum_one=True)
+        region = self.log.reader.read(offset, 1, limit_offset=self.end, minimum_one=True)
         wanted = next(((first, last) for first, last in self.batches if last >= offset), None)
         records = records_in(bytes_of(region))
         assert (records and (records[0].offset, records[-1].offset)) == (wanted or [])

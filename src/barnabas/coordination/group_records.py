@@ -19,7 +19,7 @@ from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, begin, leading_number, version_of
-from barnabas.protocol.base_message import ZERO_UUID, Buffer, FieldSpec, Message
+from barnabas.protocol.base_message import OPEN_END, ZERO_UUID, Buffer, FieldSpec, Message
 from barnabas.protocol.codec import decode, writer_of
 
 
@@ -37,19 +37,17 @@ GROUP_VALUE_VERSION = 3
 NO_TIMESTAMP = -1
 MAX_NAME_BYTES = 32_000  # lengths of names are 16-bit; this leaves space for the suffix of a member id
 
-_NEVER = 32767
-
-
-def _field(name: str, wire_type: str, first: int = 0, last: int = _NEVER, nullable_from: int = _NEVER) -> FieldSpec:
-    return (name, wire_type, False, first, last, nullable_from, _NEVER, None, None)
-
 
 class OffsetCommitKey(Message):
     """Names the partition of one committed offset of one group."""
 
     __slots__ = ("group", "partition", "topic")
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("group", "string"), _field("topic", "string"), _field("partition", "int32"))
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, OPEN_END
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        FieldSpec("group", "string"),
+        FieldSpec("topic", "string"),
+        FieldSpec("partition", "int32"),
+    )
 
     def __init__(self, *, group: str = "", topic: str = "", partition: int = 0) -> None:
         self.group = group
@@ -66,12 +64,12 @@ class OffsetCommitValue(Message):
     __slots__ = ("commit_timestamp_ms", "expire_timestamp_ms", "leader_epoch", "metadata", "offset", "topic_id")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("offset", "int64"),
-        _field("leader_epoch", "int32", first=3),
-        _field("metadata", "string"),
-        _field("commit_timestamp_ms", "int64"),
-        _field("expire_timestamp_ms", "int64", first=1, last=1),
-        ("topic_id", "uuid", False, 4, _NEVER, _NEVER, _NEVER, 0, None),
+        FieldSpec("offset", "int64"),
+        FieldSpec("leader_epoch", "int32", first_version=3),
+        FieldSpec("metadata", "string"),
+        FieldSpec("commit_timestamp_ms", "int64"),
+        FieldSpec("expire_timestamp_ms", "int64", first_version=1, last_version=1),
+        FieldSpec("topic_id", "uuid", first_version=4, tag=0),
     )
 
     def __init__(
@@ -96,8 +94,8 @@ class GroupMetadataKey(Message):
     """Names a group of the classic protocol."""
 
     __slots__ = ("group",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("group", "string"),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, OPEN_END
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("group", "string"),)
 
     def __init__(self, *, group: str = "") -> None:
         self.group = group
@@ -118,14 +116,14 @@ class MemberMetadata(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("member_id", "string"),
-        _field("group_instance_id", "string", first=3, nullable_from=3),
-        _field("client_id", "string"),
-        _field("client_host", "string"),
-        _field("rebalance_timeout_ms", "int32", first=1),
-        _field("session_timeout_ms", "int32"),
-        _field("subscription", "bytes"),
-        _field("assignment", "bytes"),
+        FieldSpec("member_id", "string"),
+        FieldSpec("group_instance_id", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("client_id", "string"),
+        FieldSpec("client_host", "string"),
+        FieldSpec("rebalance_timeout_ms", "int32", first_version=1),
+        FieldSpec("session_timeout_ms", "int32"),
+        FieldSpec("subscription", "bytes"),
+        FieldSpec("assignment", "bytes"),
     )
 
     def __init__(
@@ -156,12 +154,12 @@ class GroupMetadataValue(Message):
     __slots__ = ("current_state_timestamp_ms", "generation", "leader", "members", "protocol", "protocol_type")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("protocol_type", "string"),
-        _field("generation", "int32"),
-        _field("protocol", "string", nullable_from=0),
-        _field("leader", "string", nullable_from=0),
-        _field("current_state_timestamp_ms", "int64", first=2),
-        ("members", "struct", True, 0, _NEVER, _NEVER, _NEVER, None, MemberMetadata),
+        FieldSpec("protocol_type", "string"),
+        FieldSpec("generation", "int32"),
+        FieldSpec("protocol", "string", first_nullable_version=0),
+        FieldSpec("leader", "string", first_nullable_version=0),
+        FieldSpec("current_state_timestamp_ms", "int64", first_version=2),
+        FieldSpec("members", "struct", is_array=True, item=MemberMetadata),
     )
 
     def __init__(

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 ZERO_UUID = UUID(int=0)
 
-# name, wire type ("struct" for a nested message), is array, first version, last version, first nullable version,
-# last nullable version, tag (None where the field is not tagged), class of the items (None for a primitive)
-FieldSpec = tuple[str, str, bool, int, int, int, int, int | None, Any]
+OPEN_END = 32767  # as a last version: the newest, whichever it is
 Buffer = bytes | bytearray | memoryview
+
+
+class FieldSpec(NamedTuple):
+    """One field of a message: its type on the wire, and the versions that have it."""
+
+    name: str
+    wire_type: str  # "struct" for a nested message
+    is_array: bool = False
+    first_version: int = 0
+    last_version: int = OPEN_END
+    first_nullable_version: int = OPEN_END
+    last_nullable_version: int = OPEN_END
+    tag: int | None = None  # None where the field is not tagged
+    item: Any = None  # the class of the nested message, or of the array's; None for a primitive
 
 
 class Message:

@@ -233,12 +233,12 @@ def _write_once(items: WrittenOnce, version: int, write: Writer[Any], out: bytea
 
 
 def _fields_in(cls: type[Message], version: int) -> tuple[list[FieldSpec], list[FieldSpec]]:
-    fields = [f for f in cls.FIELDS if f[3] <= version <= f[4]]
-    return [f for f in fields if f[7] is None], [f for f in fields if f[7] is not None]
+    fields = [f for f in cls.FIELDS if f.first_version <= version <= f.last_version]
+    return [f for f in fields if f.tag is None], [f for f in fields if f.tag is not None]
 
 
 def _absent(field: FieldSpec) -> int:
-    return NULLABLE_STRUCT if field[7] is None else NULLABLE_TAGGED_STRUCT
+    return NULLABLE_STRUCT if field.tag is None else NULLABLE_TAGGED_STRUCT
 
 
 class _Source:
@@ -261,14 +261,14 @@ class _Source:
         self.lines += ["    " + line for line in lines]
 
     def nullable(self, field: FieldSpec) -> bool:
-        return field[5] <= self.version <= field[6] or field[1] == "records"
+        return field.first_nullable_version <= self.version <= field.last_nullable_version or field.wire_type == "records"
 
     def runs(self) -> list[list[FieldSpec]]:
         """The untagged fields, neighbours of fixed size together."""
         groups: list[list[FieldSpec]] = []
         for field in self.plain:
-            fixed = field[1] in FIXED and not field[2]
-            if fixed and groups and groups[-1][0][1] in FIXED and not groups[-1][0][2]:
+            fixed = field.wire_type in FIXED and not field.is_array
+            if fixed and groups and groups[-1][0].wire_type in FIXED and not groups[-1][0].is_array:
                 groups[-1].append(field)
             else:
                 groups.append([field])
@@ -283,7 +283,7 @@ class _ReaderSource(_Source):
     def text(self) -> str:
         self.read_plain()
         if self.flexible:
-            known = self.bind("known", {f[7]: self.tag_reader(f) for f in self.tagged})
+            known = self.bind("known", {f.tag: self.tag_reader(f) for f in self.tagged})
             self.add("if v[p]:", f"    p = tags(v, p, {known}, m)", "else:", "    p += 1")
         return "\n".join(["def run(v, p):", "    m = cls()", *self.lines, "    return m, p"])
 
@@ -295,18 +295,18 @@ class _ReaderSource(_Source):
             uuid=uuid_of, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
         )  # fmt: skip
         for run in self.runs():
-            if run[0][1] in FIXED and not run[0][2]:
+            if run[0].wire_type in FIXED and not run[0].is_array:
                 self.read_fixed(run)
             else:
-                self.read_field(run[0], "m." + run[0][0])
+                self.read_field(run[0], "m." + run[0].name)
 
     def read_fixed(self, run: list[FieldSpec]) -> None:
-        layout = struct.Struct(">" + "".join(FIXED[f[1]][0] for f in run))
-        targets = "".join(f"m.{f[0]}, " for f in run)
+        layout = struct.Struct(">" + "".join(FIXED[f.wire_type][0] for f in run))
+        targets = "".join(f"m.{f.name}, " for f in run)
         self.add(f"{targets}= {self.bind('fixed', layout.unpack_from)}(v, p)", f"p += {layout.size}")
 
     def read_field(self, field: FieldSpec, target: str) -> None:
-        name, wire_type, is_array = field[:3]
+        name, wire_type, is_array = field.name, field.wire_type, field.is_array
         if wire_type == "uuid" and not is_array:
             self.add(f"{target} = uuid(bytes(v[p : p + 16]))", "p += 16")
             return
@@ -340,7 +340,7 @@ class _ReaderSource(_Source):
         self.add(f"{indent}{target} = {take}", f"{indent}p = e")
 
     def read_struct(self, field: FieldSpec, target: str) -> None:
-        reader = self.bind("item", _item_reader(field[8], self.version, self.check))
+        reader = self.bind("item", _item_reader(field.item, self.version, self.check))
         if self.nullable(field):
             self.add("marker = v[p]", "p += 1", f"if marker == {_absent(field)}:", f"    {target} = None", "else:")
             self.add(f"    {target}, p = {reader}(v, p)")
@@ -348,7 +348,7 @@ class _ReaderSource(_Source):
             self.add(f"{target}, p = {reader}(v, p)")
 
     def read_items(self, field: FieldSpec, target: str) -> None:
-        wire_type = field[1]
+        wire_type = field.wire_type
         self.add("    check(v, p, n)")
         if wire_type in FIXED:
             code, size = FIXED[wire_type]
@@ -356,7 +356,7 @@ class _ReaderSource(_Source):
             return
         self.add(f"    items = {target} = []", "    for _ in range(n):")
         if wire_type == "struct":
-            self.add(f"        item, p = {self.bind('item', _item_reader(field[8], self.version, self.check))}(v, p)")
+            self.add(f"        item, p = {self.bind('item', _item_reader(field.item, self.version, self.check))}(v, p)")
         elif wire_type == "uuid":
             self.add("        item = uuid(bytes(v[p : p + 16]))", "        p += 16")
         else:
@@ -364,8 +364,8 @@ class _ReaderSource(_Source):
                 self.read_compact_length("k", "        ")
             else:
                 self.add("        k, = short(v, p)", "        p += 2")
-            self.add(f"        if k < 0: null({field[0]!r})")
-            self.add(f"        if k > {MAX_STRING_BYTES}: too_long({field[0]!r}, k)" if self.flexible else "")
+            self.add(f"        if k < 0: null({field.name!r})")
+            self.add(f"        if k > {MAX_STRING_BYTES}: too_long({field.name!r}, k)" if self.flexible else "")
             self.read_piece("item", "string", "k", "        ")
         self.add("        items.append(item)")
 
@@ -387,20 +387,20 @@ class _WriterSource(_Source):
             once=WrittenOnce, write_once=_write_once,
         )  # fmt: skip
         for run in self.runs():
-            if run[0][1] in FIXED and not run[0][2]:
+            if run[0].wire_type in FIXED and not run[0].is_array:
                 self.write_fixed(run)
             else:
-                self.write_field(run[0], "m." + run[0][0])
+                self.write_field(run[0], "m." + run[0].name)
         if self.flexible:
             self.write_tags()
         return "\n".join(["def run(m, out):", *self.lines, "    return None"])
 
     def write_fixed(self, run: list[FieldSpec]) -> None:
-        layout = struct.Struct(">" + "".join(FIXED[f[1]][0] for f in run))
-        self.add(f"out += {self.bind('fixed', layout.pack)}({', '.join('m.' + f[0] for f in run)})")
+        layout = struct.Struct(">" + "".join(FIXED[f.wire_type][0] for f in run))
+        self.add(f"out += {self.bind('fixed', layout.pack)}({', '.join('m.' + f.name for f in run)})")
 
     def write_field(self, field: FieldSpec, value: str) -> None:
-        name, wire_type, is_array = field[:3]
+        name, wire_type, is_array = field.name, field.wire_type, field.is_array
         if wire_type in FIXED and not is_array:
             self.write_fixed([field])
             return
@@ -421,7 +421,7 @@ class _WriterSource(_Source):
             self.write_items(field)
         elif wire_type == "struct":
             self.add("    out.append(1)" if self.nullable(field) else "    pass")
-            self.add(f"    {self.bind('item', writer_of(field[8], self.version))}(x, out)")
+            self.add(f"    {self.bind('item', writer_of(field.item, self.version))}(x, out)")
         else:
             self.write_bytes("    ", "x", wire_type)
 
@@ -439,7 +439,7 @@ class _WriterSource(_Source):
         self.add(f"{indent}k = len({value}) + 1", f"{indent}if k < 128: out.append(k)", f"{indent}else: varint(k, out)")
 
     def write_items(self, field: FieldSpec) -> None:
-        wire_type = field[1]
+        wire_type = field.wire_type
         if self.flexible:
             self.write_compact_length("x", "    ")
         else:
@@ -448,7 +448,7 @@ class _WriterSource(_Source):
             self.add(f"    out += pack_array({FIXED[wire_type][0]!r}, x)")
             return
         if wire_type == "struct":
-            item = self.bind("item", writer_of(field[8], self.version))
+            item = self.bind("item", writer_of(field.item, self.version))
             self.add("    if type(x) is once:", f"        write_once(x, {self.version}, {item}, out)")
             self.add("    else:", "        for i in x:", f"            {item}(i, out)")
             return
@@ -464,14 +464,14 @@ class _WriterSource(_Source):
             return
         defaults = self.bind("defaults", self.cls())
         self.add("t = []")
-        for field in sorted(self.tagged, key=lambda f: f[7] or 0):
+        for field in sorted(self.tagged, key=lambda f: f.tag or 0):
             source = _WriterSource(self.cls, self.version)
             source.plain, source.tagged, source.flexible = [field], [], True
             source.text()
             exec("\n".join(["def run(m, out):", *source.lines[:-1], "    return None"]), source.names)
             writer = self.bind("tag", source.names["run"])
-            always = field[1] == "struct" and not field[2] and self.nullable(field)
-            condition = "True" if always else f"m.{field[0]} != {defaults}.{field[0]}"
+            always = field.wire_type == "struct" and not field.is_array and self.nullable(field)
+            condition = "True" if always else f"m.{field.name} != {defaults}.{field.name}"
             self.add(f"if {condition}:", "    o = bytearray()", f"    {writer}(m, o)")
-            self.add(f"    t.append(({field[7]}, o))")
+            self.add(f"    t.append(({field.tag}, o))")
         self.add("tags(out, t)")

@@ -1,7 +1,6 @@
 """One partition that another broker leads, or nobody: what the leader's answers do to the log, and what consumers may read of it here.
 
-It stands where a `Partition` does, and refuses what only a leader may do. The cutting of the log is `FollowerState`'s; here is what the
-rest of the broker sees of it.
+The cutting of the log is `FollowerState`'s; here is what the rest of the broker sees of it.
 
 Rules
   1. The high watermark is the leader's, as far as the log goes; it moves back only where the log is cut.
@@ -13,32 +12,33 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.follower_state import Cut, FollowerState, LeadersAnswer, Next, Position
-from barnabas.replication.partition import Partition
-from barnabas.replication.partition_followers import Cluster, LeaderAndIsr
+from barnabas.replication.online_replica import OnlineReplica
+from barnabas.replication.partition_followers import LeaderAndIsr
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.log import Log
 
 if TYPE_CHECKING:
-    from barnabas.replication.replica import FetchWaiter, FlushScheduler
+    from barnabas.replication.online_replica import FetchWaiter, FlushScheduler
 
 
-class FollowerPartition(Partition):
+class FollowerPartition(OnlineReplica):
     """A follower.
 
     Args:
         log: its log; this object is the only writer.
         state: who leads.
-        flushes: as in `Replica`.
+        flushes: as in `OnlineReplica`.
         high_watermark: as it was known last, by the checkpoint or the part this broker had before.
     """
 
     __slots__ = ("follower_state", "on_close", "on_ready")
 
-    is_leader = False
+    is_leader: ClassVar[Literal[False]] = False
+    refusal: ClassVar[ErrorCode] = ErrorCode.NOT_LEADER_OR_FOLLOWER  # of what only the leader may do
 
     def __init__(self, log: Log, state: LeaderAndIsr, *, flushes: FlushScheduler | None, high_watermark: int) -> None:
         super().__init__(
@@ -124,7 +124,7 @@ class FollowerPartition(Partition):
     def read(
         self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
     ) -> FileRegion | None:
-        """As `Replica.read`; what lies past the end of this log may well be in the leader's, so that nothing is said of it here."""
+        """As `OnlineReplica.read`; what lies past the end of this log may well be in the leader's, so that nothing is said of it here."""
         if offset > self.log.log_end_offset:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return super().read(
@@ -134,35 +134,6 @@ class FollowerPartition(Partition):
     def _keep(self, offset: int, size: int) -> None:
         if self.on_ready is not None and self.is_ready:
             self.on_ready()
-
-    # What only the leader may do
-
-    def append_as_leader(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def append_own(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def admits_run(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def append_run(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> None:
-        """Nothing is said of it: who leads knows where histories part."""
-
-    def end_offset_for_epoch(self, leader_epoch: int) -> NoReturn:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def lead(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> NoReturn:
-        raise AssertionError("who is elected gets a Partition")
-
-    def fetched_by(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def check_in_sync(self, now_ms: int) -> None:
-        """Nothing: that is the leader's to judge."""
 
     def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
         self._fetch_waiters[waiter] = None

@@ -93,7 +93,7 @@ class FollowerState:
     @property
     def position(self) -> Position:
         log = self.log
-        return new_tuple(Position, (log.log_end_offset, log.latest_epoch, log.kept_start_offset, self.leader_epoch))
+        return new_tuple(Position, (log.log_end_offset, log.reader.latest_epoch, log.kept_start_offset, self.leader_epoch))
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
         """Take in the leader's answer to a fetch at `asked`.
@@ -117,12 +117,12 @@ class FollowerState:
             return self._cut(answer.diverging)
         if len(answer.records):
             self._begin_where_they_begin(answer.records)
-            self.log.append_as_follower(answer.records, now_ms=now_ms)
+            self.log.appender.append_as_follower(answer.records, now_ms=now_ms)
         self.high_watermark = max(self.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
         self.has_caught_up = self.log.log_end_offset >= answer.high_watermark
         start = min(answer.log_start_offset, self.log.log_end_offset)
         if start > self.log.log_start_offset:
-            self.log.delete_records_before(start)
+            self.log.truncator.delete_records_before(start)
         return Next.FETCH
 
     def reset(self, leader_start: int, leader_end: int) -> Next:
@@ -135,11 +135,11 @@ class FollowerState:
         if self.log.is_swapping:
             return Next.WAIT
         if leader_start > end or leader_end < self.log.log_start_offset:
-            if self.log.may_cut(min(self.log.log_start_offset, leader_start)):
-                self.log.truncate_fully_and_start_at(leader_start)
+            if self.log.truncator.may_cut(min(self.log.log_start_offset, leader_start)):
+                self.log.truncator.truncate_fully_and_start_at(leader_start)
                 self.high_watermark = leader_start
         elif leader_end < end:
-            if self.log.may_cut(self._left_by_cut(leader_end)):
+            if self.log.truncator.may_cut(self._left_by_cut(leader_end)):
                 self._truncate(leader_end)
         else:
             return Next.WAIT  # the leader's log moved on meanwhile: the position is inside
@@ -153,20 +153,20 @@ class FollowerState:
             return
         first = read_header(records)
         if first.base_offset < log.log_end_offset <= first.last_offset:
-            log.truncate_fully_and_start_at(first.base_offset)
+            log.truncator.truncate_fully_and_start_at(first.base_offset)
 
     def _cut(self, diverging: DivergingEpoch) -> Next:
         before = self.position
-        epoch, epoch_end = self.log.end_offset_for_epoch(diverging.epoch)
+        epoch, epoch_end = self.log.reader.end_offset_for_epoch(diverging.epoch)
         if epoch == NO_EPOCH:
             target = diverging.end_offset
         elif epoch == diverging.epoch:
             target = min(epoch_end, diverging.end_offset)
         else:
             target = epoch_end
-        if not self.log.may_cut(self._left_by_cut(target)):
+        if not self.log.truncator.may_cut(self._left_by_cut(target)):
             return Next.FETCH
-        rewind = None if self._is_full_of_gaps(target) else self.log.plan_truncation(target)
+        rewind = None if self._is_full_of_gaps(target) else self.log.truncator.plan_truncation(target)
         if rewind is not None:
             self.planned = Cut(target, rewind)
             return Next.CUT
@@ -184,7 +184,7 @@ class FollowerState:
         Raises:
             LogDirFailed: the disk does not work.
         """
-        if self.log.still_holds(cut.rewind) and self.log.may_cut(cut.offset):
+        if self.log.truncator.still_holds(cut.rewind) and self.log.truncator.may_cut(cut.offset):
             self._truncate(cut.offset, cut.rewind)
         return Next.FETCH
 
@@ -198,7 +198,7 @@ class FollowerState:
 
     def _truncate(self, offset: int, rewind: ProducerRewind | None = None) -> None:
         if self._is_full_of_gaps(offset):
-            self.log.truncate_fully_and_start_at(self._left_by_cut(offset))
+            self.log.truncator.truncate_fully_and_start_at(self._left_by_cut(offset))
         else:
-            self.log.truncate_to(offset, rewind)
+            self.log.truncator.truncate_to(offset, rewind)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.replication.offline_partition import OfflinePartition
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import OnlinePartition, Partition
 
 
 class HostedPartitions:
@@ -38,7 +39,7 @@ class HostedPartitions:
         self.offline_count += partition.is_offline - (replaced is not None and replaced.is_offline)
         found[partition.index] = partition
 
-    def take_offline(self, partition: Partition) -> None:
+    def take_offline(self, partition: OnlinePartition) -> None:
         """The partition's disk failed: whoever waits is told, and what comes later is refused."""
         stand_in = OfflinePartition(
             partition.topic,
@@ -88,26 +89,26 @@ class HostedPartitions:
         """What is answered for a partition that is not here: NOT_LEADER_OR_FOLLOWER where others have it."""
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._exists(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def require(self, topic: str, index: int) -> Partition:
+    def require(self, topic: str, index: int) -> OnlinePartition:
         """Raises KafkaError where it is not here (see `absence`), or KAFKA_STORAGE_ERROR where its disk failed."""
         partition = self._by_name.get(topic, {}).get(index)
         if partition is None:
             raise KafkaError(self.absence(topic, index))
         if partition.is_offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise KafkaError(partition.refusal)
         return partition
 
-    def require_leader(self, topic: str, index: int) -> Partition:
+    def require_leader(self, topic: str, index: int) -> LeaderPartition:
         """Raises KafkaError as `require`, and NOT_LEADER_OR_FOLLOWER where another broker leads it."""
         partition = self.require(topic, index)
         if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise KafkaError(partition.refusal)
         return partition
 
     def by_id(self, topic_id: UUID, index: int) -> Partition | None:
         return self._by_id.get(topic_id.bytes, {}).get(index)
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[OnlinePartition]:
         for partitions in self._by_name.values():
             for partition in partitions.values():
                 if not partition.is_offline:

@@ -1,27 +1,28 @@
-"""A partition whose log is on a disk that failed: it stays known, and refuses whatever is asked of it.
+"""A partition whose log is on a disk that failed: it stays known, and whatever is asked of it is refused.
 
-It stands in the place of a `Partition` (see `HostedPartitions.take_offline`), so that those which work pay nothing for the question whether
-they do.
+It takes the place of the partition that was here (see `HostedPartitions.take_offline`), so that those which work pay nothing for the
+question whether they do.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import ClassVar, Literal
 from uuid import UUID
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import ErrorCode, KafkaError
-from barnabas.replication.partition import Partition
-
-if TYPE_CHECKING:
-    from barnabas.replication.replica import FetchWaiter
+from barnabas.errors import ErrorCode
+from barnabas.replication.replica import Replica
 
 
-class OfflinePartition(Partition):
-    """Answers KAFKA_STORAGE_ERROR; it has no log."""
+class OfflinePartition(Replica):
+    """It has no log, and a client that asks for it is answered with `refusal`."""
 
     __slots__ = ()
-    is_offline = True
+
+    is_leader: ClassVar[Literal[False]] = False
+    is_offline: ClassVar[Literal[True]] = True
+    refusal: ClassVar[ErrorCode] = ErrorCode.KAFKA_STORAGE_ERROR
+    closed: Literal[True]
 
     def __init__(self, topic: str, topic_id: UUID, index: int, *, leader_id: int, leader_epoch: int) -> None:
         self.topic = topic
@@ -31,24 +32,6 @@ class OfflinePartition(Partition):
         self.leader_epoch = leader_epoch
         self.high_watermark = -1
         self.closed = True
-
-    def append_as_leader(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def append_own(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def check_leader_epoch(self, epoch: int) -> NoReturn:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def read(self, *_: object, **__: object) -> NoReturn:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
-        """Nothing: there is no news to wait for, and who asks is refused."""
-
-    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        """Nothing: nobody waits here."""
 
     def update_config(self, config: TopicConfig) -> None:
         """Nothing: the settings are read anew with the log."""

@@ -21,8 +21,8 @@ from barnabas.replication.in_sync import InSyncReplicas, IsrChange
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from barnabas.replication.partition import Partition
-    from barnabas.replication.replica import FetchWaiter
+    from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.replication.online_replica import FetchWaiter
 
 MAX_HIDDEN_PIECES = 256  # appends whose sizes are kept apart while they are not committed; those behind are added up
 
@@ -66,8 +66,8 @@ class Cluster(Protocol):
         """By the controller's word; for counting."""
         ...
 
-    def propose(self, partition: Partition, change: IsrChange) -> None:
-        """Ask the controller; the answer comes by `Partition.settle_isr` or `Partition.isr_refused`, or as a newer `LeaderAndIsr`."""
+    def propose(self, partition: LeaderPartition, change: IsrChange) -> None:
+        """Ask the controller; the answer comes by `settle_isr` or `isr_refused` of the partition, or as a newer `LeaderAndIsr`."""
         ...
 
 
@@ -167,20 +167,20 @@ class PartitionFollowers:
     def _may_join(self, replica_id: int, broker_epoch: int) -> bool:
         return self._cluster.may_join(replica_id, broker_epoch, *self._key)
 
-    def maybe_expand(self, partition: Partition, replica_id: int) -> None:
+    def maybe_expand(self, partition: LeaderPartition, replica_id: int) -> None:
         if replica_id not in self.replicas.isr:
             mark, start = partition.high_watermark, partition.log.log_start_offset
             self._propose(partition, self.replicas.propose_expansion(replica_id, mark, self._may_join, log_start=start))
 
-    def maybe_expand_all(self, partition: Partition) -> None:
+    def maybe_expand_all(self, partition: LeaderPartition) -> None:
         """Whoever is caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""
         for replica_id in self.replicas.caught_up_outside(partition.log.log_end_offset, self.now_ms):
             self.maybe_expand(partition, replica_id)
 
-    def maybe_shrink(self, partition: Partition) -> None:
+    def maybe_shrink(self, partition: LeaderPartition) -> None:
         self._propose(partition, self.replicas.propose_shrinking(partition.log.log_end_offset, self.now_ms))
 
-    def _propose(self, partition: Partition, change: IsrChange | None) -> None:
+    def _propose(self, partition: LeaderPartition, change: IsrChange | None) -> None:
         if change is not None:
             self.change = change
             self._cluster.propose(partition, change)

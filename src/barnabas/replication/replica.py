@@ -1,300 +1,46 @@
-"""One replica on this broker, whoever leads it: its log, what readers see of it, who waits for records, and how it gets to the disk.
+"""One replica of a partition on this broker, in whichever role: what it is of, who leads it, and what every role answers.
 
-Rules
-  1. Readers see nothing at or above the high watermark.
-  2. Waiting is woken by events (a moved watermark, a closed partition), never by polling.
-  3. Where the topic has `flush.messages` = n, of fewer than n records that are not on the disk is said that they are kept: an append that
-     would make it n waits for a flush, and so does everything behind it. With n = 1, what is committed or seen survives the loss of power.
-  4. After a flush that failed nothing more counts as kept; whoever waits is told so.
+The roles are siblings. A caller asks `is_leader` or `is_offline` before it asks for what not every role has; the type `Partition`
+(see `partition`) lets mypy find a caller that does not.
 
-How flushes work: an append past `_flush_at` asks the scheduler for a flush. The scheduler calls `plan_flush`, runs the plan in a thread,
-among those of other partitions, and gives it back to `finish_flush`. What then is kept is told to `_keep`.
+    Replica
+      OnlineReplica         its log works: reading, waiting, flushing
+        LeaderPartition     this broker leads it
+        FollowerPartition   another broker leads it, or nobody
+      OfflinePartition      its disk failed, so it has no log
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import ErrorCode, KafkaError
-from barnabas.storage.file_region import Behind, FileRegion
-from barnabas.storage.flushing import FlushPlan
-from barnabas.storage.log import Log
+from barnabas.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from typing import Protocol
     from uuid import UUID
 
-    class FetchWaiter(Protocol):
-        """Somebody who waits for records of a partition."""
 
-        def records_added(self, size: int) -> None:
-            """`size` more bytes can be read."""
-            ...
+class Replica(ABC):
+    """See the module."""
 
-        def high_watermark_moved(self) -> None:
-            """For who follows: nothing more can be read, but more of what was read is committed."""
-            ...
+    __slots__ = ("closed", "high_watermark", "index", "leader_epoch", "leader_id", "topic", "topic_id")
 
-        def log_start_moved(self) -> None:
-            """Records were removed from the log's start."""
-            ...
-
-        def partition_closed(self) -> None:
-            """It is gone, or led in another epoch: ask again, and wait anew."""
-            ...
-
-    class FlushScheduler(Protocol):
-        """Runs the flushes that partitions ask for."""
-
-        def flush_soon(self, partition: Replica) -> None:
-            """Plan, run and finish a flush; asked again before that was planned, it is the same one."""
-            ...
-
-        def flush_later(self, partition: Replica, delay_ms: int) -> None:
-            """The same after `delay_ms`."""
-            ...
-
-
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-NEVER = 2**63 - 1
-
-
-class Replica:
-    """See the module.
-
-    Args:
-        log: the partition's log; this object is its only writer.
-        leader_id: broker id of the leader.
-        leader_epoch: the epoch it leads in.
-        flushes: runs what `flush.messages` and `flush.ms` ask for; without one they have no effect.
-        high_watermark: as far as it is known; None where there never were other replicas, and all that is kept is committed.
-    """
-
-    __slots__ = (
-        "_fetch_waiters",
-        "_flush_at",
-        "_flushes",
-        "_hidden_bytes",
-        "_is_flush_timed",
-        "closed",
-        "high_watermark",
-        "index",
-        "leader_epoch",
-        "leader_id",
-        "log",
-        "topic",
-        "topic_id",
-    )
-
-    is_offline = False
-    is_leader = False
+    is_leader: ClassVar[bool]
+    is_offline: ClassVar[bool]
+    topic: str
     topic_id: UUID
+    index: int
+    leader_id: int  # broker id of the leader
+    leader_epoch: int  # the epoch it leads in
+    high_watermark: int
+    closed: bool  # another object has taken its place, or the partition is gone
 
-    def __init__(
-        self,
-        log: Log,
-        *,
-        leader_id: int,
-        leader_epoch: int,
-        flushes: FlushScheduler | None = None,
-        high_watermark: int | None = None,
-    ) -> None:
-        assert log.topic_id is not None, "a hosted log has its topic's id"
-        self.log = log
-        self.topic_id = log.topic_id
-        self.topic = log.topic
-        self.index = log.partition
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.closed = False
-        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in the order in which they came
-        self._flushes = flushes
-        self._flush_at = NEVER  # an append that ends at or past this offset has to do with a flush
-        self._hidden_bytes = 0  # appended, not below the high watermark yet
-        self._is_flush_timed = False  # `flush_later` was asked, and nothing was flushed since
-        kept_end = self._kept_end
-        self.high_watermark = kept_end if high_watermark is None else max(log.log_start_offset, min(high_watermark, kept_end))
-        self._plan_flushing()
+    @abstractmethod
+    def update_config(self, config: TopicConfig) -> None:
+        """The topic's settings changed."""
 
-    # Reading
-
-    def read(
-        self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
-    ) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` up to what readers may see; the arguments are those of `Log.read`.
-
-        Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE outside of the log. Between the high watermark and the log's end there is nothing to read
-                yet: a reader may have been there before the leader changed.
-        """
-        limit = self._readers_end(isolation_level)
-        return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
-
-    def read_behind(self, region: FileRegion, max_bytes: int, isolation_level: int) -> Behind | None:
-        """What `read` gives to who goes on behind a region; see `Log.read_behind`."""
-        return self.log.read_behind(region, max_bytes, limit_offset=self._readers_end(isolation_level))
-
-    def _readers_end(self, isolation_level: int) -> int:
-        """Up to which offset readers of this isolation may see."""
-        return self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
-
-    def aborted_in(self, region: FileRegion | None, offset: int) -> list[tuple[int, int]]:
-        """The aborted transactions that a reader at `offset` has to leave out of a region: producer id and first offset of each.
-
-        The region may lie in a later segment than the offset, where compaction has left nothing in between.
-        """
-        if region is None:
-            return []
-        end = min(self.last_stable_offset, self.log.segment_end(region.base_offset))
-        return [(each.producer_id, each.first_offset) for each in self.log.aborted_transactions(offset, end)]
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Where the oldest transaction begins whose end is not below the high watermark, or the log if its beginning was deleted since;
-        else the high watermark."""
-        unstable = self.log.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(max(unstable, self.log.log_start_offset), self.high_watermark)
-
-    def settle_transactions(self) -> None:
-        """Forget the transactions that have ended below the high watermark; where nobody reads, nobody else does."""
-        self.log.first_unstable_offset(self.high_watermark)
-
-    def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a request made for another epoch (KIP-320); -1 asks for no check.
-
-        Raises:
-            KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one.
-        """
-        if epoch in (-1, self.leader_epoch):
-            return
-        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
-
-    def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
-        """Tell `waiter` of what it can read: what is committed, or for a follower what is appended."""
-        assert not as_follower, "who follows waits at the leader"
-        self._fetch_waiters[waiter] = None
-
-    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.pop(waiter, None)
-
-    def tell_log_start(self) -> None:
-        """Records were removed from the log's start: whoever waits here is told."""
-        for waiter in self._all_fetch_waiters():
-            waiter.log_start_moved()
-
+    @abstractmethod
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """This broker no longer has the partition, or another part in it: whoever waits is told."""
-        self.closed = True
-        self._send_fetchers_away()
-
-    def _send_fetchers_away(self) -> None:
-        """Whoever waits for records asks again."""
-        waiters = self._all_fetch_waiters()
-        self._fetch_waiters.clear()
-        for waiter in waiters:
-            waiter.partition_closed()
-
-    def _all_fetch_waiters(self) -> list[FetchWaiter]:
-        return list(self._fetch_waiters)
-
-    def _advance(self, offset: int, added_bytes: int) -> None:
-        """Everything below `offset` is committed."""
-        if offset <= self.high_watermark:
-            return
-        self.high_watermark = offset
-        if self._fetch_waiters:
-            for waiter in list(self._fetch_waiters):
-                waiter.records_added(added_bytes)
-
-    # Flushing
-
-    def update_config(self, config: TopicConfig) -> None:
-        """The topic's settings changed, those about flushing too: what they no longer hold back is kept."""
-        self.log.update_config(config)
-        self._plan_flushing()
-        self._flush_or_keep()
-
-    @property
-    def _is_held_back(self) -> bool:
-        """Whether the end of the log must reach the disk before it is kept."""
-        return self.log.log_end_offset - self.log.durable_end >= self.log.config.flush_messages
-
-    @property
-    def _kept_end(self) -> int:
-        """Below it, everything is as safe on this broker as the topic asks."""
-        return self.log.durable_end if self._flushes is not None and self._is_held_back else self.log.log_end_offset
-
-    @property
-    def needs_flush(self) -> bool:
-        return self._kept_end < self.log.log_end_offset
-
-    def resume_flushing(self) -> None:
-        """Ask for the flushes that what is in the log already wants: the part that this broker had before may have asked, and is over."""
-        log, flushes = self.log, self._flushes
-        if flushes is None or log.durable_end >= log.log_end_offset:
-            return
-        if self.needs_flush:
-            flushes.flush_soon(self)
-        if log.config.flush_ms < NEVER and not self._is_flush_timed:
-            self._is_flush_timed = True
-            flushes.flush_later(self, log.config.flush_ms)
-            self._plan_flushing()
-
-    def _plan_flushing(self) -> None:
-        if self._flushes is None:
-            return
-        config, durable_end = self.log.config, self.log.durable_end
-        if config.flush_ms < NEVER and not self._is_flush_timed:
-            self._flush_at = durable_end + 1  # the first record that is not on the disk starts the clock
-        else:
-            self._flush_at = min(durable_end + config.flush_messages, NEVER)
-
-    def _flush_or_keep(self) -> None:
-        """Ask for the flushes that the settings want now; what need not wait for them is kept."""
-        log, flushes = self.log, self._flushes
-        if flushes is not None and log.log_end_offset >= self._flush_at:
-            if log.config.flush_ms < NEVER and not self._is_flush_timed and log.durable_end < log.log_end_offset:
-                self._is_flush_timed = True
-                flushes.flush_later(self, log.config.flush_ms)
-                self._plan_flushing()
-            if self._is_held_back:
-                flushes.flush_soon(self)
-                return
-        self._keep(log.log_end_offset, self._hidden_bytes)
-
-    def plan_flush(self) -> FlushPlan | None:
-        """The next flush, of all there is now; None where all is on the disk, be it by a flush of the part that this broker had before.
-
-        Raises:
-            LogDirFailed: the disk failed before.
-        """
-        plan = self.log.plan_flush(everything=False)
-        if plan is None:
-            self._is_flushed(self._hidden_bytes)
-        else:
-            plan.size = self._hidden_bytes
-        return plan
-
-    def finish_flush(self, plan: FlushPlan) -> None:
-        """Take over what `plan` has brought to the disk.
-
-        Raises:
-            LogDirFailed: it has not; nothing more is kept.
-        """
-        self.log.finish_flush(plan)
-        if self.closed:
-            return
-        self._is_flushed(plan.size)
-        if self.log.durable_end < self.log.log_end_offset:
-            self._flush_or_keep()
-
-    def _is_flushed(self, size: int) -> None:
-        """The log is on the disk up to its durable end; `size` are the hidden bytes before that."""
-        self._is_flush_timed = False
-        self._plan_flushing()
-        self._keep(self.log.durable_end, size)
-
-    def _keep(self, offset: int, size: int) -> None:
-        """What is below `offset` need not wait for a flush any more; `size` are the hidden bytes before it."""
-        raise NotImplementedError

@@ -19,7 +19,7 @@ from barnabas.storage.markers import Ending, marker_batch, parse_marker
 from barnabas.storage.verify import Verified, verify
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.pinned_regions import PinnedFiles
     from barnabas.server.services import FaultReports, Services
 
@@ -37,22 +37,23 @@ class AppendServices(Protocol):
     def faults(self) -> FaultReports: ...
 
 
-def append_marker(services: AppendServices, partition: Partition, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
+def append_marker(
+    services: AppendServices, partition: LeaderPartition, marker: EndMarker, now_ms: int
+) -> asyncio.Future[None] | None:
     """Append the end of a transaction, as `CoordinatorLog.append_marker`.
 
     A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
     and would end its successor (KIP-1228).
     """
     (producer_id, epoch), commit, coordinator_epoch, version = marker
-    is_led = partition.is_leader and not partition.is_offline
-    if version >= STRICT_VERSION and is_led and partition.log.is_in_transaction(producer_id, epoch):
+    if version >= STRICT_VERSION and partition.log.reader.is_in_transaction(producer_id, epoch):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
     batch, ending = marker_batch(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
     return _append(services, partition, batch, now_ms, ending)
 
 
 def _append(
-    services: AppendServices, partition: Partition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
+    services: AppendServices, partition: LeaderPartition, batch: OwnBatch, now_ms: int, ending: Ending | None = None
 ) -> asyncio.Future[None] | None:
     try:
         last_offset = partition.append_own(batch, now_ms, ending)
@@ -94,10 +95,12 @@ class PartitionedLog:
         """As `CoordinatorLog.append_marker`."""
         return append_marker(self._services, self._found(partition), marker, now_ms)
 
-    def _found(self, partition: int) -> Partition:
+    def _found(self, partition: int) -> LeaderPartition:
         found = self._services.partitions.get(self._topic, partition)
         if found is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not found.is_leader:
+            raise KafkaError(found.refusal)
         return found
 
     async def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
@@ -112,7 +115,9 @@ class PartitionedLog:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         offset, log_end_offset = found.log.log_start_offset, found.log.log_end_offset
         while offset < log_end_offset:
-            region = found.log.read(offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True, is_verified_later=True)
+            region = found.log.reader.read(
+                offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True, is_verified_later=True
+            )
             if region is None:
                 return
             integrity, cuts = region.integrity, region.integrity.cuts
@@ -128,7 +133,7 @@ class PartitionedLog:
             yield _entries(data, offset)
             offset = max(offset, verified.next_offset)
             if verified.damage is not None:
-                damage = found.log.bounded(verified.damage)
+                damage = found.log.reader.bounded(verified.damage)
                 if integrity.note(damage):
                     self._services.metrics.corrupt_stretches += 1
                     tell_damage(self._topic, partition, damage)

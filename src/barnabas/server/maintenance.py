@@ -21,7 +21,7 @@ from barnabas.storage.producer_state import LOOKED_AT_AT_ONCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.connection import Connection
     from barnabas.server.logs.delayed_removal import DelayedRemoval
     from barnabas.server.logs.log_start_offsets import LogStartOffsets
@@ -119,7 +119,7 @@ async def flush(services: Services) -> None:
                 log.finish_flush(plan)
         except StorageError as error:
             services.faults.report(error)
-    await _checkpoint(services, services.logs.checkpoint_recovery_points)
+    await _checkpoint(services, services.logs.checkpoints.write_recovery_points)
 
 
 async def apply_retention(services: Services) -> None:
@@ -137,14 +137,14 @@ async def apply_retention(services: Services) -> None:
     for count, partition in enumerate(shortened):
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
-        if not partition.closed and written.get(partition.log) == partition.log.start_mark:  # else the next time
+        if not partition.closed and written.get(partition.log) == partition.log.truncator.start_mark:  # else the next time
             _detach(services, partition)
 
 
-async def _find_ages(services: Services, partitions: Sequence[Partition]) -> None:
+async def _find_ages(services: Services, partitions: Sequence[OnlinePartition]) -> None:
     """See to it that the loop need not wait for the disk to know how old segments are: nobody has asked for them since the start."""
     now_ms = services.clock.now_ms()
-    looks = [look for each in partitions if not each.closed and (look := each.log.unknown_ages(now_ms)) is not None]
+    looks = [look for each in partitions if not each.closed and (look := each.log.reader.unknown_ages(now_ms)) is not None]
     if looks:
         await services.loop.run_in_executor(services.io_threads, _run_looks, looks)
         for look in looks:
@@ -156,17 +156,17 @@ def _run_looks(looks: Sequence[TimesLook]) -> None:
         look.run()
 
 
-async def _prepare_removal(services: Services, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+async def _prepare_removal(services: Services, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
     """Write down where logs begin; the marks of what is written, none where the disk refuses it."""
-    marks = {partition.log: partition.log.start_mark for partition in shortened}
-    if not await services.faults.guard(lambda: services.logs.prepare_removal(marks)):
+    marks = {partition.log: partition.log.truncator.start_mark for partition in shortened}
+    if not await services.faults.guard(lambda: services.logs.checkpoints.prepare_removal(marks)):
         return {}
     for log, mark in marks.items():
-        log.start_written(mark)
+        log.truncator.start_written(mark)
     return marks
 
 
-async def _make_room(services: Services, shortened: Sequence[Partition]) -> dict[Log, tuple[int, int]]:
+async def _make_room(services: Services, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
     """A full disk has no room even to write down where logs begin: remove single segments until it has.
 
     The oldest segment alone may go without that: a crash finds it or does not, and nothing is missing behind it either way.
@@ -175,7 +175,7 @@ async def _make_room(services: Services, shortened: Sequence[Partition]) -> dict
         if partition.closed:
             continue
         _detach(services, partition, most=1)
-        garbage = partition.log.take_garbage()
+        garbage = partition.log.truncator.take_garbage()
         await services.faults.guard(partial(remove_all, garbage))
         written = await _prepare_removal(services, shortened)
         if written:
@@ -183,15 +183,15 @@ async def _make_room(services: Services, shortened: Sequence[Partition]) -> dict
     return {}
 
 
-def _retain(services: Services, partition: Partition) -> bool:
+def _retain(services: Services, partition: OnlinePartition) -> bool:
     """Move one partition's start; whether segments lie below it. Where the disk refuses a roll, old segments go all the same."""
     now_ms, start = services.clock.now_ms(), partition.log.log_start_offset
     count = 0
     try:
         try:
-            partition.log.maybe_roll(now_ms)
+            partition.log.appender.maybe_roll(now_ms)
         finally:
-            count = partition.log.apply_retention(now_ms, committed_end=partition.high_watermark)
+            count = partition.log.truncator.apply_retention(now_ms, committed_end=partition.high_watermark)
     except StorageError as error:
         services.faults.report(error)
     except OSError as error:
@@ -201,9 +201,9 @@ def _retain(services: Services, partition: Partition) -> bool:
     return count > 0
 
 
-def _detach(services: Services, partition: Partition, most: int = MAX_SEGMENTS) -> None:
+def _detach(services: Services, partition: OnlinePartition, most: int = MAX_SEGMENTS) -> None:
     try:
-        partition.log.detach_below_start(most)
+        partition.log.truncator.detach_below_start(most)
     except StorageError as error:
         services.faults.report(error)
 
@@ -213,7 +213,7 @@ async def _remove_garbage(services: Services, removal: DelayedRemoval) -> None:
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        for garbage in partition.log.take_garbage():
+        for garbage in partition.log.truncator.take_garbage():
             removal.remove_later(garbage, partition.log.config.file_delete_delay_ms)
 
 
@@ -224,7 +224,7 @@ async def _checkpoint_high_watermarks(services: Services) -> None:
 def high_watermarks_writer(services: Services) -> Callable[[], None]:
     """What writes the high watermarks down as they are now; it blocks."""
     offsets = {(p.topic, p.index): p.high_watermark for p in services.partitions}
-    return lambda: services.logs.write_high_watermarks(offsets)
+    return lambda: services.logs.checkpoints.write_high_watermarks(offsets)
 
 
 async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
@@ -233,7 +233,7 @@ async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        if not partition.closed:
+        if partition.is_leader and not partition.closed:
             partition.check_in_sync(now_ms)
 
 
@@ -242,7 +242,7 @@ async def _expire_producers(services: Services) -> None:
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
-        for looked_at in partition.log.expire_producers_in_parts(now_ms, services.config.producer_id_expiration_ms):
+        for looked_at in partition.log.reader.expire_producers_in_parts(now_ms, services.config.producer_id_expiration_ms):
             producers += looked_at
             if producers >= LOOKED_AT_AT_ONCE:
                 producers = 0

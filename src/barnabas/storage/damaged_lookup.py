@@ -16,15 +16,16 @@ from barnabas.storage.integrity import NOTHING_FOLLOWS, Damage
 from barnabas.storage.verify import measure
 
 if TYPE_CHECKING:
-    from barnabas.storage.segment.batch_scan import ScannedSegment
+    from barnabas.storage.segment.batch_scan import BatchScan
+    from barnabas.storage.segment.segment_file import SegmentFile
 
 logger = logging.getLogger(__name__)
 
 MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 
 
-def find_around(segment: ScannedSegment, offset: int, start: int) -> tuple[int, int] | None:
-    """As `Segment.find` from the batch at `start` on, where something is damaged.
+def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) -> tuple[int, int] | None:
+    """As `SegmentLookup.find` from the batch at `start` on, where something is damaged.
 
     Returns:
         Position and base offset, as in `Position`.
@@ -36,7 +37,7 @@ def find_around(segment: ScannedSegment, offset: int, start: int) -> tuple[int, 
     while position < segment.size:
         before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
         try:
-            for position, header in segment.walk(position):  # noqa: B020 - it goes on where the walk ended
+            for position, header in scan.walk(position):  # noqa: B020 - it goes on where the walk ended
                 damage = (segment.integrity.damages or {}).get(position)
                 if damage is not None:
                     break
@@ -47,7 +48,7 @@ def find_around(segment: ScannedSegment, offset: int, start: int) -> tuple[int, 
                 if header.base_offset + header.last_offset_delta >= offset:
                     if header.base_offset > offset and before is not None:
                         least = before[2]
-                        segment.read_batch(*before[:2])
+                        scan.read_batch(*before[:2])
                         least = before[1].next_offset
                     return position, min(header.base_offset, least)
                 before = position, header, least
@@ -56,7 +57,7 @@ def find_around(segment: ScannedSegment, offset: int, start: int) -> tuple[int, 
                 return None
         except CorruptLog as error:
             if error.position == start and start:  # perhaps it is the index that is wrong
-                return find_around(segment, offset, 0)
+                return find_around(segment, scan, offset, 0)
             damage = (segment.integrity.damages or {}).get(error.position) or _measured(segment, error, least)
         if offset < damage.next_offset:
             return damage.position, damage.first_offset
@@ -64,7 +65,7 @@ def find_around(segment: ScannedSegment, offset: int, start: int) -> tuple[int, 
     return None
 
 
-def _measured(segment: ScannedSegment, error: CorruptLog, least_offset: int) -> Damage:
+def _measured(segment: SegmentFile, error: CorruptLog, least_offset: int) -> Damage:
     """The damage that a walk met. Little is read: later offsets are found through later index entries."""
     following = segment.index.ceiling_by_value(error.position)
     bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES

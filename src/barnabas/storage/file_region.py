@@ -49,7 +49,7 @@ def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, lim
     None at the end of a segment, and near the limit: there may be more when the reader asks.
 
     Raises:
-        CorruptLog, OSError: as `Log.read`.
+        CorruptLog, OSError: as `LogReader.read`.
     """
     segment = segments.holding(region.base_offset)
     end = region.position + region.size
@@ -57,7 +57,7 @@ def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, lim
         return None
     offset = segment.integrity.asked_behind(end)
     if offset is None:
-        offset = segment.base_offset_at(end)
+        offset = segment.scan.base_offset_at(end)
     if offset is None or segments.holding(offset) is not segment:
         return None
     behind = read_region(segments, offset, max_bytes, limit_offset, minimum_one=False, is_verified_later=True)
@@ -89,29 +89,29 @@ def read_region(
     as_stored: bool = False,
     is_verified_later: bool = False,
 ) -> FileRegion | None:
-    """As `Log.read`, of an offset that is in the log."""
+    """As `LogReader.read`, of an offset that is in the log."""
     segment = segments.active
     slot = -1
     if offset < segment.base_offset:
         slot = segments.index_of(offset)
         segment = segments[slot]
-    found = segment.find(offset)
+    found = segment.lookup.find(offset)
     while found is None:  # the segment ends in a gap
         if slot == -1 or slot + 1 == len(segments):
             return None
         slot += 1
         segment = segments[slot]
-        found = segment.find(offset)
+        found = segment.lookup.find(offset)
     start = found.position
     end = segment.size
     if limit_offset < segment.next_offset:
-        limit = segment.find(limit_offset)
+        limit = segment.lookup.find(limit_offset)
         end = end if limit is None else limit.position
     if end - start > max_bytes:
-        whole_end = segment.whole_batches_end(start, start + max_bytes, is_verified_later=is_verified_later)
+        whole_end = segment.lookup.whole_batches_end(start, start + max_bytes, is_verified_later=is_verified_later)
         if whole_end is None:
             return _rough_region(segment, found, max_bytes, end if minimum_one else 0)
-        end = start + segment.batch_size(start) if whole_end <= start and minimum_one else whole_end
+        end = start + segment.scan.batch_size(start) if whole_end <= start and minimum_one else whole_end
     if end <= start:
         return None
     region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.integrity, 0))
@@ -154,7 +154,7 @@ def _skip_emptied(segments: LogSegments, slot: int, position: int, limit_offset:
     behind, skipped = -1, 0
     try:
         for segment in segments.behind(slot):
-            for _, header in segment.walk(position, waits=waits):
+            for _, header in segment.scan.walk(position, waits=waits):
                 if header.size > HEADER_SIZE or skipped == MOST_SKIPPED:
                     return header.base_offset if skipped and header.base_offset < limit_offset else None
                 behind, skipped = header.next_offset, skipped + 1

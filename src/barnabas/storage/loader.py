@@ -201,7 +201,7 @@ def _epochs_of_batches(segments: Sequence[Segment]) -> LeaderEpochs:
     entries: list[tuple[int, int]] = []
     next_offset = segments[0].base_offset
     for segment in segments:
-        for _, header in segment.walk_around():
+        for _, header in segment.scan.walk_around():
             epoch = header.partition_leader_epoch
             if epoch > (entries[-1][0] if entries else NO_LEADER_EPOCH):
                 entries.append((epoch, next_offset))
@@ -218,7 +218,7 @@ def _learn_first_epochs(segments: Sequence[Segment], epochs: LeaderEpochs, log_s
     for segment in segments:
         if max(segment.base_offset, log_start_offset) >= until:
             return
-        for _, header in segment.walk_around():
+        for _, header in segment.scan.walk_around():
             if header.base_offset >= until:
                 return
             if earliest <= header.partition_leader_epoch <= latest:

@@ -6,7 +6,7 @@ Owns the copy: a folder `<topic>-<partition>.<32 hex digits>-future` in the othe
                copies what the log has more than the copy, and syncs it
     swapping   `swap` copies the few bytes that came meanwhile, renames the folder to the log's name and puts the log on it, all in one
                step of the loop: who reads or writes sees the old files before it and the new ones after it
-    leaving    `LogManager.leave`, in a thread: the new name is synced and the checkpoints know of it, then the old folder loses its own
+    leaving    `LogRemoval.leave`, in a thread: the new name is synced and the checkpoints know of it, then the old folder loses its own
 
 Rules
   1. Only bytes are copied, never records: offsets, batches and indexes are the same in both places.

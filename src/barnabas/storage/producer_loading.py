@@ -69,7 +69,7 @@ def _remove_superseded(files: Files, directory: Path, segments: Sequence[Segment
 
 def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
     try:
-        found = segment.find(max(start, segment.base_offset))
+        found = segment.lookup.find(max(start, segment.base_offset))
     except CorruptLog:
         found = Position(0, segment.base_offset)
     if found is not None:
@@ -80,14 +80,14 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
 def replay(segment: Segment, producers: ProducerStates, position: int, start: int) -> list[CompletedTransaction]:
     """Take in what producers wrote from offset `start` on, of the batches from `position` on; the transactions that were aborted there."""
     aborted = []
-    for at, header in segment.walk_around(position):
+    for at, header in segment.scan.walk_around(position):
         if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:
             continue
         if not header.is_control:
             producers.update(header, header.base_offset)
             continue
         try:
-            marker = next(iterate_records(segment.read_batch(at, header)), None)
+            marker = next(iterate_records(segment.scan.read_batch(at, header)), None)
         except CorruptLog as error:
             logger.error(
                 "event=transaction-marker-unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason

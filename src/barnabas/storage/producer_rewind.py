@@ -57,7 +57,7 @@ class ProducerRewind:
         ]
 
     def _first_byte(self, segment: Segment) -> int:
-        found = segment.find(self._start) if self._start > segment.base_offset else None
+        found = segment.lookup.find(self._start) if self._start > segment.base_offset else None
         return 0 if found is None else found.position
 
     @property

@@ -1,6 +1,6 @@
 """What a leader sent: its batches looked at before they are written, and which of them go to the disk with one write.
 
-Pure functions of bytes and numbers, for `Log.append_as_follower`.
+Pure functions of bytes and numbers, for `LogAppender.append_as_follower`.
 
 Rules
   1. Every batch's CRC is checked: what is passed on to followers of ours and to readers is what the leader stored.

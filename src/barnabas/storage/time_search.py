@@ -39,10 +39,10 @@ def first_at_or_after(segments: Collection[Segment], timestamp_ms: int, log_star
 
 
 def _first_in(segment: Segment, timestamp_ms: int, log_start_offset: int) -> TimestampedOffset | None:
-    for position, header in segment.walk(segment.find_time(timestamp_ms)):
+    for position, header in segment.scan.walk(segment.lookup.find_time(timestamp_ms)):
         if header.max_timestamp < timestamp_ms or header.last_offset < log_start_offset:
             continue
-        for record in iterate_records(segment.read_batch(position, header)):
+        for record in iterate_records(segment.scan.read_batch(position, header)):
             if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:
                 return TimestampedOffset(record.timestamp, record.offset, header.partition_leader_epoch)
     return None
@@ -110,7 +110,7 @@ def sealed_search(segments: LogSegments, timestamp_ms: int, log_start_offset: in
 def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedOffset | None:
     """The first record that has the largest time; None if no record has one."""
     segment = max(segments, key=lambda candidate: candidate.max_timestamp)
-    found = segment.find(segment.offset_of_max_timestamp)
+    found = segment.lookup.find(segment.offset_of_max_timestamp)
     if segment.max_timestamp != NO_TIMESTAMP and found is not None and segment.offset_of_max_timestamp >= log_start_offset:
         best = _newest_in(segment, found.position, log_start_offset, only_first=True)
         if best is not None and best.timestamp == segment.max_timestamp:
@@ -129,9 +129,9 @@ def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedO
 def _newest_in(segment: Segment, start: int, log_start_offset: int, *, only_first: bool = False) -> TimestampedOffset | None:
     """The newest record of the batches from byte `start` on, or of the first of them."""
     best: TimestampedOffset | None = None
-    for position, header in segment.walk(start):
+    for position, header in segment.scan.walk(start):
         if header.last_offset >= log_start_offset and (best is None or header.max_timestamp > best.timestamp):
-            for record in iterate_records(segment.read_batch(position, header)):
+            for record in iterate_records(segment.scan.read_batch(position, header)):
                 if record.offset >= log_start_offset and record.timestamp > (best.timestamp if best else NO_TIMESTAMP):
                     best = TimestampedOffset(record.timestamp, record.offset, header.partition_leader_epoch)
         if only_first:

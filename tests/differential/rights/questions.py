@@ -38,7 +38,7 @@ def make(api: str, **fields: Any) -> Message:
 
 
 def _build(kind: type[Message], fields: dict[str, Any]) -> Message:
-    parts = {spec[0]: spec[8] for spec in kind.FIELDS}
+    parts = {spec.name: spec.item for spec in kind.FIELDS}
     return kind(**{name: _value(parts[name], value) for name, value in fields.items()})
 
 

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.server.apis.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, handle_list_offsets
 from tests.replication.test_partition import NOW_MS, batch, open_partition
 from tests.replication.test_partition_followers import FakeCluster, State, fetch
@@ -23,10 +23,10 @@ from tests.replication.test_partition_followers import FakeCluster, State, fetch
 EPOCH_WRITTEN_IN, EPOCH_LED = 3, 5
 
 
-def listed(partition: Partition, timestamp: int, version: int = 9) -> tuple[int, int, int]:
+def listed(partition: LeaderPartition, timestamp: int, version: int = 9) -> tuple[int, int, int]:
     """Error code, offset and leader epoch."""
 
-    def find(topic: str, index: int) -> Partition:
+    def find(topic: str, index: int) -> LeaderPartition:
         return partition
 
     broker: Any = SimpleNamespace(partitions=SimpleNamespace(require_leader=find, get=find))
@@ -40,16 +40,16 @@ def listed(partition: Partition, timestamp: int, version: int = 9) -> tuple[int,
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Partition:
+def written(tmp_path: Path) -> LeaderPartition:
     """Two records of a former epoch."""
     log = open_partition(tmp_path, leader_epoch=EPOCH_WRITTEN_IN).log
-    partition = Partition(log, leader_id=1, leader_epoch=EPOCH_WRITTEN_IN)
+    partition = LeaderPartition(log, leader_id=1, leader_epoch=EPOCH_WRITTEN_IN)
     for _ in range(2):
         partition.append_as_leader(batch(b"a"), NOW_MS)
     return partition
 
 
-def test_what_may_be_committed_is_not_said_to_be_missing(written: Partition) -> None:
+def test_what_may_be_committed_is_not_said_to_be_missing(written: LeaderPartition) -> None:
     written.high_watermark = 1
     written.lead(State(leader_epoch=EPOCH_LED, isr=(1, 2), replicas=(1, 2)), FakeCluster(), 0)
     assert not written.knows_end
@@ -64,7 +64,7 @@ def test_what_may_be_committed_is_not_said_to_be_missing(written: Partition) -> 
     assert listed(written, LATEST) == (ErrorCode.NONE, 2, EPOCH_LED)
 
 
-def test_the_epoch_that_an_only_replica_tells_is_one_that_its_log_knows(written: Partition) -> None:
+def test_the_epoch_that_an_only_replica_tells_is_one_that_its_log_knows(written: LeaderPartition) -> None:
     written.lead(State(leader_epoch=EPOCH_LED, isr=(1,), replicas=(1,)), FakeCluster(), 0)
     _, end, epoch = listed(written, LATEST)
     assert (end, epoch) == (2, EPOCH_WRITTEN_IN)

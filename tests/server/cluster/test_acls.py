@@ -77,7 +77,9 @@ async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
             for partition in range(2):
                 await alice.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
         copies = [broker.partitions.get("t", number) for broker in cluster.brokers.values() for number in range(2)]
-        await cluster.until(lambda: all(copy is not None and copy.log.log_end_offset == 1 for copy in copies))
+        await cluster.until(
+            lambda: all(copy is not None and not copy.is_offline and copy.log.log_end_offset == 1 for copy in copies)
+        )
 
 
 async def test_what_is_denied_is_answered_though_the_controller_tries_twice(

@@ -28,8 +28,7 @@ async def create(cluster: Cluster) -> None:
 
 def records(broker: Broker) -> list[tuple[bytes | None, bytes | None]]:
     """Keys and values of what is committed."""
-    found = broker.partitions.get("t", 0)
-    assert found is not None
+    found = broker.partitions.require("t", 0)
     pairs, offset = [], 0
     while (region := found.read(offset, 2**20, minimum_one=True)) is not None:
         data = memoryview(broker.environment.files.pread(region.fileno, region.size, region.position))

@@ -61,7 +61,7 @@ def add_users(tree: MemoryTree, **users: str) -> None:
 
 def end_of(broker: Broker, number: int) -> int:
     partition = broker.partitions.get("t", number)
-    return -1 if partition is None else partition.log.log_end_offset
+    return -1 if partition is None or partition.is_offline else partition.log.log_end_offset
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])

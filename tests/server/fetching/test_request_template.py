@@ -142,7 +142,7 @@ def test_a_repeat_waits_for_records_of_any_partition(
             for partition in range(3):
                 ends = [20 + round_number + (index < partition) for index in range(3)]
                 line.socket.sendall(framed((FETCH, version), request(client.broker, ends, version, **fields), 9))
-                wait_until(client.broker.partitions.topic(TOPIC)[partition]._all_fetch_waiters, "the fetch does not wait")
+                wait_until(client.broker.partitions.require(TOPIC, partition)._all_fetch_waiters, "the fetch does not wait")
                 told = asyncio.run_coroutine_threadsafe(client.produce(b"n%d" % partition, partition), client.broker.loop)
                 assert told.result() == 0
                 answer = line.receive()
@@ -160,7 +160,7 @@ def test_a_repeat_that_waits_hears_that_its_topic_was_deleted(tmp_path: Path, mo
         wanted = request(client.broker, [20], max_wait_ms=60_000)
         asked(line, LATEST, request(client.broker, [0], max_wait_ms=60_000))
         line.socket.sendall(framed((FETCH, LATEST), wanted))
-        wait_until(client.broker.partitions.topic(TOPIC)[0]._all_fetch_waiters, "the fetch does not wait")
+        wait_until(client.broker.partitions.require(TOPIC, 0)._all_fetch_waiters, "the fetch does not wait")
         asyncio.run_coroutine_threadsafe(client.delete(), client.broker.loop).result()
         answer = decode(FetchResponse, LATEST, memoryview(line.receive()), 5)
         assert [each.error_code for topic in answer.responses for each in topic.partitions] == [ErrorCode.UNKNOWN_TOPIC_ID]

@@ -155,8 +155,7 @@ def produce(client: Client, partition: int) -> None:
 
 def follow(broker: Broker, partition: int) -> None:
     """Have a partition led with a follower beside this broker."""
-    own, found = broker.config.broker_id, broker.partitions.get(TOPIC, partition)
-    assert found is not None
+    own, found = broker.config.broker_id, broker.partitions.require_leader(TOPIC, partition)
     state = PartitionState(own, found.leader_epoch + 1, (own, FOLLOWER), (own, FOLLOWER), 1)
     on_loop(broker, lambda: found.lead(state, broker.isr, broker.isr.now_ms()))
 
@@ -183,7 +182,7 @@ def test_what_is_recognised_has_the_bytes_of_what_is_read(
         return [wanted(0, dice.randrange(20), current_leader_epoch=epoch, last_fetched_epoch=dice.choice((-1, epoch)))]
 
     def at_end(broker: Broker) -> list[FetchPartition]:
-        ends = {index: broker.partitions.topic(TOPIC)[index].log.log_end_offset for index in range(PARTITIONS)}
+        ends = {index: broker.partitions.require(TOPIC, index).log.log_end_offset for index in range(PARTITIONS)}
         return [wanted(index, end) for index, end in ends.items()]
 
     epoch = 0
@@ -194,8 +193,7 @@ def test_what_is_recognised_has_the_bytes_of_what_is_read(
         if replica_id >= 0:
             for partition in range(PARTITIONS):
                 follow(broker, partition)
-        found = broker.partitions.get(TOPIC, 0)
-        assert found is not None
+        found = broker.partitions.require(TOPIC, 0)
         epoch = found.leader_epoch
         known = Session(broker, version, line, replica_id=replica_id, isolation_level=isolation_level)
         read = Session(broker, version, replica_id=replica_id, isolation_level=isolation_level)
@@ -220,7 +218,7 @@ def test_news_of_several_partitions_have_the_bytes_of_what_is_read(
 
     def test(client: Client, line: Line) -> None:
         broker = client.broker
-        logs = [broker.partitions.topic(TOPIC)[index].log for index in range(PARTITIONS)]
+        logs = [broker.partitions.require(TOPIC, index).log for index in range(PARTITIONS)]
         for partition in range(PARTITIONS if replica_id >= 0 else 0):
             follow(broker, partition)
         known = Session(broker, LATEST, line, replica_id=replica_id, isolation_level=isolation_level, max_bytes=max_bytes)
@@ -407,8 +405,7 @@ def test_a_partition_whose_disk_failed_is_refused(tmp_path: Path) -> None:
         session = Session(broker, LATEST, line)
         for offset in range(3):
             session.ask([wanted(0, offset)])
-        found = broker.partitions.get(TOPIC, 0)
-        assert found is not None
+        found = broker.partitions.require(TOPIC, 0)
         on_loop(broker, lambda: broker.partitions.take_offline(found))
         told = session.answer([wanted(0, 3)]).responses[0].partitions[0]
         assert told.error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -165,7 +165,7 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     log = open_log(tmp_path)
     for _ in range(20):
         append(log, b"x" * 1000)
-    region = log.read(0, 2**20, limit_offset=20, minimum_one=True)
+    region = log.reader.read(0, 2**20, limit_offset=20, minimum_one=True)
     assert region is not None
     data = OsFiles.pread(region.fileno, region.size, 0)
     batches = split_batches(data)
@@ -192,7 +192,7 @@ def test_lookups_step_over_a_sector_that_cannot_be_read(tmp_path: Path) -> None:
     segment = Segment.existing(BadSector(), tmp_path / "topic-0", 0, NOW)
     segment.next_offset = 20
     for offset in range(20):
-        found = segment.find(offset)
+        found = segment.lookup.find(offset)
         assert found is not None
         position = next(position for position, header in batches if header.base_offset == offset)
         if offset in (header.base_offset for header in hit[1:]):

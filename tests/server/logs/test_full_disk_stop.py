@@ -38,7 +38,7 @@ def test_a_stop_has_the_room_that_was_set_aside(tmp_path: Path) -> None:
         logs = manager(tmp_path, files)
         room = tmp_path / ROOM_FILE
         assert room.stat().st_blocks * 512 >= 256 * 1024
-        append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+        append(logs.creation.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
         files.fill(tmp_path, until_removal=True)
         logs.close()
         assert (tmp_path / CLEAN_SHUTDOWN_FILE).exists()

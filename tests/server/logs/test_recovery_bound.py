@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
+from barnabas.replication.partition import OnlinePartition
 from barnabas.server import maintenance
 from barnabas.server.logs.recovery_bound import Unflushed, flushes_due
 from barnabas.testing.failing_files import FailingFiles
@@ -15,14 +16,14 @@ from tests.server.in_process import TOPIC, running
 from tests.storage.support import append, open_log
 
 
-def partition_of(folder: Path, records: int, segment_bytes: int = 10**6) -> Partition:
+def partition_of(folder: Path, records: int, segment_bytes: int = 10**6) -> LeaderPartition:
     log = open_log(folder, TopicConfig(segment_bytes=segment_bytes))
     for _ in range(records):
         append(log, b"x" * 1000)
-    return Partition(log, leader_id=1, leader_epoch=0)
+    return LeaderPartition(log, leader_id=1, leader_epoch=0)
 
 
-def due(partitions: list[Partition], bound: int) -> list[tuple[Partition, int]]:
+def due(partitions: list[LeaderPartition], bound: int) -> list[tuple[OnlinePartition, int]]:
     return flushes_due([each for each in map(Unflushed.of, partitions) if each is not None], bound)
 
 

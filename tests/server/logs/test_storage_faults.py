@@ -19,7 +19,7 @@ from barnabas.errors import ErrorCode, LogDirFailed, StartsUnwritten, StorageErr
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.values import ResourceType
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import OnlinePartition
 from barnabas.server import maintenance
 from barnabas.server.logs.log_creation import make_logs
 from barnabas.server.services import Services
@@ -62,12 +62,12 @@ async def test_a_full_disk_survives_rolls_checkpoints_and_retention(tmp_path: Pa
         files.fill(tmp_path)
         before = partition.log.log_end_offset
         assert await client.produce(b"never" * 80_000) == STORAGE_ERROR  # would roll
-        assert not await broker.faults.guard(broker.logs.checkpoint_recovery_points)
+        assert not await broker.faults.guard(broker.logs.checkpoints.write_recovery_points)
         assert partition.log.log_end_offset == before
         files.heal()
         for index in range(3, 6):
             assert await client.produce(b"%d" % index * 400_000) == 0
-        assert await broker.faults.guard(broker.logs.checkpoint_recovery_points)
+        assert await broker.faults.guard(broker.logs.checkpoints.write_recovery_points)
         found = []
         for offset in range(6):
             found += (await client.fetch(offset=offset))[1][:1]
@@ -105,10 +105,10 @@ async def test_segments_are_let_go_in_turns_and_only_below_what_is_written_down(
         async def guard_and_delete(write: Callable[[], None]) -> bool:
             done = await guard(write)
             assert await client.produce(b"new", 0, time_ms=broker.clock.now_ms()) == 0
-            logs[0].delete_records_before(2)  # after its start was written down
+            logs[0].truncator.delete_records_before(2)  # after its start was written down
             return done
 
-        def noted(services: Services, partition: Partition) -> None:
+        def noted(services: Services, partition: OnlinePartition) -> None:
             if turn not in turns:
                 services.loop.call_soon(pass_on)
             turns.append(turn)
@@ -139,7 +139,7 @@ async def test_a_full_directory_keeps_no_other_s_records_from_being_deleted(tmp_
         logs = [broker.partitions.require(TOPIC, index).log for index in range(2)]
         for index, log in enumerate(logs):
             assert await client.produce(b"v", index) == 0
-            log.delete_records_before(1)
+            log.truncator.delete_records_before(1)
         files.fill(homes[0])
         await broker.log_start_offsets.keep([logs[1]])
         with pytest.raises(StartsUnwritten) as unwritten:
@@ -159,7 +159,7 @@ async def test_starts_that_could_not_be_written_are_not_acknowledged_since_anoth
         broker = client.broker
         log = broker.partitions.require(TOPIC, 0).log
         assert await client.produce(b"v") == 0
-        log.delete_records_before(1)
+        log.truncator.delete_records_before(1)
         files.fill(tmp_path)
         done = broker.log_start_offsets.done
 
@@ -168,8 +168,8 @@ async def test_starts_that_could_not_be_written_are_not_acknowledged_since_anoth
                 await done()
             finally:
                 with monkeypatch.context() as patched:  # it wrote before, and comes to its end now
-                    patched.setattr(broker.logs, "_try_checkpoint", lambda *_: [])
-                    broker.logs.prepare_removal([])
+                    patched.setattr(broker.logs.checkpoints, "_try_checkpoint", lambda *_: [])
+                    broker.logs.checkpoints.prepare_removal([])
 
         monkeypatch.setattr(broker.log_start_offsets, "done", done_beside_retention)
         with pytest.raises(StartsUnwritten):

@@ -90,7 +90,7 @@ async def contents(client: Client, names: Sequence[str]) -> list[object]:
     for name in names:
         for index in range(PARTITIONS):
             log = client.broker.partitions.require(name, index).log
-            found.append((log.size_bytes, log.producers(), await client.fetch(index, name=name)))
+            found.append((log.size_bytes, log.reader.producers(), await client.fetch(index, name=name)))
     return found
 
 

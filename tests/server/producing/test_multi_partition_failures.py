@@ -96,8 +96,8 @@ class Slow:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.waiting: list[tuple[int, Any]] = []
         monkeypatch.setattr(multi_partition, "must_wait", lambda *_: True)
-        monkeypatch.setattr("barnabas.replication.partition.Partition._advance", lambda *_: None)
-        monkeypatch.setattr("barnabas.replication.partition.Partition.wait_acknowledged", self._wait)
+        monkeypatch.setattr("barnabas.replication.leader_partition.LeaderPartition._advance", lambda *_: None)
+        monkeypatch.setattr("barnabas.replication.leader_partition.LeaderPartition.wait_acknowledged", self._wait)
 
     def _wait(self, last_offset: int, done: Any, *, acks_all: bool) -> None:
         assert acks_all

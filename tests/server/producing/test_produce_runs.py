@@ -293,7 +293,7 @@ async def test_an_idempotent_producer_gets_for_a_run_what_it_gets_one_by_one(tmp
         for name in (TOPIC, OTHER):
             await client.create(name=name)
             answers.append(await pipelined(client, requests, topic=name, at_once=name == TOPIC))
-            states.append(client.broker.partitions.require(name, 0).log.producers())
+            states.append(client.broker.partitions.require(name, 0).log.reader.producers())
             records.append(await client.fetch(name=name))
     assert answers[0] == answers[1]
     assert states[0] == states[1]

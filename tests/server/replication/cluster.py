@@ -33,7 +33,8 @@ from barnabas.protocol.messages.alter_partition import (
 )
 from barnabas.protocol.values import ResourceType
 from barnabas.replication.follower_partition import FollowerPartition
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
+from barnabas.replication.partition import OnlinePartition
 from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.broker import Broker
 from barnabas.server.environment import Environment
@@ -177,9 +178,16 @@ class Cluster:
     def state(self, partition: int = 0) -> PartitionState:
         return self.image.topics[TOPIC].partitions[partition]
 
-    def replica(self, broker_id: int, partition: int = 0) -> Partition:
+    def replica(self, broker_id: int, partition: int = 0) -> OnlinePartition:
         found = self.brokers[broker_id].partitions.get(TOPIC, partition)
         assert found is not None, f"broker {broker_id} has no replica of {TOPIC}-{partition}"
+        assert not found.is_offline
+        return found
+
+    def leader(self, broker_id: int, partition: int = 0) -> LeaderPartition:
+        """As `replica`, of a broker that leads."""
+        found = self.replica(broker_id, partition)
+        assert found.is_leader
         return found
 
     def follower(self, broker_id: int, partition: int = 0) -> FollowerPartition:

@@ -35,7 +35,7 @@ async def test_many_changes_go_in_several_requests(tmp_path: Path, monkeypatch: 
             state = cluster.state(partition)
             await cluster.change(TOPIC, partition, replace(state, replicas=(1, 2), partition_epoch=state.partition_epoch + 1))
         await until(lambda: asked)
-        followers = [cluster.replica(1, partition).followers for partition in range(PARTITIONS)]
+        followers = [cluster.leader(1, partition).followers for partition in range(PARTITIONS)]
         await until(lambda: all(each is not None and each.change is not None for each in followers))
         counting.reachable.set()
         await until(lambda: all(cluster.state(partition).isr == (1, 2) for partition in range(PARTITIONS)))

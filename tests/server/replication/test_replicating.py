@@ -104,7 +104,7 @@ async def test_who_leads_next_has_all_that_was_acknowledged_and_what_only_the_ol
 async def test_a_long_log_is_cut_when_its_producers_are_known(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
-        leader = cluster.replica(1)
+        leader = cluster.leader(1)
         for number in range(300):
             data = build_batch([(None, b"a")], timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=number)
             leader.append_as_leader(memoryview(bytearray(data)), NOW_MS)
@@ -113,7 +113,7 @@ async def test_a_long_log_is_cut_when_its_producers_are_known(tmp_path: Path) ->
                 cluster.brokers[2].fetcher_manager.leave(cluster.follower(2))
         await cluster.elect(2)
         await until(lambda: cluster.ends() == {1: 290, 2: 290})
-        assert [producer.last_sequence for producer in cluster.replica(1).log.producers()] == [289]
+        assert [producer.last_sequence for producer in cluster.replica(1).log.reader.producers()] == [289]
         await produce(cluster, b"b")
         await until(lambda: cluster.marks() == {1: 291, 2: 291})
 
@@ -123,7 +123,7 @@ async def test_waiting_producers_are_told_that_the_leader_changed(tmp_path: Path
         await cluster.create((1, 2))
         cluster.brokers[2].fetcher_manager.leave(cluster.follower(2))
         failures: list[object] = []
-        leader = cluster.replica(1)
+        leader = cluster.leader(1)
         leader.append_as_leader(memoryview(bytearray(build_batch([(None, b"a")], timestamp_ms=NOW_MS))), NOW_MS)
         leader.wait_acknowledged(0, failures.append, acks_all=True)
         await cluster.elect(2)
@@ -157,7 +157,7 @@ async def test_a_follower_that_asks_before_the_leader_knows_of_the_partition_is_
         await until(lambda: any(len(each.partitions) == 2 and each.waiters for each in sessions))
         cluster.brokers[1] = leader
         await cluster.apply(MetadataDelta(), everything_to=1)
-        followers = cluster.replica(1, 1).followers
+        followers = cluster.leader(1, 1).followers
         assert followers is not None
         await until(lambda: followers.replicas.followers()[2].end_offset == 0)
 
@@ -167,7 +167,7 @@ async def test_too_few_in_sync_refuse_before_and_after_the_append(tmp_path: Path
         await cluster.create((1, 2), min_insync_replicas="2")
         await produce(cluster, b"a")
         await cluster.stop(2)
-        leader = cluster.replica(1)
+        leader = cluster.leader(1)
         failures: list[object] = []
         leader.append_as_leader(memoryview(bytearray(build_batch([(None, b"b")], timestamp_ms=NOW_MS))), NOW_MS, acks_all=True)
         leader.wait_acknowledged(1, failures.append, acks_all=True)

@@ -155,8 +155,7 @@ async def test_certificates_change_under_load_and_nothing_is_lost(tmp_path: Path
         done.set()
         await changing
         assert counts == [200] * rounds
-        partition = client.broker.partitions.get("load", 0)
-        assert partition is not None
+        partition = client.broker.partitions.require("load", 0)
         assert partition.log.log_end_offset == rounds * 200
         assert client.broker.tls.of("SSL").source.generation > 2
 

@@ -187,8 +187,7 @@ async def test_passwords_and_certificates_change_under_load(tmp_path: Path, monk
         assert (loading.errors, reading.errors) == ([], [])
         assert len(acknowledged) == ROUNDS * RECORDS
         assert sorted(reading.found) == sorted(sent)
-        partition = client.broker.partitions.get(TOPIC, 0)
-        assert partition is not None
+        partition = client.broker.partitions.require(TOPIC, 0)
         assert partition.log.log_end_offset == len(sent)
 
 

@@ -166,7 +166,7 @@ def test_requests_that_repeat_are_refused_where_their_partition_was_not_added(ka
 
 
 def test_who_does_not_lead_says_so_before_anything_of_the_transaction() -> None:
-    partition: Any = SimpleNamespace(is_offline=False, is_leader=False, topic="t", index=0)
+    partition: Any = SimpleNamespace(is_leader=False, refusal=ErrorCode.NOT_LEADER_OR_FOLLOWER, topic="t", index=0)
     head: Any = SimpleNamespace(transactional_id="id")
     refusal = why_not_in_transaction(partition, memoryview(b""), head, {})
     assert refusal is not None

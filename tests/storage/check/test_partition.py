@@ -43,7 +43,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     append(log, b"v", b"v", epoch=1, producer_id=8, producer_epoch=0, base_sequence=0, transactional=1)
     marker = Record(0, NOW, struct.pack(">hh", 0, 0), struct.pack(">hi", 0, 0))
     abort = build_batch([marker], producer_id=8, producer_epoch=0, transactional=True, control=True)
-    log.append_as_leader(abort, leader_epoch=1, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    log.appender.append_as_leader(abort, leader_epoch=1, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
     log.close()
     return folder / "topic-0"
 
@@ -182,7 +182,7 @@ def test_a_rebuilt_index_finds_what_the_batches_hold(
     for offset in range(0, 83, 7):
         assert read_all(log, offset)[0].offset == offset
     for time_ms in range(NOW, NOW + 20):
-        found = log.offset_for_timestamp(time_ms)
+        found = log.reader.offset_for_timestamp(time_ms)
         assert found is not None
         assert found.offset == min(r.offset for r in records if r.timestamp >= time_ms)
     log.close()
@@ -341,8 +341,8 @@ def test_an_epoch_that_has_one_batch_so_far_need_not_be_written_down(folder: Pat
         findings = check_partition(FILES, folder, PartitionContext(recovery_point, False, TOPIC_ID)).findings
         assert [each.mended for each in findings if "leader epoch" in each.what or each.path == file] == [is_mended]
     log = open_log(folder.parent, SMALL, clean=False, recovery_point=end)
-    assert log.end_offset_for_epoch(1) == (1, end)
-    assert log.latest_epoch == 7
+    assert log.reader.end_offset_for_epoch(1) == (1, end)
+    assert log.reader.latest_epoch == 7
     log.close()
 
 

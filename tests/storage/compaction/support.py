@@ -46,7 +46,7 @@ def put(log: Log, *pairs: Pair, time_ms: int = NOW, **fields: Any) -> int:
     """Append one batch, as another broker's copy where it could not be produced (no key, control); its base offset."""
     records = [Record(0, time_ms + index, key, value) for index, (key, value) in enumerate(pairs)]
     data = bytearray(build_batch(records, **fields))
-    result = log.append_as_leader(memoryview(data), leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    result = log.appender.append_as_leader(memoryview(data), leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
     return result.first_offset
 
 
@@ -58,7 +58,7 @@ def end_transaction(log: Log, producer_id: int, *, commit: bool, epoch: int = 0)
 def roll(log: Log) -> None:
     """Seal what there is, as the age of a segment does."""
     log.update_config(_with(log.config, segment_ms=1))
-    assert log.maybe_roll(log.segments.active.created_ms + 10**9)
+    assert log.appender.maybe_roll(log.segments.active.created_ms + 10**9)
     log.update_config(_with(log.config, segment_ms=TopicConfig().segment_ms))
 
 
@@ -78,7 +78,7 @@ def task_of(
         segments=tuple(SegmentRef(s.base_offset, s.next_offset, s.size) for s in log.segments.sealed),
         later=(log.active_base_offset,),
         first_dirty_offset=first_dirty_offset,
-        producers=log.last_writes(),
+        producers=log.reader.last_writes(),
         now_ms=now_ms,
         delete_retention_ms=HORIZON_MS,
         segment_bytes=fields.get("segment_bytes", config.segment_bytes),
@@ -116,7 +116,7 @@ def batches(log: Log) -> list[tuple[BatchHeader, bytes]]:
     """Every batch of the log, as a consumer would get them."""
     found, at = [], log.log_start_offset
     while at < log.log_end_offset:
-        region = log.read(at, 2**20, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(at, 2**20, limit_offset=log.log_end_offset, minimum_one=True)
         if region is None:
             break
         data = bytes_of(region)

@@ -50,7 +50,7 @@ def test_of_each_key_the_last_record_stays_at_its_offset(tmp_path: Path, engine:
     result = compact(log, engine)
     assert pairs(log) == [(2, b"a", b"2"), (3, b"c", b"1"), (4, b"b", b"2"), (5, b"d", b"1"), (6, b"c", b"2")]
     assert (result.cleaned_offset, result.keys, result.records_read, result.records_kept) == (6, 4, 6, 4)
-    assert log.read(0, 1000, limit_offset=7, minimum_one=True) is not None
+    assert log.reader.read(0, 1000, limit_offset=7, minimum_one=True) is not None
     log.close()
     again = open_log(tmp_path, SMALL)
     assert len(read_all(again)) == 5
@@ -123,8 +123,8 @@ def test_small_segments_grow_together_and_keep_what_producers_need(tmp_path: Pat
     for snapshot in log.directory.glob("*.snapshot"):
         snapshot.unlink()
     again = open_log(tmp_path, SMALL, clean=False)  # the producers come from the batches alone
-    assert again.last_writes() == {7: LastWrite(3, 200)}
-    assert [each.last_sequence for each in again.producers()] == [200]
+    assert again.reader.last_writes() == {7: LastWrite(3, 200)}
+    assert [each.last_sequence for each in again.reader.producers()] == [200]
     again.close()
 
 
@@ -158,7 +158,7 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(tmp_path: Pa
     end_transaction(log, 7, commit=True)
     roll(log)
     put(log, (b"z", b"1"), producer_id=7, producer_epoch=0, base_sequence=3)  # so that none of those is the producer's last
-    assert [each.first_offset for each in log.aborted_transactions(0, 100)] == [1]
+    assert [each.first_offset for each in log.reader.aborted_transactions(0, 100)] == [1]
 
     compact(log, engine)  # the batches of the first and the second transaction go, their markers stay
     data = [(h.base_offset, h.is_control, h.delete_horizon_ms) for h, _ in batches(log)]
@@ -171,12 +171,12 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(tmp_path: Pa
         (7, True, None),
         (8, False, None),
     ]
-    assert [each.first_offset for each in log.aborted_transactions(0, 100)] == [1]
+    assert [each.first_offset for each in log.reader.aborted_transactions(0, 100)] == [1]
 
     compact(log, engine, first_dirty_offset=8)  # nothing of them is left, so their markers get a horizon
     horizons = {h.base_offset: h.delete_horizon_ms for h, _ in batches(log) if h.is_control}
     assert horizons == {2: NOW + HORIZON_MS, 4: NOW + HORIZON_MS, 7: None}
-    assert log.aborted_transactions(0, 100) == []
+    assert log.reader.aborted_transactions(0, 100) == []
 
     compact(log, engine, first_dirty_offset=8, now_ms=NOW + HORIZON_MS, keeps_expired=True)
     assert [h.base_offset for h, _ in batches(log) if h.is_control] == [2, 4, 7]
@@ -280,8 +280,8 @@ def test_a_swap_into_a_log_that_has_changed_leaves_it_alone(tmp_path: Path, engi
         put(log, (b"a", b"%d" % number))
     roll(log)
     task = task_of(log)
-    log.delete_records_before(50)
-    log.detach_below_start()
+    log.truncator.delete_records_before(50)
+    log.truncator.detach_below_start()
     with pytest.raises((SegmentsGone, FileNotFoundError)):
         compact(log, engine, task)
     assert [offset for offset, _, _ in pairs(log)] == list(range(50, 60))
@@ -313,9 +313,9 @@ def test_a_reader_is_not_given_emptied_batches_alone(tmp_path: Path, engine: Eng
     roll(log)
     compact(log, engine, segment_bytes=61)
     assert len(log.segments) > 10
-    region = log.read(0, 1000, limit_offset=20, minimum_one=True)
+    region = log.reader.read(0, 1000, limit_offset=20, minimum_one=True)
     assert [header.records_count for _, header in split_batches(bytes_of(region))] == [1]
     assert read_all(log) == read_all(log, 19)
-    region = log.read(0, 1000, limit_offset=15, minimum_one=True)  # nothing else can be read: so that the reader gets on
+    region = log.reader.read(0, 1000, limit_offset=15, minimum_one=True)  # nothing else can be read: so that the reader gets on
     assert {header.records_count for _, header in split_batches(bytes_of(region))} == {0}
     log.close()

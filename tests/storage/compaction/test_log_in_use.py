@@ -58,11 +58,11 @@ class Steps:
 
 def test_a_reader_finishes_what_it_began(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    region = log.read(0, 10**6, limit_offset=log.log_end_offset, minimum_one=True)
+    region = log.reader.read(0, 10**6, limit_offset=log.log_end_offset, minimum_one=True)
     before = bytes_of(region)
     compact(log, PLAIN)
     assert bytes_of(region) == before
-    for garbage in log.take_garbage():
+    for garbage in log.truncator.take_garbage():
         garbage.remove()
     assert not list(log.directory.glob("*.deleted"))
     log.close()
@@ -84,7 +84,7 @@ def test_only_segments_of_the_log_count_as_open(tmp_path: Path) -> None:
         waiting.pop()()
     assert len(open_files) == 2
     assert last_of_each_key(read_all(log)) == last_of_each_key(before)  # under the names that they have now
-    for garbage in log.take_garbage():
+    for garbage in log.truncator.take_garbage():
         garbage.remove()
     log.close()
     assert not len(open_files)
@@ -97,19 +97,19 @@ def test_retention_and_truncations_wait_for_a_swap(tmp_path: Path) -> None:
 
     def look() -> None:
         assert log.is_swapping
-        log.delete_records_before(40)
-        assert log.apply_retention(NOW) == 0
-        log.detach_below_start()
+        log.truncator.delete_records_before(40)
+        assert log.truncator.apply_retention(NOW) == 0
+        log.truncator.detach_below_start()
         assert log.first_offset == 0
         with pytest.raises(AssertionError, match="waits for the swap"):
-            log.truncate_to(1)
-        log.truncate_to(log.log_end_offset)
+            log.truncator.truncate_to(1)
+        log.truncator.truncate_to(log.log_end_offset)
         seen.append(True)
 
     asyncio.run(replace_segments(log, group, NOW, Steps({1: look, 2: look})))
     assert seen == [True, True]
     assert not log.is_swapping
-    log.detach_below_start()
+    log.truncator.detach_below_start()
     assert log.first_offset > 0
     log.close()
 
@@ -117,10 +117,10 @@ def test_retention_and_truncations_wait_for_a_swap(tmp_path: Path) -> None:
 def test_a_log_says_how_far_it_was_cut(tmp_path: Path) -> None:
     log = filled(tmp_path)
     assert log.lowest_truncation == MAX_OFFSET
-    log.truncate_to(30)
+    log.truncator.truncate_to(30)
     put(log, (b"a", b"1"))
-    log.truncate_to(31)
-    log.truncate_to(30)
+    log.truncator.truncate_to(31)
+    log.truncator.truncate_to(30)
     assert log.lowest_truncation == 30
     log.close()
 
@@ -131,7 +131,7 @@ def test_a_swap_that_cannot_be_announced_changes_nothing(tmp_path: Path) -> None
     before, names = read_all(log), names_but_cleaned(log)
     files = FailingFiles()
     files.fail(frozenset({"sync_directory"}), log.directory, errno.ENOSPC)
-    log._files = files
+    log.files = files
     with pytest.raises(OSError, match="No space"):
         asyncio.run(replace_segments(log, group, NOW, Steps({})))
     assert not log.is_swapping
@@ -145,14 +145,14 @@ def test_a_disk_that_fails_within_a_swap_is_used_no_more(tmp_path: Path, step: i
     log = filled(tmp_path)
     (group, *_) = groups_of(log)
     before = read_all(log)
-    log._files = files = FailingFiles()
+    log.files = files = FailingFiles()
 
     def fail() -> None:
         files.fail(frozenset({"sync_directory", "rename"}), log.directory, errno.ENOSPC)
 
     with pytest.raises(LogDirFailed):
         asyncio.run(replace_segments(log, group, NOW, Steps({step: fail})))
-    log.take_garbage()
+    log.truncator.take_garbage()
     log.abandon()
     again = open_log(tmp_path, SMALL, clean=False, recovery_point=log.log_end_offset)
     assert last_of_each_key(read_all(again)) == last_of_each_key(before)
@@ -201,7 +201,7 @@ def counts_in(data: bytes) -> list[int]:
 def test_a_read_steps_over_so_many_emptied_batches_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_region, "MOST_SKIPPED", 7)
     log = emptied(tmp_path, 20)
-    read = log.read(0, 1000, limit_offset=log.log_end_offset, minimum_one=True)
+    read = log.reader.read(0, 1000, limit_offset=log.log_end_offset, minimum_one=True)
     assert read is not None
     assert set(counts_in(bytes_of(read))) == {0}
     (_, first), *_ = split_batches(bytes_of(read))
@@ -214,7 +214,7 @@ def test_who_copies_a_log_gets_emptied_batches_too(tmp_path: Path) -> None:
     log = emptied(tmp_path, 20)
     offset, seen = 0, []
     while offset < log.active_base_offset:
-        data = bytes_of(log.read(offset, 1000, limit_offset=log.log_end_offset, minimum_one=True, as_stored=True))
+        data = bytes_of(log.reader.read(offset, 1000, limit_offset=log.log_end_offset, minimum_one=True, as_stored=True))
         for _, header in split_batches(data):
             seen.append(header.producer_id)
             offset = header.next_offset
@@ -227,13 +227,13 @@ def test_damage_is_not_stepped_over(tmp_path: Path) -> None:
     with log.segments[1].path.open("r+b") as file:
         file.seek(8)
         file.write(b"\x00\x00\x00\x01")  # the length of its first batch
-    read = log.read(0, 1000, limit_offset=log.log_end_offset, minimum_one=True)
+    read = log.reader.read(0, 1000, limit_offset=log.log_end_offset, minimum_one=True)
     assert read is not None
     assert read.position == 0
     assert set(counts_in(bytes_of(read))) == {0}
     damaged = log.segments[1].base_offset
     try:
-        region = log.read(damaged, 1000, limit_offset=log.log_end_offset, minimum_one=True)
+        region = log.reader.read(damaged, 1000, limit_offset=log.log_end_offset, minimum_one=True)
     except CorruptLog:
         region = None
     assert region is None or region.position == 0
@@ -254,12 +254,12 @@ def test_the_newest_record_is_found_where_a_newer_one_was_compacted(tmp_path: Pa
     put(log, (b"a", b"2"), time_ms=NOW + 10)
     roll(log)
     compact(log, PLAIN)
-    found = log.offset_of_max_timestamp()
+    found = log.reader.offset_of_max_timestamp()
     assert found is not None
     assert (found.offset, found.timestamp) == (2, NOW + 10)
-    places = [log.offset_for_timestamp(NOW + at) for at in (0, 6)]
+    places = [log.reader.offset_for_timestamp(NOW + at) for at in (0, 6)]
     assert [place and place.offset for place in places] == [0, 2]
-    assert log.offset_for_timestamp(NOW + 50) is None
+    assert log.reader.offset_for_timestamp(NOW + 50) is None
     log.close()
 
 

@@ -134,7 +134,7 @@ class Run:
         self.clean_below = result.cleaned_offset
 
     def check(self) -> None:
-        aborted = self.log.aborted_transactions(0, self.log.log_end_offset)
+        aborted = self.log.reader.aborted_transactions(0, self.log.log_end_offset)
         left = {}
         for header, data in batches(self.log):
             hidden = any(
@@ -176,15 +176,15 @@ def _run(folder: Path, engine: str, steps: list[Data | Transaction | Roll | Clea
             case Clean():
                 run.clean(step)
                 run.check()
-    ends = run.log.log_end_offset, run.log.last_writes()
-    sequences = {each.producer_id: each.last_sequence for each in run.log.producers()}
+    ends = run.log.log_end_offset, run.log.reader.last_writes()
+    sequences = {each.producer_id: each.last_sequence for each in run.log.reader.producers()}
     run.log.abandon()
     for snapshot in run.log.directory.glob("*.snapshot"):
         snapshot.unlink()
     again = open_log(folder, SMALL, clean=False)  # everything is read again, nothing is dropped
     run.log = again
     run.check()
-    assert (again.log_end_offset, again.last_writes()) == ends
-    assert {each.producer_id: each.last_sequence for each in again.producers()} == sequences
+    assert (again.log_end_offset, again.reader.last_writes()) == ends
+    assert {each.producer_id: each.last_sequence for each in again.reader.producers()} == sequences
     again.close()
     return file_bytes(again)

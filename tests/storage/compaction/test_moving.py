@@ -35,13 +35,13 @@ class FixedClock:
 def begin(root: Path, files: Files = FILES) -> tuple[LogManager, Log, LogMove, LogDirectory]:
     logs = LogManager([root / "a", root / "b"], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
     logs.open_all(lambda _topic: SMALL)
-    log = logs.create("topic", 0, TOPIC_ID, SMALL)
+    log = logs.creation.create("topic", 0, TOPIC_ID, SMALL)
     for number in range(36):
         put(log, (b"%d" % (number % 9), b"%d" % number * 5), producer_id=5, base_sequence=number)
     roll(log)
     put(log, (b"9", b"in the active segment"))
     target = next(each for each in logs.directories if each is not logs.directory_of("topic", 0))
-    move = logs.begin_move("topic", 0, target)
+    move = logs.removal.begin_move("topic", 0, target)
     move.prepare()
     return logs, log, move, target
 
@@ -57,13 +57,13 @@ def finish(logs: LogManager, move: LogMove, target: LogDirectory) -> None:
         if move.can_swap:
             break
         copy_round(move)
-    logs.leave(move, logs.swap(move, target)).remove()
+    logs.removal.leave(move, logs.removal.swap(move, target)).remove()
 
 
 def assert_whole(log: Log, target: LogDirectory) -> None:
     """What is on the disk is what the log says, segment by segment, and after a start as well."""
     assert log.directory.parent == target.path
-    for garbage in log.take_garbage():
+    for garbage in log.truncator.take_garbage():
         garbage.remove()
     names = {path.name for path in log.directory.glob("*.log*")}
     assert names == {segment.path.name for segment in log.segments}
@@ -179,9 +179,9 @@ def test_a_cleaned_segment_of_the_old_folder_does_not_come_into_the_moved_log(tm
         job()
         jobs += 1
         if jobs == 1:  # the cleaned segment has its new names, and is about to come in
-            retired = logs.swap(move, target)
+            retired = logs.removal.swap(move, target)
             if is_left:
-                logs.leave(move, retired)
+                logs.removal.leave(move, retired)
 
     with pytest.raises(SegmentsGone):
         asyncio.run(replace_segments(log, group, NOW, moving_between))

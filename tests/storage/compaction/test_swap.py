@@ -59,7 +59,7 @@ def test_at_every_step(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "original", folder)
         log = open_log(folder, SMALL)
         crashed = _crash(log, CrashingFiles(step))
-        log.take_garbage()  # a process that is gone removes nothing
+        log.truncator.take_garbage()  # a process that is gone removes nothing
         log.abandon()
         context = PartitionContext(log.log_end_offset, False, log.topic_id, is_compacted=True)
         left_behind = check_partition(FILES, log.directory, context)
@@ -71,7 +71,7 @@ def test_at_every_step(tmp_path: Path) -> None:
         assert set(after) <= set(before)
         assert [record.offset for record in after] == sorted(record.offset for record in after)
         assert again.log_end_offset == log.log_end_offset
-        assert [each.last_sequence for each in again.producers()] == [59]
+        assert [each.last_sequence for each in again.reader.producers()] == [59]
         left = {path.suffix for path in again.directory.iterdir()}
         assert left <= {".log", ".index", ".timeindex", ".snapshot", ".metadata", ""}
         outcomes.add(len(after))

@@ -14,11 +14,10 @@ from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, begin, leading_number, version_of
-from barnabas.protocol.base_message import ZERO_UUID, Buffer, FieldSpec, Message
+from barnabas.protocol.base_message import OPEN_END, ZERO_UUID, Buffer, FieldSpec, Message
 from barnabas.protocol.codec import decode, writer_of
 
 V = TypeVar("V", bound=Message)
-_NEVER = 32767
 
 
 class ConsumerRecordType(IntEnum):
@@ -33,20 +32,12 @@ class ConsumerRecordType(IntEnum):
     REGULAR_EXPRESSION = 16
 
 
-def _field(name: str, wire_type: str, *, array: bool = False, nullable: bool = False, tag: int | None = None) -> FieldSpec:
-    return (name, wire_type, array, 0, _NEVER, 0 if nullable else _NEVER, _NEVER, tag, None)
-
-
-def _structs(name: str, item: type[Message], *, array: bool = True, nullable: bool = False, tag: int | None = None) -> FieldSpec:
-    return (name, "struct", array, 0, _NEVER, 0 if nullable else _NEVER, _NEVER, tag, item)
-
-
 class GroupKey(Message):
     """Names a group: in the records of the group itself and of its target assignment."""
 
     __slots__ = ("group",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("group", "string"),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, OPEN_END
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("group", "string"),)
 
     def __init__(self, *, group: str = "") -> None:
         self.group = group
@@ -56,8 +47,8 @@ class MemberKey(Message):
     """Names a member, in its own record and in those of its target and current assignment."""
 
     __slots__ = ("group", "member")
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("group", "string"), _field("member", "string"))
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, OPEN_END
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("group", "string"), FieldSpec("member", "string"))
 
     def __init__(self, *, group: str = "", member: str = "") -> None:
         self.group = group
@@ -68,8 +59,8 @@ class RegularExpressionKey(Message):
     """Names a regular expression that members of a group subscribe to."""
 
     __slots__ = ("group", "regular_expression")
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("group", "string"), _field("regular_expression", "string"))
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, OPEN_END
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("group", "string"), FieldSpec("regular_expression", "string"))
 
     def __init__(self, *, group: str = "", regular_expression: str = "") -> None:
         self.group = group
@@ -81,7 +72,7 @@ class GroupValue(Message):
 
     __slots__ = ("epoch", "metadata_hash")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("epoch", "int32"), _field("metadata_hash", "int64", tag=0))
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("epoch", "int32"), FieldSpec("metadata_hash", "int64", tag=0))
 
     def __init__(self, *, epoch: int = 0, metadata_hash: int = 0) -> None:
         self.epoch = epoch
@@ -93,7 +84,7 @@ class ClassicProtocolValue(Message):
 
     __slots__ = ("metadata", "name")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("name", "string"), _field("metadata", "bytes"))
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("name", "string"), FieldSpec("metadata", "bytes"))
 
     def __init__(self, *, name: str = "", metadata: bytes = b"") -> None:
         self.name = name
@@ -106,8 +97,8 @@ class ClassicMemberValue(Message):
     __slots__ = ("session_timeout_ms", "supported_protocols")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("session_timeout_ms", "int32"),
-        _structs("supported_protocols", ClassicProtocolValue),
+        FieldSpec("session_timeout_ms", "int32"),
+        FieldSpec("supported_protocols", "struct", is_array=True, item=ClassicProtocolValue),
     )
 
     def __init__(self, *, session_timeout_ms: int = 0, supported_protocols: Sequence[ClassicProtocolValue] = ()) -> None:
@@ -131,15 +122,15 @@ class MemberValue(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("instance_id", "string", nullable=True),
-        _field("rack_id", "string", nullable=True),
-        _field("client_id", "string"),
-        _field("client_host", "string"),
-        _field("subscribed_topic_names", "string", array=True),
-        _field("subscribed_topic_regex", "string", nullable=True),
-        _field("rebalance_timeout_ms", "int32"),
-        _field("server_assignor", "string", nullable=True),
-        _structs("classic_member_metadata", ClassicMemberValue, array=False, nullable=True, tag=0),
+        FieldSpec("instance_id", "string", first_nullable_version=0),
+        FieldSpec("rack_id", "string", first_nullable_version=0),
+        FieldSpec("client_id", "string"),
+        FieldSpec("client_host", "string"),
+        FieldSpec("subscribed_topic_names", "string", is_array=True),
+        FieldSpec("subscribed_topic_regex", "string", first_nullable_version=0),
+        FieldSpec("rebalance_timeout_ms", "int32"),
+        FieldSpec("server_assignor", "string", first_nullable_version=0),
+        FieldSpec("classic_member_metadata", "struct", first_nullable_version=0, tag=0, item=ClassicMemberValue),
     )
 
     def __init__(
@@ -172,8 +163,8 @@ class TargetValue(Message):
     __slots__ = ("assignment_epoch", "assignment_timestamp_ms")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("assignment_epoch", "int32"),
-        _field("assignment_timestamp_ms", "int64", tag=0),
+        FieldSpec("assignment_epoch", "int32"),
+        FieldSpec("assignment_timestamp_ms", "int64", tag=0),
     )
 
     def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp_ms: int = 0) -> None:
@@ -186,7 +177,7 @@ class TopicPartitionsValue(Message):
 
     __slots__ = ("partitions", "topic_id")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("topic_id", "uuid"), _field("partitions", "int32", array=True))
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("topic_id", "uuid"), FieldSpec("partitions", "int32", is_array=True))
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
         self.topic_id = topic_id
@@ -198,7 +189,7 @@ class MemberTargetValue(Message):
 
     __slots__ = ("topic_partitions",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_structs("topic_partitions", TopicPartitionsValue),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("topic_partitions", "struct", is_array=True, item=TopicPartitionsValue),)
 
     def __init__(self, *, topic_partitions: Sequence[TopicPartitionsValue] = ()) -> None:
         self.topic_partitions = topic_partitions
@@ -210,9 +201,9 @@ class OwnedPartitionsValue(Message):
     __slots__ = ("assignment_epochs", "partitions", "topic_id")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("topic_id", "uuid"),
-        _field("partitions", "int32", array=True),
-        _field("assignment_epochs", "int32", array=True, nullable=True, tag=0),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "int32", is_array=True),
+        FieldSpec("assignment_epochs", "int32", is_array=True, first_nullable_version=0, tag=0),
     )
 
     def __init__(
@@ -229,11 +220,11 @@ class CurrentValue(Message):
     __slots__ = ("assigned_partitions", "member_epoch", "partitions_pending_revocation", "previous_member_epoch", "state")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("member_epoch", "int32"),
-        _field("previous_member_epoch", "int32"),
-        _field("state", "int8"),
-        _structs("assigned_partitions", OwnedPartitionsValue),
-        _structs("partitions_pending_revocation", OwnedPartitionsValue),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("previous_member_epoch", "int32"),
+        FieldSpec("state", "int8"),
+        FieldSpec("assigned_partitions", "struct", is_array=True, item=OwnedPartitionsValue),
+        FieldSpec("partitions_pending_revocation", "struct", is_array=True, item=OwnedPartitionsValue),
     )
 
     def __init__(
@@ -258,9 +249,9 @@ class RegularExpressionValue(Message):
     __slots__ = ("timestamp_ms", "topics", "version")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("topics", "string", array=True),
-        _field("version", "int64"),
-        _field("timestamp_ms", "int64"),
+        FieldSpec("topics", "string", is_array=True),
+        FieldSpec("version", "int64"),
+        FieldSpec("timestamp_ms", "int64"),
     )
 
     def __init__(self, *, topics: Sequence[str] = (), version: int = 0, timestamp_ms: int = 0) -> None:

@@ -14,12 +14,11 @@ from typing import ClassVar
 from barnabas.coordination.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, State, TopicPartition, Transaction
 from barnabas.coordination.version_prefix import NUMBER_BYTES, Record, leading_number, version_of
 from barnabas.errors import MalformedMessage
-from barnabas.protocol.base_message import FieldSpec, Message
+from barnabas.protocol.base_message import OPEN_END, FieldSpec, Message
 from barnabas.protocol.codec import decode, write_varint, writer_of
 from barnabas.protocol.partitions import by_topic
 
 KEY_VERSION, VALUE_VERSION = 0, 1
-_NEVER = 32767
 _KEY = Struct(">hh")  # version, length of the name after it
 _HEAD = Struct(">hqhib")  # version, producer id and epoch, time limit, state
 _TIMES = Struct(">qq")  # last update, start
@@ -27,16 +26,12 @@ _NULL_ARRAY = b"\0"
 _TAGGED_ID, _TAGGED_SHORT = Struct(">BBq"), Struct(">BBh")  # tag, bytes of the number, number
 
 
-def _field(name: str, wire_type: str, tag: int | None = None) -> FieldSpec:
-    return (name, wire_type, False, 0 if tag is None else 1, _NEVER, _NEVER, _NEVER, tag, None)
-
-
 class TransactionLogKey(Message):
     """Names a transactional id."""
 
     __slots__ = ("transactional_id",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (_field("transactional_id", "string"),)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, OPEN_END
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("transactional_id", "string"),)
 
     def __init__(self, *, transactional_id: str = "") -> None:
         self.transactional_id = transactional_id
@@ -48,8 +43,8 @@ class TransactionPartitions(Message):
     __slots__ = ("partition_ids", "topic")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("topic", "string"),
-        ("partition_ids", "int32", True, 0, _NEVER, _NEVER, _NEVER, None, None),
+        FieldSpec("topic", "string"),
+        FieldSpec("partition_ids", "int32", is_array=True),
     )
 
     def __init__(self, *, topic: str = "", partition_ids: Sequence[int] = ()) -> None:
@@ -75,17 +70,17 @@ class TransactionLogValue(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        _field("producer_id", "int64"),
-        _field("previous_producer_id", "int64", tag=0),
-        _field("next_producer_id", "int64", tag=1),
-        _field("producer_epoch", "int16"),
-        _field("next_producer_epoch", "int16", tag=3),
-        _field("transaction_timeout_ms", "int32"),
-        _field("transaction_status", "int8"),
-        ("transaction_partitions", "struct", True, 0, _NEVER, 0, _NEVER, None, TransactionPartitions),
-        _field("transaction_last_update_timestamp_ms", "int64"),
-        _field("transaction_start_timestamp_ms", "int64"),
-        _field("client_transaction_version", "int16", tag=2),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("previous_producer_id", "int64", first_version=1, tag=0),
+        FieldSpec("next_producer_id", "int64", first_version=1, tag=1),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("next_producer_epoch", "int16", first_version=1, tag=3),
+        FieldSpec("transaction_timeout_ms", "int32"),
+        FieldSpec("transaction_status", "int8"),
+        FieldSpec("transaction_partitions", "struct", is_array=True, first_nullable_version=0, item=TransactionPartitions),
+        FieldSpec("transaction_last_update_timestamp_ms", "int64"),
+        FieldSpec("transaction_start_timestamp_ms", "int64"),
+        FieldSpec("client_transaction_version", "int16", first_version=1, tag=2),
     )
 
     def __init__(

@@ -16,10 +16,10 @@ class AddOffsetsToTxnRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("transactional_id", "string"),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("group_id", "string"),
     )
 
     def __init__(self, *, transactional_id: str = "", producer_id: int = 0, producer_epoch: int = 0, group_id: str = "") -> None:
@@ -36,8 +36,8 @@ class AddOffsetsToTxnResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0) -> None:

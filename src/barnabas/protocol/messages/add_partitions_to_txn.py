@@ -15,8 +15,8 @@ class AddPartitionsToTxnTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[int] = ()) -> None:
@@ -34,11 +34,11 @@ class AddPartitionsToTxnTransaction(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 4, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 4, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 4, 32767, 32767, 32767, None, None),
-        ("verify_only", "bool", False, 4, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 4, 32767, 32767, 32767, None, AddPartitionsToTxnTopic),
+        FieldSpec("transactional_id", "string", first_version=4),
+        FieldSpec("producer_id", "int64", first_version=4),
+        FieldSpec("producer_epoch", "int16", first_version=4),
+        FieldSpec("verify_only", "bool", first_version=4),
+        FieldSpec("topics", "struct", is_array=True, first_version=4, item=AddPartitionsToTxnTopic),
     )
 
     def __init__(
@@ -67,11 +67,11 @@ class AddPartitionsToTxnRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("v3_and_below_transactional_id", "string", False, 0, 3, 32767, 32767, None, None),
-        ("transactions", "struct", True, 4, 32767, 32767, 32767, None, AddPartitionsToTxnTransaction),
-        ("v3_and_below_producer_id", "int64", False, 0, 3, 32767, 32767, None, None),
-        ("v3_and_below_producer_epoch", "int16", False, 0, 3, 32767, 32767, None, None),
-        ("v3_and_below_topics", "struct", True, 0, 3, 32767, 32767, None, AddPartitionsToTxnTopic),
+        FieldSpec("v3_and_below_transactional_id", "string", last_version=3),
+        FieldSpec("transactions", "struct", is_array=True, first_version=4, item=AddPartitionsToTxnTransaction),
+        FieldSpec("v3_and_below_producer_id", "int64", last_version=3),
+        FieldSpec("v3_and_below_producer_epoch", "int16", last_version=3),
+        FieldSpec("v3_and_below_topics", "struct", is_array=True, last_version=3, item=AddPartitionsToTxnTopic),
     )
 
     def __init__(
@@ -97,8 +97,8 @@ class AddPartitionsToTxnPartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("partition_error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, partition_error_code: int = 0) -> None:
@@ -113,8 +113,8 @@ class AddPartitionsToTxnTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("results_by_partition", "struct", True, 0, 32767, 32767, 32767, None, AddPartitionsToTxnPartitionResult),
+        FieldSpec("name", "string"),
+        FieldSpec("results_by_partition", "struct", is_array=True, item=AddPartitionsToTxnPartitionResult),
     )
 
     def __init__(self, *, name: str = "", results_by_partition: Sequence[AddPartitionsToTxnPartitionResult] = ()) -> None:
@@ -129,8 +129,8 @@ class AddPartitionsToTxnResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 4, 32767, 32767, 32767, None, None),
-        ("topic_results", "struct", True, 4, 32767, 32767, 32767, None, AddPartitionsToTxnTopicResult),
+        FieldSpec("transactional_id", "string", first_version=4),
+        FieldSpec("topic_results", "struct", is_array=True, first_version=4, item=AddPartitionsToTxnTopicResult),
     )
 
     def __init__(self, *, transactional_id: str = "", topic_results: Sequence[AddPartitionsToTxnTopicResult] = ()) -> None:
@@ -147,10 +147,10 @@ class AddPartitionsToTxnResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results_by_topic_v3_and_below", "struct", True, 0, 3, 32767, 32767, None, AddPartitionsToTxnTopicResult),
-        ("error_code", "int16", False, 4, 32767, 32767, 32767, None, None),
-        ("results_by_transaction", "struct", True, 4, 32767, 32767, 32767, None, AddPartitionsToTxnResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results_by_topic_v3_and_below", "struct", is_array=True, last_version=3, item=AddPartitionsToTxnTopicResult),
+        FieldSpec("error_code", "int16", first_version=4),
+        FieldSpec("results_by_transaction", "struct", is_array=True, first_version=4, item=AddPartitionsToTxnResult),
     )
 
     def __init__(

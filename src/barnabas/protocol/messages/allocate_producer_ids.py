@@ -14,8 +14,8 @@ class AllocateProducerIdsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("broker_epoch", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("broker_id", "int32"),
+        FieldSpec("broker_epoch", "int64"),
     )
 
     def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1) -> None:
@@ -32,10 +32,10 @@ class AllocateProducerIdsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id_start", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id_len", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("producer_id_start", "int64"),
+        FieldSpec("producer_id_len", "int32"),
     )
 
     def __init__(

@@ -15,8 +15,8 @@ class RequestEntityData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("entity_type", "string"),
+        FieldSpec("entity_name", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -32,9 +32,9 @@ class OpData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "float64", False, 0, 32767, 32767, 32767, None, None),
-        ("remove", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("key", "string"),
+        FieldSpec("value", "float64"),
+        FieldSpec("remove", "bool"),
     )
 
     def __init__(self, *, key: str = "", value: float = 0.0, remove: bool = False) -> None:
@@ -50,8 +50,8 @@ class RequestEntryData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity", "struct", True, 0, 32767, 32767, 32767, None, RequestEntityData),
-        ("ops", "struct", True, 0, 32767, 32767, 32767, None, OpData),
+        FieldSpec("entity", "struct", is_array=True, item=RequestEntityData),
+        FieldSpec("ops", "struct", is_array=True, item=OpData),
     )
 
     def __init__(self, *, entity: Sequence[RequestEntityData] = (), ops: Sequence[OpData] = ()) -> None:
@@ -66,8 +66,8 @@ class AlterClientQuotasRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entries", "struct", True, 0, 32767, 32767, 32767, None, RequestEntryData),
-        ("validate_only", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("entries", "struct", is_array=True, item=RequestEntryData),
+        FieldSpec("validate_only", "bool"),
     )
 
     def __init__(self, *, entries: Sequence[RequestEntryData] = (), validate_only: bool = False) -> None:
@@ -82,8 +82,8 @@ class ResponseEntityData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("entity_type", "string"),
+        FieldSpec("entity_name", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -99,9 +99,9 @@ class ResponseEntryData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("entity", "struct", True, 0, 32767, 32767, 32767, None, ResponseEntityData),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("entity", "struct", is_array=True, item=ResponseEntityData),
     )
 
     def __init__(self, *, error_code: int = 0, error_message: str | None = "", entity: Sequence[ResponseEntityData] = ()) -> None:
@@ -117,8 +117,8 @@ class AlterClientQuotasResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("entries", "struct", True, 0, 32767, 32767, 32767, None, ResponseEntryData),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("entries", "struct", is_array=True, item=ResponseEntryData),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, entries: Sequence[ResponseEntryData] = ()) -> None:

@@ -16,8 +16,8 @@ class BrokerState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 3, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("broker_epoch", "int64", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("broker_id", "int32", first_version=3),
+        FieldSpec("broker_epoch", "int64", first_version=3),
     )
 
     def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1) -> None:
@@ -36,12 +36,12 @@ class RequestPartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("new_isr", "int32", True, 2, 2, 32767, 32767, None, None),
-        ("new_isr_with_epochs", "struct", True, 3, 32767, 32767, 32767, None, BrokerState),
-        ("leader_recovery_state", "int8", False, 2, 32767, 32767, 32767, None, None),
-        ("partition_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32", first_version=2),
+        FieldSpec("leader_epoch", "int32", first_version=2),
+        FieldSpec("new_isr", "int32", is_array=True, first_version=2, last_version=2),
+        FieldSpec("new_isr_with_epochs", "struct", is_array=True, first_version=3, item=BrokerState),
+        FieldSpec("leader_recovery_state", "int8", first_version=2),
+        FieldSpec("partition_epoch", "int32", first_version=2),
     )
 
     def __init__(
@@ -69,8 +69,8 @@ class RequestTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 2, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 2, 32767, 32767, 32767, None, RequestPartitionData),
+        FieldSpec("topic_id", "uuid", first_version=2),
+        FieldSpec("partitions", "struct", is_array=True, first_version=2, item=RequestPartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[RequestPartitionData] = ()) -> None:
@@ -86,9 +86,9 @@ class AlterPartitionRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("broker_epoch", "int64", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, RequestTopicData),
+        FieldSpec("broker_id", "int32", first_version=2),
+        FieldSpec("broker_epoch", "int64", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, first_version=2, item=RequestTopicData),
     )
 
     def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, topics: Sequence[RequestTopicData] = ()) -> None:
@@ -109,13 +109,13 @@ class ResponsePartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 2, 32767, 32767, 32767, None, None),
-        ("leader_id", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("isr", "int32", True, 2, 32767, 32767, 32767, None, None),
-        ("leader_recovery_state", "int8", False, 2, 32767, 32767, 32767, None, None),
-        ("partition_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32", first_version=2),
+        FieldSpec("error_code", "int16", first_version=2),
+        FieldSpec("leader_id", "int32", first_version=2),
+        FieldSpec("leader_epoch", "int32", first_version=2),
+        FieldSpec("isr", "int32", is_array=True, first_version=2),
+        FieldSpec("leader_recovery_state", "int8", first_version=2),
+        FieldSpec("partition_epoch", "int32", first_version=2),
     )
 
     def __init__(
@@ -145,8 +145,8 @@ class ResponseTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 2, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 2, 32767, 32767, 32767, None, ResponsePartitionData),
+        FieldSpec("topic_id", "uuid", first_version=2),
+        FieldSpec("partitions", "struct", is_array=True, first_version=2, item=ResponsePartitionData),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[ResponsePartitionData] = ()) -> None:
@@ -162,9 +162,9 @@ class AlterPartitionResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 2, 32767, 32767, 32767, None, ResponseTopicData),
+        FieldSpec("throttle_time_ms", "int32", first_version=2),
+        FieldSpec("error_code", "int16", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, first_version=2, item=ResponseTopicData),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, topics: Sequence[ResponseTopicData] = ()) -> None:

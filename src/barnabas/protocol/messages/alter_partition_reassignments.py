@@ -15,8 +15,8 @@ class ReassignablePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replicas", "int32", True, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("replicas", "int32", is_array=True, first_nullable_version=0),
     )
 
     def __init__(self, *, partition_index: int = 0, replicas: Sequence[int] | None = None) -> None:
@@ -31,8 +31,8 @@ class ReassignableTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ReassignablePartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ReassignablePartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ReassignablePartition] = ()) -> None:
@@ -48,9 +48,9 @@ class AlterPartitionReassignmentsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("allow_replication_factor_change", "bool", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ReassignableTopic),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("allow_replication_factor_change", "bool", first_version=1),
+        FieldSpec("topics", "struct", is_array=True, item=ReassignableTopic),
     )
 
     def __init__(
@@ -69,9 +69,9 @@ class ReassignablePartitionResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
@@ -87,8 +87,8 @@ class ReassignableTopicResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ReassignablePartitionResponse),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ReassignablePartitionResponse),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ReassignablePartitionResponse] = ()) -> None:
@@ -106,11 +106,11 @@ class AlterPartitionReassignmentsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("allow_replication_factor_change", "bool", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, ReassignableTopicResponse),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("allow_replication_factor_change", "bool", first_version=1),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("responses", "struct", is_array=True, item=ReassignableTopicResponse),
     )
 
     def __init__(

@@ -15,8 +15,8 @@ class AlterReplicaLogDirTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[int] = ()) -> None:
@@ -31,8 +31,8 @@ class AlterReplicaLogDir(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("path", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDirTopic),
+        FieldSpec("path", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=AlterReplicaLogDirTopic),
     )
 
     def __init__(self, *, path: str = "", topics: Sequence[AlterReplicaLogDirTopic] = ()) -> None:
@@ -43,7 +43,7 @@ class AlterReplicaLogDir(Message):
 class AlterReplicaLogDirsRequest(Message):
     __slots__ = ("dirs",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("dirs", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDir),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("dirs", "struct", is_array=True, item=AlterReplicaLogDir),)
 
     def __init__(self, *, dirs: Sequence[AlterReplicaLogDir] = ()) -> None:
         self.dirs: Sequence[AlterReplicaLogDir] = dirs
@@ -56,8 +56,8 @@ class AlterReplicaLogDirPartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -72,8 +72,8 @@ class AlterReplicaLogDirTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDirPartitionResult),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=AlterReplicaLogDirPartitionResult),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[AlterReplicaLogDirPartitionResult] = ()) -> None:
@@ -88,8 +88,8 @@ class AlterReplicaLogDirsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, AlterReplicaLogDirTopicResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results", "struct", is_array=True, item=AlterReplicaLogDirTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AlterReplicaLogDirTopicResult] = ()) -> None:

@@ -15,8 +15,8 @@ class ScramCredentialDeletion(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("mechanism", "int8"),
     )
 
     def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
@@ -34,11 +34,11 @@ class ScramCredentialUpsertion(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("iterations", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("salt", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("salted_password", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("mechanism", "int8"),
+        FieldSpec("iterations", "int32"),
+        FieldSpec("salt", "bytes"),
+        FieldSpec("salted_password", "bytes"),
     )
 
     def __init__(
@@ -58,8 +58,8 @@ class AlterUserScramCredentialsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("deletions", "struct", True, 0, 32767, 32767, 32767, None, ScramCredentialDeletion),
-        ("upsertions", "struct", True, 0, 32767, 32767, 32767, None, ScramCredentialUpsertion),
+        FieldSpec("deletions", "struct", is_array=True, item=ScramCredentialDeletion),
+        FieldSpec("upsertions", "struct", is_array=True, item=ScramCredentialUpsertion),
     )
 
     def __init__(
@@ -77,9 +77,9 @@ class AlterUserScramCredentialsResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("user", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("user", "string"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, user: str = "", error_code: int = 0, error_message: str | None = "") -> None:
@@ -95,8 +95,8 @@ class AlterUserScramCredentialsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, AlterUserScramCredentialsResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results", "struct", is_array=True, item=AlterUserScramCredentialsResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AlterUserScramCredentialsResult] = ()) -> None:

@@ -15,8 +15,8 @@ class ApiVersionsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("client_software_name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("client_software_version", "string", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("client_software_name", "string", first_version=3),
+        FieldSpec("client_software_version", "string", first_version=3),
     )
 
     def __init__(self, *, client_software_name: str = "", client_software_version: str = "") -> None:
@@ -32,9 +32,9 @@ class ApiVersion(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("api_key", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("min_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("api_key", "int16"),
+        FieldSpec("min_version", "int16"),
+        FieldSpec("max_version", "int16"),
     )
 
     def __init__(self, *, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
@@ -51,9 +51,9 @@ class SupportedFeatureKey(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("min_version", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("max_version", "int16", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=3),
+        FieldSpec("min_version", "int16", first_version=3),
+        FieldSpec("max_version", "int16", first_version=3),
     )
 
     def __init__(self, *, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
@@ -70,9 +70,9 @@ class FinalizedFeatureKey(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("max_version_level", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("min_version_level", "int16", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=3),
+        FieldSpec("max_version_level", "int16", first_version=3),
+        FieldSpec("min_version_level", "int16", first_version=3),
     )
 
     def __init__(self, *, name: str = "", max_version_level: int = 0, min_version_level: int = 0) -> None:
@@ -93,13 +93,13 @@ class ApiVersionsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("api_keys", "struct", True, 0, 32767, 32767, 32767, None, ApiVersion),
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("supported_features", "struct", True, 3, 32767, 32767, 32767, 0, SupportedFeatureKey),
-        ("finalized_features_epoch", "int64", False, 3, 32767, 32767, 32767, 1, None),
-        ("finalized_features", "struct", True, 3, 32767, 32767, 32767, 2, FinalizedFeatureKey),
-        ("zk_migration_ready", "bool", False, 3, 32767, 32767, 32767, 3, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("api_keys", "struct", is_array=True, item=ApiVersion),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("supported_features", "struct", is_array=True, first_version=3, tag=0, item=SupportedFeatureKey),
+        FieldSpec("finalized_features_epoch", "int64", first_version=3, tag=1),
+        FieldSpec("finalized_features", "struct", is_array=True, first_version=3, tag=2, item=FinalizedFeatureKey),
+        FieldSpec("zk_migration_ready", "bool", first_version=3, tag=3),
     )
 
     def __init__(

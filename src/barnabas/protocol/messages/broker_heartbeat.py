@@ -21,13 +21,13 @@ class BrokerHeartbeatRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("broker_epoch", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("current_metadata_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("want_fence", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("want_shut_down", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("offline_log_dirs", "uuid", True, 1, 32767, 32767, 32767, 0, None),
-        ("cordoned_log_dirs", "uuid", True, 2, 32767, 32767, 32767, 1, None),
+        FieldSpec("broker_id", "int32"),
+        FieldSpec("broker_epoch", "int64"),
+        FieldSpec("current_metadata_offset", "int64"),
+        FieldSpec("want_fence", "bool"),
+        FieldSpec("want_shut_down", "bool"),
+        FieldSpec("offline_log_dirs", "uuid", is_array=True, first_version=1, tag=0),
+        FieldSpec("cordoned_log_dirs", "uuid", is_array=True, first_version=2, tag=1),
     )
 
     def __init__(
@@ -60,11 +60,11 @@ class BrokerHeartbeatResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("is_caught_up", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("is_fenced", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("should_shut_down", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("is_caught_up", "bool"),
+        FieldSpec("is_fenced", "bool"),
+        FieldSpec("should_shut_down", "bool"),
     )
 
     def __init__(

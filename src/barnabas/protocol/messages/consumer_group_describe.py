@@ -16,8 +16,8 @@ class ConsumerGroupDescribeRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_ids", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("include_authorized_operations", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("group_ids", "string", is_array=True),
+        FieldSpec("include_authorized_operations", "bool"),
     )
 
     def __init__(self, *, group_ids: Sequence[str] = (), include_authorized_operations: bool = False) -> None:
@@ -33,9 +33,9 @@ class TopicPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, topic_name: str = "", partitions: Sequence[int] = ()) -> None:
@@ -47,9 +47,7 @@ class TopicPartitions(Message):
 class Assignment(Message):
     __slots__ = ("topic_partitions",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartitions),
-    )
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("topic_partitions", "struct", is_array=True, item=TopicPartitions),)
 
     def __init__(self, *, topic_partitions: Sequence[TopicPartitions] = ()) -> None:
         self.topic_partitions: Sequence[TopicPartitions] = topic_partitions
@@ -71,17 +69,17 @@ class Member(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("instance_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("rack_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("client_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("client_host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("subscribed_topic_names", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("subscribed_topic_regex", "string", False, 0, 32767, 0, 32767, None, None),
-        ("assignment", "struct", False, 0, 32767, 32767, 32767, None, Assignment),
-        ("target_assignment", "struct", False, 0, 32767, 32767, 32767, None, Assignment),
-        ("member_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("member_id", "string"),
+        FieldSpec("instance_id", "string", first_nullable_version=0),
+        FieldSpec("rack_id", "string", first_nullable_version=0),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("client_id", "string"),
+        FieldSpec("client_host", "string"),
+        FieldSpec("subscribed_topic_names", "string", is_array=True),
+        FieldSpec("subscribed_topic_regex", "string", first_nullable_version=0),
+        FieldSpec("assignment", "struct", item=Assignment),
+        FieldSpec("target_assignment", "struct", item=Assignment),
+        FieldSpec("member_type", "int8", first_version=1),
     )
 
     def __init__(
@@ -126,15 +124,15 @@ class DescribedGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_state", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("assignment_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("assignor_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("members", "struct", True, 0, 32767, 32767, 32767, None, Member),
-        ("authorized_operations", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("group_id", "string"),
+        FieldSpec("group_state", "string"),
+        FieldSpec("group_epoch", "int32"),
+        FieldSpec("assignment_epoch", "int32"),
+        FieldSpec("assignor_name", "string"),
+        FieldSpec("members", "struct", is_array=True, item=Member),
+        FieldSpec("authorized_operations", "int32"),
     )
 
     def __init__(
@@ -168,8 +166,8 @@ class ConsumerGroupDescribeResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("groups", "struct", True, 0, 32767, 32767, 32767, None, DescribedGroup),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("groups", "struct", is_array=True, item=DescribedGroup),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, groups: Sequence[DescribedGroup] = ()) -> None:

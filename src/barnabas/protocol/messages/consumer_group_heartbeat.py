@@ -16,8 +16,8 @@ class RequestTopicPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
@@ -40,16 +40,16 @@ class ConsumerGroupHeartbeatRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("instance_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("rack_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("rebalance_timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("subscribed_topic_names", "string", True, 0, 32767, 0, 32767, None, None),
-        ("subscribed_topic_regex", "string", False, 1, 32767, 1, 32767, None, None),
-        ("server_assignor", "string", False, 0, 32767, 0, 32767, None, None),
-        ("topic_partitions", "struct", True, 0, 32767, 0, 32767, None, RequestTopicPartitions),
+        FieldSpec("group_id", "string"),
+        FieldSpec("member_id", "string"),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("instance_id", "string", first_nullable_version=0),
+        FieldSpec("rack_id", "string", first_nullable_version=0),
+        FieldSpec("rebalance_timeout_ms", "int32"),
+        FieldSpec("subscribed_topic_names", "string", is_array=True, first_nullable_version=0),
+        FieldSpec("subscribed_topic_regex", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("server_assignor", "string", first_nullable_version=0),
+        FieldSpec("topic_partitions", "struct", is_array=True, first_nullable_version=0, item=RequestTopicPartitions),
     )
 
     def __init__(
@@ -85,8 +85,8 @@ class ResponseTopicPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
@@ -98,7 +98,7 @@ class Assignment(Message):
     __slots__ = ("topic_partitions",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicPartitions),
+        FieldSpec("topic_partitions", "struct", is_array=True, item=ResponseTopicPartitions),
     )
 
     def __init__(self, *, topic_partitions: Sequence[ResponseTopicPartitions] = ()) -> None:
@@ -117,13 +117,13 @@ class ConsumerGroupHeartbeatResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("heartbeat_interval_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("assignment", "struct", False, 0, 32767, 0, 32767, None, Assignment),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("member_id", "string", first_nullable_version=0),
+        FieldSpec("member_epoch", "int32"),
+        FieldSpec("heartbeat_interval_ms", "int32"),
+        FieldSpec("assignment", "struct", first_nullable_version=0, item=Assignment),
     )
 
     def __init__(

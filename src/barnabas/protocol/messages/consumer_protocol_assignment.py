@@ -15,8 +15,8 @@ class TopicPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -31,8 +31,8 @@ class ConsumerProtocolAssignment(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("assigned_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartition),
-        ("user_data", "bytes", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("assigned_partitions", "struct", is_array=True, item=TopicPartition),
+        FieldSpec("user_data", "bytes", first_nullable_version=0),
     )
 
     def __init__(self, *, assigned_partitions: Sequence[TopicPartition] = (), user_data: bytes | None = None) -> None:

@@ -15,8 +15,8 @@ class TopicPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string", first_version=1),
+        FieldSpec("partitions", "int32", is_array=True, first_version=1),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -34,11 +34,11 @@ class ConsumerProtocolSubscription(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("user_data", "bytes", False, 0, 32767, 0, 32767, None, None),
-        ("owned_partitions", "struct", True, 1, 32767, 32767, 32767, None, TopicPartition),
-        ("generation_id", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("rack_id", "string", False, 3, 32767, 3, 32767, None, None),
+        FieldSpec("topics", "string", is_array=True),
+        FieldSpec("user_data", "bytes", first_nullable_version=0),
+        FieldSpec("owned_partitions", "struct", is_array=True, first_version=1, item=TopicPartition),
+        FieldSpec("generation_id", "int32", first_version=2),
+        FieldSpec("rack_id", "string", first_version=3, first_nullable_version=3),
     )
 
     def __init__(

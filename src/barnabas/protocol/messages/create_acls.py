@@ -20,13 +20,13 @@ class AclCreation(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("resource_pattern_type", "int8", first_version=1),
+        FieldSpec("principal", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("operation", "int8"),
+        FieldSpec("permission_type", "int8"),
     )
 
     def __init__(
@@ -52,7 +52,7 @@ class AclCreation(Message):
 class CreateAclsRequest(Message):
     __slots__ = ("creations",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("creations", "struct", True, 0, 32767, 32767, 32767, None, AclCreation),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("creations", "struct", is_array=True, item=AclCreation),)
 
     def __init__(self, *, creations: Sequence[AclCreation] = ()) -> None:
         self.creations: Sequence[AclCreation] = creations
@@ -65,8 +65,8 @@ class AclCreationResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, error_code: int = 0, error_message: str | None = "") -> None:
@@ -81,8 +81,8 @@ class CreateAclsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, AclCreationResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results", "struct", is_array=True, item=AclCreationResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AclCreationResult] = ()) -> None:

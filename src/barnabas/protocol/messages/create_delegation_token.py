@@ -15,8 +15,8 @@ class CreatableRenewers(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("principal_type", "string"),
+        FieldSpec("principal_name", "string"),
     )
 
     def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
@@ -33,10 +33,10 @@ class CreateDelegationTokenRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("owner_principal_type", "string", False, 3, 32767, 3, 32767, None, None),
-        ("owner_principal_name", "string", False, 3, 32767, 3, 32767, None, None),
-        ("renewers", "struct", True, 0, 32767, 32767, 32767, None, CreatableRenewers),
-        ("max_lifetime_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("owner_principal_type", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("owner_principal_name", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("renewers", "struct", is_array=True, item=CreatableRenewers),
+        FieldSpec("max_lifetime_ms", "int64"),
     )
 
     def __init__(
@@ -69,17 +69,17 @@ class CreateDelegationTokenResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("token_requester_principal_type", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("token_requester_principal_name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("issue_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("expiry_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("max_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("token_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("hmac", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("principal_type", "string"),
+        FieldSpec("principal_name", "string"),
+        FieldSpec("token_requester_principal_type", "string", first_version=3),
+        FieldSpec("token_requester_principal_name", "string", first_version=3),
+        FieldSpec("issue_timestamp_ms", "int64"),
+        FieldSpec("expiry_timestamp_ms", "int64"),
+        FieldSpec("max_timestamp_ms", "int64"),
+        FieldSpec("token_id", "string"),
+        FieldSpec("hmac", "bytes"),
+        FieldSpec("throttle_time_ms", "int32"),
     )
 
     def __init__(

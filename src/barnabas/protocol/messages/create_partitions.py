@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class CreatePartitionsAssignment(Message):
     __slots__ = ("broker_ids",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("broker_ids", "int32", True, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("broker_ids", "int32", is_array=True),)
 
     def __init__(self, *, broker_ids: Sequence[int] = ()) -> None:
         self.broker_ids: Sequence[int] = broker_ids
@@ -25,9 +25,9 @@ class CreatePartitionsTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("count", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("assignments", "struct", True, 0, 32767, 0, 32767, None, CreatePartitionsAssignment),
+        FieldSpec("name", "string"),
+        FieldSpec("count", "int32"),
+        FieldSpec("assignments", "struct", is_array=True, first_nullable_version=0, item=CreatePartitionsAssignment),
     )
 
     def __init__(self, *, name: str = "", count: int = 0, assignments: Sequence[CreatePartitionsAssignment] | None = ()) -> None:
@@ -44,9 +44,9 @@ class CreatePartitionsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, CreatePartitionsTopic),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("validate_only", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topics", "struct", is_array=True, item=CreatePartitionsTopic),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("validate_only", "bool"),
     )
 
     def __init__(self, *, topics: Sequence[CreatePartitionsTopic] = (), timeout_ms: int = 0, validate_only: bool = False) -> None:
@@ -63,9 +63,9 @@ class CreatePartitionsTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, name: str = "", error_code: int = 0, error_message: str | None = None) -> None:
@@ -81,8 +81,8 @@ class CreatePartitionsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, CreatePartitionsTopicResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results", "struct", is_array=True, item=CreatePartitionsTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[CreatePartitionsTopicResult] = ()) -> None:

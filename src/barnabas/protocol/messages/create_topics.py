@@ -16,8 +16,8 @@ class CreatableReplicaAssignment(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("broker_ids", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("broker_ids", "int32", is_array=True),
     )
 
     def __init__(self, *, partition_index: int = 0, broker_ids: Sequence[int] = ()) -> None:
@@ -32,8 +32,8 @@ class CreatableTopicConfig(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("value", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, name: str = "", value: str | None = "") -> None:
@@ -51,11 +51,11 @@ class CreatableTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("num_partitions", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replication_factor", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("assignments", "struct", True, 0, 32767, 32767, 32767, None, CreatableReplicaAssignment),
-        ("configs", "struct", True, 0, 32767, 32767, 32767, None, CreatableTopicConfig),
+        FieldSpec("name", "string"),
+        FieldSpec("num_partitions", "int32"),
+        FieldSpec("replication_factor", "int16"),
+        FieldSpec("assignments", "struct", is_array=True, item=CreatableReplicaAssignment),
+        FieldSpec("configs", "struct", is_array=True, item=CreatableTopicConfig),
     )
 
     def __init__(
@@ -82,9 +82,9 @@ class CreateTopicsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, CreatableTopic),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("validate_only", "bool", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("topics", "struct", is_array=True, item=CreatableTopic),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("validate_only", "bool", first_version=1),
     )
 
     def __init__(self, *, topics: Sequence[CreatableTopic] = (), timeout_ms: int = 60000, validate_only: bool = False) -> None:
@@ -103,11 +103,11 @@ class CreatableTopicConfigs(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 5, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 5, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 5, 32767, 5, 32767, None, None),
-        ("read_only", "bool", False, 5, 32767, 32767, 32767, None, None),
-        ("config_source", "int8", False, 5, 32767, 32767, 32767, None, None),
-        ("is_sensitive", "bool", False, 5, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=5),
+        FieldSpec("value", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("read_only", "bool", first_version=5),
+        FieldSpec("config_source", "int8", first_version=5),
+        FieldSpec("is_sensitive", "bool", first_version=5),
     )
 
     def __init__(
@@ -139,14 +139,14 @@ class CreatableTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 7, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
-        ("topic_config_error_code", "int16", False, 5, 32767, 32767, 32767, 0, None),
-        ("num_partitions", "int32", False, 5, 32767, 32767, 32767, None, None),
-        ("replication_factor", "int16", False, 5, 32767, 32767, 32767, None, None),
-        ("configs", "struct", True, 5, 32767, 5, 32767, None, CreatableTopicConfigs),
+        FieldSpec("name", "string"),
+        FieldSpec("topic_id", "uuid", first_version=7),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("topic_config_error_code", "int16", first_version=5, tag=0),
+        FieldSpec("num_partitions", "int32", first_version=5),
+        FieldSpec("replication_factor", "int16", first_version=5),
+        FieldSpec("configs", "struct", is_array=True, first_version=5, first_nullable_version=5, item=CreatableTopicConfigs),
     )
 
     def __init__(
@@ -178,8 +178,8 @@ class CreateTopicsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, CreatableTopicResult),
+        FieldSpec("throttle_time_ms", "int32", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, item=CreatableTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[CreatableTopicResult] = ()) -> None:

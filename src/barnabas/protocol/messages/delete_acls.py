@@ -20,13 +20,13 @@ class DeleteAclsFilter(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type_filter", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name_filter", "string", False, 0, 32767, 0, 32767, None, None),
-        ("pattern_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_filter", "string", False, 0, 32767, 0, 32767, None, None),
-        ("host_filter", "string", False, 0, 32767, 0, 32767, None, None),
-        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("resource_type_filter", "int8"),
+        FieldSpec("resource_name_filter", "string", first_nullable_version=0),
+        FieldSpec("pattern_type_filter", "int8", first_version=1),
+        FieldSpec("principal_filter", "string", first_nullable_version=0),
+        FieldSpec("host_filter", "string", first_nullable_version=0),
+        FieldSpec("operation", "int8"),
+        FieldSpec("permission_type", "int8"),
     )
 
     def __init__(
@@ -52,7 +52,7 @@ class DeleteAclsFilter(Message):
 class DeleteAclsRequest(Message):
     __slots__ = ("filters",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("filters", "struct", True, 0, 32767, 32767, 32767, None, DeleteAclsFilter),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("filters", "struct", is_array=True, item=DeleteAclsFilter),)
 
     def __init__(self, *, filters: Sequence[DeleteAclsFilter] = ()) -> None:
         self.filters: Sequence[DeleteAclsFilter] = filters
@@ -72,15 +72,15 @@ class DeleteAclsMatchingAcl(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("pattern_type", "int8", first_version=1),
+        FieldSpec("principal", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("operation", "int8"),
+        FieldSpec("permission_type", "int8"),
     )
 
     def __init__(
@@ -115,9 +115,9 @@ class DeleteAclsFilterResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("matching_acls", "struct", True, 0, 32767, 32767, 32767, None, DeleteAclsMatchingAcl),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("matching_acls", "struct", is_array=True, item=DeleteAclsMatchingAcl),
     )
 
     def __init__(
@@ -135,8 +135,8 @@ class DeleteAclsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("filter_results", "struct", True, 0, 32767, 32767, 32767, None, DeleteAclsFilterResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("filter_results", "struct", is_array=True, item=DeleteAclsFilterResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, filter_results: Sequence[DeleteAclsFilterResult] = ()) -> None:

@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class DeleteGroupsRequest(Message):
     __slots__ = ("groups_names",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("groups_names", "string", True, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("groups_names", "string", is_array=True),)
 
     def __init__(self, *, groups_names: Sequence[str] = ()) -> None:
         self.groups_names: Sequence[str] = groups_names
@@ -24,8 +24,8 @@ class DeletableGroupResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("group_id", "string"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, group_id: str = "", error_code: int = 0) -> None:
@@ -40,8 +40,8 @@ class DeleteGroupsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, DeletableGroupResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results", "struct", is_array=True, item=DeletableGroupResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[DeletableGroupResult] = ()) -> None:

@@ -15,8 +15,8 @@ class DeleteRecordsPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("offset", "int64"),
     )
 
     def __init__(self, *, partition_index: int = 0, offset: int = 0) -> None:
@@ -31,8 +31,8 @@ class DeleteRecordsTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsPartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=DeleteRecordsPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[DeleteRecordsPartition] = ()) -> None:
@@ -47,8 +47,8 @@ class DeleteRecordsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsTopic),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topics", "struct", is_array=True, item=DeleteRecordsTopic),
+        FieldSpec("timeout_ms", "int32"),
     )
 
     def __init__(self, *, topics: Sequence[DeleteRecordsTopic] = (), timeout_ms: int = 0) -> None:
@@ -64,9 +64,9 @@ class DeleteRecordsPartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("low_watermark", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("low_watermark", "int64"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, low_watermark: int = 0, error_code: int = 0) -> None:
@@ -82,8 +82,8 @@ class DeleteRecordsTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsPartitionResult),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=DeleteRecordsPartitionResult),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[DeleteRecordsPartitionResult] = ()) -> None:
@@ -98,8 +98,8 @@ class DeleteRecordsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsTopicResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("topics", "struct", is_array=True, item=DeleteRecordsTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[DeleteRecordsTopicResult] = ()) -> None:

@@ -16,8 +16,8 @@ class DeleteTopicState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 6, 6, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 6, 32767, 6, 32767, None, None),
-        ("topic_id", "uuid", False, 6, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=6, first_nullable_version=6),
+        FieldSpec("topic_id", "uuid", first_version=6),
     )
 
     def __init__(self, *, name: str | None = None, topic_id: UUID = ZERO_UUID) -> None:
@@ -33,9 +33,9 @@ class DeleteTopicsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_names", "string", True, 0, 5, 32767, 32767, None, None),
-        ("topics", "struct", True, 6, 32767, 32767, 32767, None, DeleteTopicState),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_names", "string", is_array=True, last_version=5),
+        FieldSpec("topics", "struct", is_array=True, first_version=6, item=DeleteTopicState),
+        FieldSpec("timeout_ms", "int32"),
     )
 
     def __init__(self, *, topic_names: Sequence[str] = (), topics: Sequence[DeleteTopicState] = (), timeout_ms: int = 0) -> None:
@@ -53,10 +53,10 @@ class DeletableTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 6, 32767, None, None),
-        ("topic_id", "uuid", False, 6, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 5, 32767, 5, 32767, None, None),
+        FieldSpec("name", "string", first_nullable_version=6),
+        FieldSpec("topic_id", "uuid", first_version=6),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_version=5, first_nullable_version=5),
     )
 
     def __init__(
@@ -75,8 +75,8 @@ class DeleteTopicsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, DeletableTopicResult),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("responses", "struct", is_array=True, item=DeletableTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, responses: Sequence[DeletableTopicResult] = ()) -> None:

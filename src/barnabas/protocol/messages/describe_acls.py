@@ -20,13 +20,13 @@ class DescribeAclsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type_filter", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name_filter", "string", False, 0, 32767, 0, 32767, None, None),
-        ("pattern_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("principal_filter", "string", False, 0, 32767, 0, 32767, None, None),
-        ("host_filter", "string", False, 0, 32767, 0, 32767, None, None),
-        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("resource_type_filter", "int8"),
+        FieldSpec("resource_name_filter", "string", first_nullable_version=0),
+        FieldSpec("pattern_type_filter", "int8", first_version=1),
+        FieldSpec("principal_filter", "string", first_nullable_version=0),
+        FieldSpec("host_filter", "string", first_nullable_version=0),
+        FieldSpec("operation", "int8"),
+        FieldSpec("permission_type", "int8"),
     )
 
     def __init__(
@@ -58,10 +58,10 @@ class AclDescription(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("operation", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("permission_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("principal", "string"),
+        FieldSpec("host", "string"),
+        FieldSpec("operation", "int8"),
+        FieldSpec("permission_type", "int8"),
     )
 
     def __init__(self, *, principal: str = "", host: str = "", operation: int = 0, permission_type: int = 0) -> None:
@@ -80,10 +80,10 @@ class DescribeAclsResource(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("acls", "struct", True, 0, 32767, 32767, 32767, None, AclDescription),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("pattern_type", "int8", first_version=1),
+        FieldSpec("acls", "struct", is_array=True, item=AclDescription),
     )
 
     def __init__(
@@ -104,10 +104,10 @@ class DescribeAclsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("resources", "struct", True, 0, 32767, 32767, 32767, None, DescribeAclsResource),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("resources", "struct", is_array=True, item=DescribeAclsResource),
     )
 
     def __init__(

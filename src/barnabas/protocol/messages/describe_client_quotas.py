@@ -16,9 +16,9 @@ class ComponentData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("match_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("match", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("entity_type", "string"),
+        FieldSpec("match_type", "int8"),
+        FieldSpec("match", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, entity_type: str = "", match_type: int = 0, match: str | None = "") -> None:
@@ -34,8 +34,8 @@ class DescribeClientQuotasRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("components", "struct", True, 0, 32767, 32767, 32767, None, ComponentData),
-        ("strict", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("components", "struct", is_array=True, item=ComponentData),
+        FieldSpec("strict", "bool"),
     )
 
     def __init__(self, *, components: Sequence[ComponentData] = (), strict: bool = False) -> None:
@@ -50,8 +50,8 @@ class EntityData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("entity_type", "string"),
+        FieldSpec("entity_name", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -66,8 +66,8 @@ class ValueData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "float64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("key", "string"),
+        FieldSpec("value", "float64"),
     )
 
     def __init__(self, *, key: str = "", value: float = 0.0) -> None:
@@ -82,8 +82,8 @@ class EntryData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity", "struct", True, 0, 32767, 32767, 32767, None, EntityData),
-        ("values", "struct", True, 0, 32767, 32767, 32767, None, ValueData),
+        FieldSpec("entity", "struct", is_array=True, item=EntityData),
+        FieldSpec("values", "struct", is_array=True, item=ValueData),
     )
 
     def __init__(self, *, entity: Sequence[EntityData] = (), values: Sequence[ValueData] = ()) -> None:
@@ -100,10 +100,10 @@ class DescribeClientQuotasResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("entries", "struct", True, 0, 32767, 0, 32767, None, EntryData),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("entries", "struct", is_array=True, first_nullable_version=0, item=EntryData),
     )
 
     def __init__(

@@ -16,9 +16,9 @@ class DescribeClusterRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("include_cluster_authorized_operations", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("endpoint_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("include_fenced_brokers", "bool", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("include_cluster_authorized_operations", "bool"),
+        FieldSpec("endpoint_type", "int8", first_version=1),
+        FieldSpec("include_fenced_brokers", "bool", first_version=2),
     )
 
     def __init__(
@@ -39,11 +39,11 @@ class DescribeClusterBroker(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("broker_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 0, 32767, 0, 32767, None, None),
-        ("is_fenced", "bool", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("broker_id", "int32"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "int32"),
+        FieldSpec("rack", "string", first_nullable_version=0),
+        FieldSpec("is_fenced", "bool", first_version=2),
     )
 
     def __init__(
@@ -69,14 +69,14 @@ class DescribeClusterResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("endpoint_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("cluster_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("controller_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("brokers", "struct", True, 0, 32767, 32767, 32767, None, DescribeClusterBroker),
-        ("cluster_authorized_operations", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("endpoint_type", "int8", first_version=1),
+        FieldSpec("cluster_id", "string"),
+        FieldSpec("controller_id", "int32"),
+        FieldSpec("brokers", "struct", is_array=True, item=DescribeClusterBroker),
+        FieldSpec("cluster_authorized_operations", "int32"),
     )
 
     def __init__(

@@ -16,9 +16,9 @@ class DescribeConfigsResource(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("configuration_keys", "string", True, 0, 32767, 0, 32767, None, None),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("configuration_keys", "string", is_array=True, first_nullable_version=0),
     )
 
     def __init__(self, *, resource_type: int = 0, resource_name: str = "", configuration_keys: Sequence[str] | None = ()) -> None:
@@ -35,9 +35,9 @@ class DescribeConfigsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resources", "struct", True, 0, 32767, 32767, 32767, None, DescribeConfigsResource),
-        ("include_synonyms", "bool", False, 1, 32767, 32767, 32767, None, None),
-        ("include_documentation", "bool", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("resources", "struct", is_array=True, item=DescribeConfigsResource),
+        FieldSpec("include_synonyms", "bool", first_version=1),
+        FieldSpec("include_documentation", "bool", first_version=3),
     )
 
     def __init__(
@@ -60,9 +60,9 @@ class DescribeConfigsSynonym(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 1, 32767, 1, 32767, None, None),
-        ("source", "int8", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=1),
+        FieldSpec("value", "string", first_version=1, first_nullable_version=1),
+        FieldSpec("source", "int8", first_version=1),
     )
 
     def __init__(self, *, name: str = "", value: str | None = "", source: int = 0) -> None:
@@ -85,15 +85,15 @@ class DescribeConfigsResourceResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 0, 32767, 0, 32767, None, None),
-        ("read_only", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("is_default", "bool", False, 0, 0, 32767, 32767, None, None),
-        ("config_source", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("is_sensitive", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("synonyms", "struct", True, 1, 32767, 32767, 32767, None, DescribeConfigsSynonym),
-        ("config_type", "int8", False, 3, 32767, 32767, 32767, None, None),
-        ("documentation", "string", False, 3, 32767, 3, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("value", "string", first_nullable_version=0),
+        FieldSpec("read_only", "bool"),
+        FieldSpec("is_default", "bool", last_version=0),
+        FieldSpec("config_source", "int8", first_version=1),
+        FieldSpec("is_sensitive", "bool"),
+        FieldSpec("synonyms", "struct", is_array=True, first_version=1, item=DescribeConfigsSynonym),
+        FieldSpec("config_type", "int8", first_version=3),
+        FieldSpec("documentation", "string", first_version=3, first_nullable_version=3),
     )
 
     def __init__(
@@ -130,11 +130,11 @@ class DescribeConfigsResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("configs", "struct", True, 0, 32767, 32767, 32767, None, DescribeConfigsResourceResult),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("configs", "struct", is_array=True, item=DescribeConfigsResourceResult),
     )
 
     def __init__(
@@ -160,8 +160,8 @@ class DescribeConfigsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, DescribeConfigsResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("results", "struct", is_array=True, item=DescribeConfigsResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[DescribeConfigsResult] = ()) -> None:

@@ -15,8 +15,8 @@ class DescribeDelegationTokenOwner(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("principal_type", "string"),
+        FieldSpec("principal_name", "string"),
     )
 
     def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
@@ -28,7 +28,7 @@ class DescribeDelegationTokenRequest(Message):
     __slots__ = ("owners",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("owners", "struct", True, 0, 32767, 0, 32767, None, DescribeDelegationTokenOwner),
+        FieldSpec("owners", "struct", is_array=True, first_nullable_version=0, item=DescribeDelegationTokenOwner),
     )
 
     def __init__(self, *, owners: Sequence[DescribeDelegationTokenOwner] | None = ()) -> None:
@@ -42,8 +42,8 @@ class DescribedDelegationTokenRenewer(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("principal_type", "string"),
+        FieldSpec("principal_name", "string"),
     )
 
     def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
@@ -66,16 +66,16 @@ class DescribedDelegationToken(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("principal_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("principal_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("token_requester_principal_type", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("token_requester_principal_name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("issue_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("expiry_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("max_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("token_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("hmac", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("renewers", "struct", True, 0, 32767, 32767, 32767, None, DescribedDelegationTokenRenewer),
+        FieldSpec("principal_type", "string"),
+        FieldSpec("principal_name", "string"),
+        FieldSpec("token_requester_principal_type", "string", first_version=3),
+        FieldSpec("token_requester_principal_name", "string", first_version=3),
+        FieldSpec("issue_timestamp", "int64"),
+        FieldSpec("expiry_timestamp", "int64"),
+        FieldSpec("max_timestamp", "int64"),
+        FieldSpec("token_id", "string"),
+        FieldSpec("hmac", "bytes"),
+        FieldSpec("renewers", "struct", is_array=True, item=DescribedDelegationTokenRenewer),
     )
 
     def __init__(
@@ -112,9 +112,9 @@ class DescribeDelegationTokenResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("tokens", "struct", True, 0, 32767, 32767, 32767, None, DescribedDelegationToken),
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("tokens", "struct", is_array=True, item=DescribedDelegationToken),
+        FieldSpec("throttle_time_ms", "int32"),
     )
 
     def __init__(

@@ -15,8 +15,8 @@ class DescribeGroupsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("groups", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("include_authorized_operations", "bool", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("groups", "string", is_array=True),
+        FieldSpec("include_authorized_operations", "bool", first_version=3),
     )
 
     def __init__(self, *, groups: Sequence[str] = (), include_authorized_operations: bool = False) -> None:
@@ -35,12 +35,12 @@ class DescribedGroupMember(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 4, 32767, 4, 32767, None, None),
-        ("client_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("client_host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_metadata", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("member_assignment", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("member_id", "string"),
+        FieldSpec("group_instance_id", "string", first_version=4, first_nullable_version=4),
+        FieldSpec("client_id", "string"),
+        FieldSpec("client_host", "string"),
+        FieldSpec("member_metadata", "bytes"),
+        FieldSpec("member_assignment", "bytes"),
     )
 
     def __init__(
@@ -74,14 +74,14 @@ class DescribedGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 6, 32767, 6, 32767, None, None),
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_state", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("protocol_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("protocol_data", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("members", "struct", True, 0, 32767, 32767, 32767, None, DescribedGroupMember),
-        ("authorized_operations", "int32", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_version=6, first_nullable_version=6),
+        FieldSpec("group_id", "string"),
+        FieldSpec("group_state", "string"),
+        FieldSpec("protocol_type", "string"),
+        FieldSpec("protocol_data", "string"),
+        FieldSpec("members", "struct", is_array=True, item=DescribedGroupMember),
+        FieldSpec("authorized_operations", "int32", first_version=3),
     )
 
     def __init__(
@@ -113,8 +113,8 @@ class DescribeGroupsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("groups", "struct", True, 0, 32767, 32767, 32767, None, DescribedGroup),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("groups", "struct", is_array=True, item=DescribedGroup),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, groups: Sequence[DescribedGroup] = ()) -> None:

@@ -15,8 +15,8 @@ class DescribableLogDirTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -27,7 +27,9 @@ class DescribableLogDirTopic(Message):
 class DescribeLogDirsRequest(Message):
     __slots__ = ("topics",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("topics", "struct", True, 0, 32767, 0, 32767, None, DescribableLogDirTopic),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        FieldSpec("topics", "struct", is_array=True, first_nullable_version=0, item=DescribableLogDirTopic),
+    )
 
     def __init__(self, *, topics: Sequence[DescribableLogDirTopic] | None = ()) -> None:
         self.topics: Sequence[DescribableLogDirTopic] | None = topics
@@ -42,10 +44,10 @@ class DescribeLogDirsPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_size", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("offset_lag", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("is_future_key", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("partition_size", "int64"),
+        FieldSpec("offset_lag", "int64"),
+        FieldSpec("is_future_key", "bool"),
     )
 
     def __init__(
@@ -64,8 +66,8 @@ class DescribeLogDirsTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DescribeLogDirsPartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=DescribeLogDirsPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[DescribeLogDirsPartition] = ()) -> None:
@@ -84,12 +86,12 @@ class DescribeLogDirsResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("log_dir", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DescribeLogDirsTopic),
-        ("total_bytes", "int64", False, 4, 32767, 32767, 32767, None, None),
-        ("usable_bytes", "int64", False, 4, 32767, 32767, 32767, None, None),
-        ("is_cordoned", "bool", False, 5, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("log_dir", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=DescribeLogDirsTopic),
+        FieldSpec("total_bytes", "int64", first_version=4),
+        FieldSpec("usable_bytes", "int64", first_version=4),
+        FieldSpec("is_cordoned", "bool", first_version=5),
     )
 
     def __init__(
@@ -118,9 +120,9 @@ class DescribeLogDirsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, DescribeLogDirsResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16", first_version=3),
+        FieldSpec("results", "struct", is_array=True, item=DescribeLogDirsResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, results: Sequence[DescribeLogDirsResult] = ()) -> None:

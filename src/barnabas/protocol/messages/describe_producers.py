@@ -15,8 +15,8 @@ class TopicRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("partition_indexes", "int32", is_array=True),
     )
 
     def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
@@ -27,7 +27,7 @@ class TopicRequest(Message):
 class DescribeProducersRequest(Message):
     __slots__ = ("topics",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("topics", "struct", True, 0, 32767, 32767, 32767, None, TopicRequest),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("topics", "struct", is_array=True, item=TopicRequest),)
 
     def __init__(self, *, topics: Sequence[TopicRequest] = ()) -> None:
         self.topics: Sequence[TopicRequest] = topics
@@ -44,12 +44,12 @@ class ProducerState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("last_sequence", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("last_timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("coordinator_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("current_txn_start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int32"),
+        FieldSpec("last_sequence", "int32"),
+        FieldSpec("last_timestamp", "int64"),
+        FieldSpec("coordinator_epoch", "int32"),
+        FieldSpec("current_txn_start_offset", "int64"),
     )
 
     def __init__(
@@ -79,10 +79,10 @@ class PartitionResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("active_producers", "struct", True, 0, 32767, 32767, 32767, None, ProducerState),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("active_producers", "struct", is_array=True, item=ProducerState),
     )
 
     def __init__(
@@ -106,8 +106,8 @@ class TopicResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionResponse),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionResponse),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[PartitionResponse] = ()) -> None:
@@ -122,8 +122,8 @@ class DescribeProducersResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, TopicResponse),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("topics", "struct", is_array=True, item=TopicResponse),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[TopicResponse] = ()) -> None:

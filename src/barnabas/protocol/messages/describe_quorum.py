@@ -12,7 +12,7 @@ from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 class RequestPartitionData(Message):
     __slots__ = ("partition_index",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("partition_index", "int32"),)
 
     def __init__(self, *, partition_index: int = 0) -> None:
         self.partition_index: int = partition_index
@@ -25,8 +25,8 @@ class RequestTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionData),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=RequestPartitionData),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[RequestPartitionData] = ()) -> None:
@@ -37,7 +37,7 @@ class RequestTopicData(Message):
 class DescribeQuorumRequest(Message):
     __slots__ = ("topics",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicData),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("topics", "struct", is_array=True, item=RequestTopicData),)
 
     def __init__(self, *, topics: Sequence[RequestTopicData] = ()) -> None:
         self.topics: Sequence[RequestTopicData] = topics
@@ -53,11 +53,11 @@ class ReplicaState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_directory_id", "uuid", False, 2, 32767, 32767, 32767, None, None),
-        ("log_end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("last_fetch_timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("last_caught_up_timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("replica_id", "int32"),
+        FieldSpec("replica_directory_id", "uuid", first_version=2),
+        FieldSpec("log_end_offset", "int64"),
+        FieldSpec("last_fetch_timestamp", "int64", first_version=1),
+        FieldSpec("last_caught_up_timestamp", "int64", first_version=1),
     )
 
     def __init__(
@@ -84,9 +84,9 @@ class Listener(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=2),
+        FieldSpec("host", "string", first_version=2),
+        FieldSpec("port", "uint16", first_version=2),
     )
 
     def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
@@ -108,14 +108,14 @@ class ResponsePartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 2, 32767, 2, 32767, None, None),
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("high_watermark", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("current_voters", "struct", True, 0, 32767, 32767, 32767, None, ReplicaState),
-        ("observers", "struct", True, 0, 32767, 32767, 32767, None, ReplicaState),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_version=2, first_nullable_version=2),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("high_watermark", "int64"),
+        FieldSpec("current_voters", "struct", is_array=True, item=ReplicaState),
+        FieldSpec("observers", "struct", is_array=True, item=ReplicaState),
     )
 
     def __init__(
@@ -147,8 +147,8 @@ class Node(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("listeners", "struct", True, 2, 32767, 32767, 32767, None, Listener),
+        FieldSpec("node_id", "int32", first_version=2),
+        FieldSpec("listeners", "struct", is_array=True, first_version=2, item=Listener),
     )
 
     def __init__(self, *, node_id: int = 0, listeners: Sequence[Listener] = ()) -> None:
@@ -163,8 +163,8 @@ class ResponseTopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionData),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ResponsePartitionData),
     )
 
     def __init__(self, *, topic_name: str = "", partitions: Sequence[ResponsePartitionData] = ()) -> None:
@@ -181,10 +181,10 @@ class DescribeQuorumResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 2, 32767, 2, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicData),
-        ("nodes", "struct", True, 2, 32767, 32767, 32767, None, Node),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_version=2, first_nullable_version=2),
+        FieldSpec("topics", "struct", is_array=True, item=ResponseTopicData),
+        FieldSpec("nodes", "struct", is_array=True, first_version=2, item=Node),
     )
 
     def __init__(

@@ -12,7 +12,7 @@ from barnabas.protocol.base_message import ZERO_UUID, FieldSpec, Message
 class TopicRequest(Message):
     __slots__ = ("name",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("name", "string", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("name", "string"),)
 
     def __init__(self, *, name: str = "") -> None:
         self.name: str = name
@@ -25,8 +25,8 @@ class RequestCursor(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partition_index", "int32"),
     )
 
     def __init__(self, *, topic_name: str = "", partition_index: int = 0) -> None:
@@ -42,9 +42,9 @@ class DescribeTopicPartitionsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, TopicRequest),
-        ("response_partition_limit", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("cursor", "struct", False, 0, 32767, 0, 32767, None, RequestCursor),
+        FieldSpec("topics", "struct", is_array=True, item=TopicRequest),
+        FieldSpec("response_partition_limit", "int32"),
+        FieldSpec("cursor", "struct", first_nullable_version=0, item=RequestCursor),
     )
 
     def __init__(
@@ -62,8 +62,8 @@ class ResponseCursor(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic_name", "string"),
+        FieldSpec("partition_index", "int32"),
     )
 
     def __init__(self, *, topic_name: str = "", partition_index: int = 0) -> None:
@@ -85,15 +85,15 @@ class DescribeTopicPartitionsResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_nodes", "int32", True, 0, 32767, 32767, 32767, None, None),
-        ("isr_nodes", "int32", True, 0, 32767, 32767, 32767, None, None),
-        ("eligible_leader_replicas", "int32", True, 0, 32767, 0, 32767, None, None),
-        ("last_known_elr", "int32", True, 0, 32767, 0, 32767, None, None),
-        ("offline_replicas", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32"),
+        FieldSpec("replica_nodes", "int32", is_array=True),
+        FieldSpec("isr_nodes", "int32", is_array=True),
+        FieldSpec("eligible_leader_replicas", "int32", is_array=True, first_nullable_version=0),
+        FieldSpec("last_known_elr", "int32", is_array=True, first_nullable_version=0),
+        FieldSpec("offline_replicas", "int32", is_array=True),
     )
 
     def __init__(
@@ -131,12 +131,12 @@ class DescribeTopicPartitionsResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("name", "string", False, 0, 32767, 0, 32767, None, None),
-        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
-        ("is_internal", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DescribeTopicPartitionsResponsePartition),
-        ("topic_authorized_operations", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("name", "string", first_nullable_version=0),
+        FieldSpec("topic_id", "uuid"),
+        FieldSpec("is_internal", "bool"),
+        FieldSpec("partitions", "struct", is_array=True, item=DescribeTopicPartitionsResponsePartition),
+        FieldSpec("topic_authorized_operations", "int32"),
     )
 
     def __init__(
@@ -165,9 +165,9 @@ class DescribeTopicPartitionsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DescribeTopicPartitionsResponseTopic),
-        ("next_cursor", "struct", False, 0, 32767, 0, 32767, None, ResponseCursor),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("topics", "struct", is_array=True, item=DescribeTopicPartitionsResponseTopic),
+        FieldSpec("next_cursor", "struct", first_nullable_version=0, item=ResponseCursor),
     )
 
     def __init__(

@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class DescribeTransactionsRequest(Message):
     __slots__ = ("transactional_ids",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("transactional_ids", "string", True, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("transactional_ids", "string", is_array=True),)
 
     def __init__(self, *, transactional_ids: Sequence[str] = ()) -> None:
         self.transactional_ids: Sequence[str] = transactional_ids
@@ -24,8 +24,8 @@ class TopicData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -46,14 +46,14 @@ class TransactionState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("transactional_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_state", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_start_time_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, TopicData),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("transactional_id", "string"),
+        FieldSpec("transaction_state", "string"),
+        FieldSpec("transaction_timeout_ms", "int32"),
+        FieldSpec("transaction_start_time_ms", "int64"),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("topics", "struct", is_array=True, item=TopicData),
     )
 
     def __init__(
@@ -85,8 +85,8 @@ class DescribeTransactionsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_states", "struct", True, 0, 32767, 32767, 32767, None, TransactionState),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("transaction_states", "struct", is_array=True, item=TransactionState),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, transaction_states: Sequence[TransactionState] = ()) -> None:

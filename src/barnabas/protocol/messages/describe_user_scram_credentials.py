@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class UserName(Message):
     __slots__ = ("name",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("name", "string", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("name", "string"),)
 
     def __init__(self, *, name: str = "") -> None:
         self.name: str = name
@@ -20,7 +20,9 @@ class UserName(Message):
 class DescribeUserScramCredentialsRequest(Message):
     __slots__ = ("users",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("users", "struct", True, 0, 32767, 0, 32767, None, UserName),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        FieldSpec("users", "struct", is_array=True, first_nullable_version=0, item=UserName),
+    )
 
     def __init__(self, *, users: Sequence[UserName] | None = ()) -> None:
         self.users: Sequence[UserName] | None = users
@@ -33,8 +35,8 @@ class CredentialInfo(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("iterations", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("mechanism", "int8"),
+        FieldSpec("iterations", "int32"),
     )
 
     def __init__(self, *, mechanism: int = 0, iterations: int = 0) -> None:
@@ -51,10 +53,10 @@ class DescribeUserScramCredentialsResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("user", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("credential_infos", "struct", True, 0, 32767, 32767, 32767, None, CredentialInfo),
+        FieldSpec("user", "string"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("credential_infos", "struct", is_array=True, item=CredentialInfo),
     )
 
     def __init__(
@@ -80,10 +82,10 @@ class DescribeUserScramCredentialsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("results", "struct", True, 0, 32767, 32767, 32767, None, DescribeUserScramCredentialsResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("results", "struct", is_array=True, item=DescribeUserScramCredentialsResult),
     )
 
     def __init__(

@@ -15,8 +15,8 @@ class TopicPartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "int32", is_array=True),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
@@ -32,9 +32,9 @@ class ElectLeadersRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("election_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("topic_partitions", "struct", True, 0, 32767, 0, 32767, None, TopicPartitions),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("election_type", "int8", first_version=1),
+        FieldSpec("topic_partitions", "struct", is_array=True, first_nullable_version=0, item=TopicPartitions),
+        FieldSpec("timeout_ms", "int32"),
     )
 
     def __init__(
@@ -53,9 +53,9 @@ class PartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_id", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, partition_id: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
@@ -71,8 +71,8 @@ class ReplicaElectionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_result", "struct", True, 0, 32767, 32767, 32767, None, PartitionResult),
+        FieldSpec("topic", "string"),
+        FieldSpec("partition_result", "struct", is_array=True, item=PartitionResult),
     )
 
     def __init__(self, *, topic: str = "", partition_result: Sequence[PartitionResult] = ()) -> None:
@@ -88,9 +88,9 @@ class ElectLeadersResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
-        ("replica_election_results", "struct", True, 0, 32767, 32767, 32767, None, ReplicaElectionResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16", first_version=1),
+        FieldSpec("replica_election_results", "struct", is_array=True, item=ReplicaElectionResult),
     )
 
     def __init__(

@@ -16,10 +16,10 @@ class EndTxnRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("committed", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("transactional_id", "string"),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("committed", "bool"),
     )
 
     def __init__(
@@ -40,10 +40,10 @@ class EndTxnResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 5, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 5, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("producer_id", "int64", first_version=5),
+        FieldSpec("producer_epoch", "int16", first_version=5),
     )
 
     def __init__(

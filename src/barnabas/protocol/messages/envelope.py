@@ -15,9 +15,9 @@ class EnvelopeRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("request_data", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("request_principal", "bytes", False, 0, 32767, 0, 32767, None, None),
-        ("client_host_address", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("request_data", "bytes"),
+        FieldSpec("request_principal", "bytes", first_nullable_version=0),
+        FieldSpec("client_host_address", "bytes"),
     )
 
     def __init__(
@@ -35,8 +35,8 @@ class EnvelopeResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("response_data", "bytes", False, 0, 32767, 0, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("response_data", "bytes", first_nullable_version=0),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, response_data: bytes | None = None, error_code: int = 0) -> None:

@@ -22,14 +22,14 @@ class FetchPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("current_leader_epoch", "int32", False, 9, 32767, 32767, 32767, None, None),
-        ("fetch_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("last_fetched_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
-        ("partition_max_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replica_directory_id", "uuid", False, 17, 32767, 32767, 32767, 0, None),
-        ("high_watermark", "int64", False, 18, 32767, 32767, 32767, 1, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("current_leader_epoch", "int32", first_version=9),
+        FieldSpec("fetch_offset", "int64"),
+        FieldSpec("last_fetched_epoch", "int32", first_version=12),
+        FieldSpec("log_start_offset", "int64", first_version=5),
+        FieldSpec("partition_max_bytes", "int32"),
+        FieldSpec("replica_directory_id", "uuid", first_version=17, tag=0),
+        FieldSpec("high_watermark", "int64", first_version=18, tag=1),
     )
 
     def __init__(
@@ -62,9 +62,9 @@ class ForgottenTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 7, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 7, 12, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 7, 32767, 32767, 32767, None, None),
+        FieldSpec("topic", "string", first_version=7, last_version=12),
+        FieldSpec("topic_id", "uuid", first_version=13),
+        FieldSpec("partitions", "int32", is_array=True, first_version=7),
     )
 
     def __init__(self, *, topic: str = "", topic_id: UUID = ZERO_UUID, partitions: Sequence[int] = ()) -> None:
@@ -80,8 +80,8 @@ class ReplicaState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 15, 18, 15
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("replica_id", "int32", False, 15, 32767, 32767, 32767, None, None),
-        ("replica_epoch", "int64", False, 15, 32767, 32767, 32767, None, None),
+        FieldSpec("replica_id", "int32", first_version=15),
+        FieldSpec("replica_epoch", "int64", first_version=15),
     )
 
     def __init__(self, *, replica_id: int = -1, replica_epoch: int = -1) -> None:
@@ -97,9 +97,9 @@ class FetchTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 12, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, FetchPartition),
+        FieldSpec("topic", "string", last_version=12),
+        FieldSpec("topic_id", "uuid", first_version=13),
+        FieldSpec("partitions", "struct", is_array=True, item=FetchPartition),
     )
 
     def __init__(self, *, topic: str = "", topic_id: UUID = ZERO_UUID, partitions: Sequence[FetchPartition] = ()) -> None:
@@ -125,18 +125,18 @@ class FetchRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("cluster_id", "string", False, 12, 32767, 12, 32767, 0, None),
-        ("replica_id", "int32", False, 0, 14, 32767, 32767, None, None),
-        ("replica_state", "struct", False, 15, 32767, 32767, 32767, 1, ReplicaState),
-        ("max_wait_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("min_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("max_bytes", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("isolation_level", "int8", False, 4, 32767, 32767, 32767, None, None),
-        ("session_id", "int32", False, 7, 32767, 32767, 32767, None, None),
-        ("session_epoch", "int32", False, 7, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, FetchTopic),
-        ("forgotten_topics_data", "struct", True, 7, 32767, 32767, 32767, None, ForgottenTopic),
-        ("rack_id", "string", False, 11, 32767, 32767, 32767, None, None),
+        FieldSpec("cluster_id", "string", first_version=12, first_nullable_version=12, tag=0),
+        FieldSpec("replica_id", "int32", last_version=14),
+        FieldSpec("replica_state", "struct", first_version=15, tag=1, item=ReplicaState),
+        FieldSpec("max_wait_ms", "int32"),
+        FieldSpec("min_bytes", "int32"),
+        FieldSpec("max_bytes", "int32", first_version=3),
+        FieldSpec("isolation_level", "int8", first_version=4),
+        FieldSpec("session_id", "int32", first_version=7),
+        FieldSpec("session_epoch", "int32", first_version=7),
+        FieldSpec("topics", "struct", is_array=True, item=FetchTopic),
+        FieldSpec("forgotten_topics_data", "struct", is_array=True, first_version=7, item=ForgottenTopic),
+        FieldSpec("rack_id", "string", first_version=11),
     )
 
     def __init__(
@@ -176,8 +176,8 @@ class AbortedTransaction(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("producer_id", "int64", False, 4, 32767, 32767, 32767, None, None),
-        ("first_offset", "int64", False, 4, 32767, 32767, 32767, None, None),
+        FieldSpec("producer_id", "int64", first_version=4),
+        FieldSpec("first_offset", "int64", first_version=4),
     )
 
     def __init__(self, *, producer_id: int = 0, first_offset: int = 0) -> None:
@@ -192,8 +192,8 @@ class EpochEndOffset(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
+        FieldSpec("epoch", "int32", first_version=12),
+        FieldSpec("end_offset", "int64", first_version=12),
     )
 
     def __init__(self, *, epoch: int = -1, end_offset: int = -1) -> None:
@@ -208,8 +208,8 @@ class LeaderIdAndEpoch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+        FieldSpec("leader_id", "int32", first_version=12),
+        FieldSpec("leader_epoch", "int32", first_version=12),
     )
 
     def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
@@ -224,8 +224,8 @@ class SnapshotId(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
-        ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+        FieldSpec("end_offset", "int64", first_version=12),
+        FieldSpec("epoch", "int32", first_version=12),
     )
 
     def __init__(self, *, end_offset: int = -1, epoch: int = -1) -> None:
@@ -242,10 +242,10 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 16, 18, 16
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 16, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 16, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 16, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 16, 32767, 16, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=16),
+        FieldSpec("host", "string", first_version=16),
+        FieldSpec("port", "int32", first_version=16),
+        FieldSpec("rack", "string", first_version=16, first_nullable_version=16),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
@@ -271,17 +271,19 @@ class PartitionData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("high_watermark", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("last_stable_offset", "int64", False, 4, 32767, 32767, 32767, None, None),
-        ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
-        ("diverging_epoch", "struct", False, 12, 32767, 32767, 32767, 0, EpochEndOffset),
-        ("current_leader", "struct", False, 12, 32767, 32767, 32767, 1, LeaderIdAndEpoch),
-        ("snapshot_id", "struct", False, 12, 32767, 32767, 32767, 2, SnapshotId),
-        ("aborted_transactions", "struct", True, 4, 32767, 4, 32767, None, AbortedTransaction),
-        ("preferred_read_replica", "int32", False, 11, 32767, 32767, 32767, None, None),
-        ("records", "records", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("high_watermark", "int64"),
+        FieldSpec("last_stable_offset", "int64", first_version=4),
+        FieldSpec("log_start_offset", "int64", first_version=5),
+        FieldSpec("diverging_epoch", "struct", first_version=12, tag=0, item=EpochEndOffset),
+        FieldSpec("current_leader", "struct", first_version=12, tag=1, item=LeaderIdAndEpoch),
+        FieldSpec("snapshot_id", "struct", first_version=12, tag=2, item=SnapshotId),
+        FieldSpec(
+            "aborted_transactions", "struct", is_array=True, first_version=4, first_nullable_version=4, item=AbortedTransaction
+        ),
+        FieldSpec("preferred_read_replica", "int32", first_version=11),
+        FieldSpec("records", "records", first_nullable_version=0),
     )
 
     def __init__(
@@ -320,9 +322,9 @@ class FetchableTopicResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 12, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
+        FieldSpec("topic", "string", last_version=12),
+        FieldSpec("topic_id", "uuid", first_version=13),
+        FieldSpec("partitions", "struct", is_array=True, item=PartitionData),
     )
 
     def __init__(self, *, topic: str = "", topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
@@ -341,11 +343,11 @@ class FetchResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 7, 32767, 32767, 32767, None, None),
-        ("session_id", "int32", False, 7, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, FetchableTopicResponse),
-        ("node_endpoints", "struct", True, 16, 32767, 32767, 32767, 0, NodeEndpoint),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16", first_version=7),
+        FieldSpec("session_id", "int32", first_version=7),
+        FieldSpec("responses", "struct", is_array=True, item=FetchableTopicResponse),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=16, tag=0, item=NodeEndpoint),
     )
 
     def __init__(

@@ -16,9 +16,9 @@ class FindCoordinatorRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 3, 32767, 32767, None, None),
-        ("key_type", "int8", False, 1, 32767, 32767, 32767, None, None),
-        ("coordinator_keys", "string", True, 4, 32767, 32767, 32767, None, None),
+        FieldSpec("key", "string", last_version=3),
+        FieldSpec("key_type", "int8", first_version=1),
+        FieldSpec("coordinator_keys", "string", is_array=True, first_version=4),
     )
 
     def __init__(self, *, key: str = "", key_type: int = 0, coordinator_keys: Sequence[str] = ()) -> None:
@@ -38,12 +38,12 @@ class Coordinator(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 4, 32767, 32767, 32767, None, None),
-        ("node_id", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 4, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 4, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 4, 32767, 4, 32767, None, None),
+        FieldSpec("key", "string", first_version=4),
+        FieldSpec("node_id", "int32", first_version=4),
+        FieldSpec("host", "string", first_version=4),
+        FieldSpec("port", "int32", first_version=4),
+        FieldSpec("error_code", "int16", first_version=4),
+        FieldSpec("error_message", "string", first_version=4, first_nullable_version=4),
     )
 
     def __init__(
@@ -76,13 +76,13 @@ class FindCoordinatorResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 3, 32767, 32767, None, None),
-        ("coordinators", "struct", True, 4, 32767, 32767, 32767, None, Coordinator),
-        ("error_message", "string", False, 1, 3, 1, 3, None, None),
-        ("node_id", "int32", False, 0, 3, 32767, 32767, None, None),
-        ("host", "string", False, 0, 3, 32767, 32767, None, None),
-        ("port", "int32", False, 0, 3, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16", last_version=3),
+        FieldSpec("coordinators", "struct", is_array=True, first_version=4, item=Coordinator),
+        FieldSpec("error_message", "string", first_version=1, last_version=3, first_nullable_version=1, last_nullable_version=3),
+        FieldSpec("node_id", "int32", last_version=3),
+        FieldSpec("host", "string", last_version=3),
+        FieldSpec("port", "int32", last_version=3),
     )
 
     def __init__(

@@ -16,10 +16,10 @@ class HeartbeatRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("generation_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 3, 32767, 3, 32767, None, None),
+        FieldSpec("group_id", "string"),
+        FieldSpec("generation_id", "int32"),
+        FieldSpec("member_id", "string"),
+        FieldSpec("group_instance_id", "string", first_version=3, first_nullable_version=3),
     )
 
     def __init__(
@@ -38,8 +38,8 @@ class HeartbeatResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0) -> None:

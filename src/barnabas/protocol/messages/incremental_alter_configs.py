@@ -16,9 +16,9 @@ class AlterableConfig(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("config_operation", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("config_operation", "int8"),
+        FieldSpec("value", "string", first_nullable_version=0),
     )
 
     def __init__(self, *, name: str = "", config_operation: int = 0, value: str | None = "") -> None:
@@ -35,9 +35,9 @@ class AlterConfigsResource(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("configs", "struct", True, 0, 32767, 32767, 32767, None, AlterableConfig),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("configs", "struct", is_array=True, item=AlterableConfig),
     )
 
     def __init__(self, *, resource_type: int = 0, resource_name: str = "", configs: Sequence[AlterableConfig] = ()) -> None:
@@ -53,8 +53,8 @@ class IncrementalAlterConfigsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resources", "struct", True, 0, 32767, 32767, 32767, None, AlterConfigsResource),
-        ("validate_only", "bool", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("resources", "struct", is_array=True, item=AlterConfigsResource),
+        FieldSpec("validate_only", "bool"),
     )
 
     def __init__(self, *, resources: Sequence[AlterConfigsResource] = (), validate_only: bool = False) -> None:
@@ -71,10 +71,10 @@ class AlterConfigsResourceResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("resource_type", "int8"),
+        FieldSpec("resource_name", "string"),
     )
 
     def __init__(
@@ -93,8 +93,8 @@ class IncrementalAlterConfigsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, AlterConfigsResourceResponse),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("responses", "struct", is_array=True, item=AlterConfigsResourceResponse),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, responses: Sequence[AlterConfigsResourceResponse] = ()) -> None:

@@ -18,12 +18,12 @@ class InitProducerIdRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 0, 32767, 0, 32767, None, None),
-        ("transaction_timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 3, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("enable2_pc", "bool", False, 6, 32767, 32767, 32767, None, None),
-        ("keep_prepared_txn", "bool", False, 6, 32767, 32767, 32767, None, None),
+        FieldSpec("transactional_id", "string", first_nullable_version=0),
+        FieldSpec("transaction_timeout_ms", "int32"),
+        FieldSpec("producer_id", "int64", first_version=3),
+        FieldSpec("producer_epoch", "int16", first_version=3),
+        FieldSpec("enable2_pc", "bool", first_version=6),
+        FieldSpec("keep_prepared_txn", "bool", first_version=6),
     )
 
     def __init__(
@@ -55,12 +55,12 @@ class InitProducerIdResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("ongoing_txn_producer_id", "int64", False, 6, 32767, 32767, 32767, None, None),
-        ("ongoing_txn_producer_epoch", "int16", False, 6, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("ongoing_txn_producer_id", "int64", first_version=6),
+        FieldSpec("ongoing_txn_producer_epoch", "int16", first_version=6),
     )
 
     def __init__(

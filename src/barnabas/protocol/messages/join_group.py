@@ -15,8 +15,8 @@ class JoinGroupRequestProtocol(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("metadata", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("metadata", "bytes"),
     )
 
     def __init__(self, *, name: str = "", metadata: bytes = b"") -> None:
@@ -37,14 +37,14 @@ class JoinGroupRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("session_timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("rebalance_timeout_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 5, 32767, 5, 32767, None, None),
-        ("protocol_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("protocols", "struct", True, 0, 32767, 32767, 32767, None, JoinGroupRequestProtocol),
-        ("reason", "string", False, 8, 32767, 8, 32767, None, None),
+        FieldSpec("group_id", "string"),
+        FieldSpec("session_timeout_ms", "int32"),
+        FieldSpec("rebalance_timeout_ms", "int32", first_version=1),
+        FieldSpec("member_id", "string"),
+        FieldSpec("group_instance_id", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("protocol_type", "string"),
+        FieldSpec("protocols", "struct", is_array=True, item=JoinGroupRequestProtocol),
+        FieldSpec("reason", "string", first_version=8, first_nullable_version=8),
     )
 
     def __init__(
@@ -77,9 +77,9 @@ class JoinGroupResponseMember(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 5, 32767, 5, 32767, None, None),
-        ("metadata", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("member_id", "string"),
+        FieldSpec("group_instance_id", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("metadata", "bytes"),
     )
 
     def __init__(self, *, member_id: str = "", group_instance_id: str | None = None, metadata: bytes = b"") -> None:
@@ -102,15 +102,15 @@ class JoinGroupResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("generation_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("protocol_type", "string", False, 7, 32767, 7, 32767, None, None),
-        ("protocol_name", "string", False, 0, 32767, 7, 32767, None, None),
-        ("leader", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("skip_assignment", "bool", False, 9, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("members", "struct", True, 0, 32767, 32767, 32767, None, JoinGroupResponseMember),
+        FieldSpec("throttle_time_ms", "int32", first_version=2),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("generation_id", "int32"),
+        FieldSpec("protocol_type", "string", first_version=7, first_nullable_version=7),
+        FieldSpec("protocol_name", "string", first_nullable_version=7),
+        FieldSpec("leader", "string"),
+        FieldSpec("skip_assignment", "bool", first_version=9),
+        FieldSpec("member_id", "string"),
+        FieldSpec("members", "struct", is_array=True, item=JoinGroupResponseMember),
     )
 
     def __init__(

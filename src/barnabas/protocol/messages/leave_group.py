@@ -16,9 +16,9 @@ class MemberIdentity(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 3, 32767, 3, 32767, None, None),
-        ("reason", "string", False, 5, 32767, 5, 32767, None, None),
+        FieldSpec("member_id", "string", first_version=3),
+        FieldSpec("group_instance_id", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("reason", "string", first_version=5, first_nullable_version=5),
     )
 
     def __init__(self, *, member_id: str = "", group_instance_id: str | None = None, reason: str | None = None) -> None:
@@ -35,9 +35,9 @@ class LeaveGroupRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 2, 32767, 32767, None, None),
-        ("members", "struct", True, 3, 32767, 32767, 32767, None, MemberIdentity),
+        FieldSpec("group_id", "string"),
+        FieldSpec("member_id", "string", last_version=2),
+        FieldSpec("members", "struct", is_array=True, first_version=3, item=MemberIdentity),
     )
 
     def __init__(self, *, group_id: str = "", member_id: str = "", members: Sequence[MemberIdentity] = ()) -> None:
@@ -54,9 +54,9 @@ class MemberResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 3, 32767, 3, 32767, None, None),
-        ("error_code", "int16", False, 3, 32767, 32767, 32767, None, None),
+        FieldSpec("member_id", "string", first_version=3),
+        FieldSpec("group_instance_id", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("error_code", "int16", first_version=3),
     )
 
     def __init__(self, *, member_id: str = "", group_instance_id: str | None = "", error_code: int = 0) -> None:
@@ -73,9 +73,9 @@ class LeaveGroupResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("members", "struct", True, 3, 32767, 32767, 32767, None, MemberResponse),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("members", "struct", is_array=True, first_version=3, item=MemberResponse),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, members: Sequence[MemberResponse] = ()) -> None:

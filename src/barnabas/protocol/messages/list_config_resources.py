@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class ListConfigResourcesRequest(Message):
     __slots__ = ("resource_types",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("resource_types", "int8", True, 1, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("resource_types", "int8", is_array=True, first_version=1),)
 
     def __init__(self, *, resource_types: Sequence[int] = ()) -> None:
         self.resource_types: Sequence[int] = resource_types
@@ -24,8 +24,8 @@ class ConfigResource(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("resource_name", "string"),
+        FieldSpec("resource_type", "int8", first_version=1),
     )
 
     def __init__(self, *, resource_name: str = "", resource_type: int = 16) -> None:
@@ -41,9 +41,9 @@ class ListConfigResourcesResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("config_resources", "struct", True, 0, 32767, 32767, 32767, None, ConfigResource),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("config_resources", "struct", is_array=True, item=ConfigResource),
     )
 
     def __init__(

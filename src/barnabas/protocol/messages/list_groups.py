@@ -15,8 +15,8 @@ class ListGroupsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("states_filter", "string", True, 4, 32767, 32767, 32767, None, None),
-        ("types_filter", "string", True, 5, 32767, 32767, 32767, None, None),
+        FieldSpec("states_filter", "string", is_array=True, first_version=4),
+        FieldSpec("types_filter", "string", is_array=True, first_version=5),
     )
 
     def __init__(self, *, states_filter: Sequence[str] = (), types_filter: Sequence[str] = ()) -> None:
@@ -33,10 +33,10 @@ class ListedGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("protocol_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_state", "string", False, 4, 32767, 32767, 32767, None, None),
-        ("group_type", "string", False, 5, 32767, 32767, 32767, None, None),
+        FieldSpec("group_id", "string"),
+        FieldSpec("protocol_type", "string"),
+        FieldSpec("group_state", "string", first_version=4),
+        FieldSpec("group_type", "string", first_version=5),
     )
 
     def __init__(self, *, group_id: str = "", protocol_type: str = "", group_state: str = "", group_type: str = "") -> None:
@@ -54,9 +54,9 @@ class ListGroupsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("groups", "struct", True, 0, 32767, 32767, 32767, None, ListedGroup),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("groups", "struct", is_array=True, item=ListedGroup),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, groups: Sequence[ListedGroup] = ()) -> None:

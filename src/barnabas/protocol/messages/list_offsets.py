@@ -17,10 +17,10 @@ class ListOffsetsPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("current_leader_epoch", "int32", False, 4, 32767, 32767, 32767, None, None),
-        ("timestamp", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("max_num_offsets", "int32", False, 0, 0, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("current_leader_epoch", "int32", first_version=4),
+        FieldSpec("timestamp", "int64"),
+        FieldSpec("max_num_offsets", "int32", last_version=0),
     )
 
     def __init__(
@@ -39,8 +39,8 @@ class ListOffsetsTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsPartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ListOffsetsPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ListOffsetsPartition] = ()) -> None:
@@ -57,10 +57,10 @@ class ListOffsetsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("isolation_level", "int8", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsTopic),
-        ("timeout_ms", "int32", False, 10, 32767, 32767, 32767, None, None),
+        FieldSpec("replica_id", "int32"),
+        FieldSpec("isolation_level", "int8", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, item=ListOffsetsTopic),
+        FieldSpec("timeout_ms", "int32", first_version=10),
     )
 
     def __init__(
@@ -83,12 +83,12 @@ class ListOffsetsPartitionResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("old_style_offsets", "int64", True, 0, 0, 32767, 32767, None, None),
-        ("timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 4, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("old_style_offsets", "int64", is_array=True, last_version=0),
+        FieldSpec("timestamp", "int64", first_version=1),
+        FieldSpec("offset", "int64", first_version=1),
+        FieldSpec("leader_epoch", "int32", first_version=4),
     )
 
     def __init__(
@@ -116,8 +116,8 @@ class ListOffsetsTopicResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsPartitionResponse),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=ListOffsetsPartitionResponse),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[ListOffsetsPartitionResponse] = ()) -> None:
@@ -132,8 +132,8 @@ class ListOffsetsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ListOffsetsTopicResponse),
+        FieldSpec("throttle_time_ms", "int32", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, item=ListOffsetsTopicResponse),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[ListOffsetsTopicResponse] = ()) -> None:

@@ -15,8 +15,8 @@ class ListPartitionReassignmentsTopics(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("partition_indexes", "int32", is_array=True),
     )
 
     def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
@@ -31,8 +31,8 @@ class ListPartitionReassignmentsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 0, 32767, None, ListPartitionReassignmentsTopics),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("topics", "struct", is_array=True, first_nullable_version=0, item=ListPartitionReassignmentsTopics),
     )
 
     def __init__(self, *, timeout_ms: int = 60000, topics: Sequence[ListPartitionReassignmentsTopics] | None = ()) -> None:
@@ -49,10 +49,10 @@ class OngoingPartitionReassignment(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("replicas", "int32", True, 0, 32767, 32767, 32767, None, None),
-        ("adding_replicas", "int32", True, 0, 32767, 32767, 32767, None, None),
-        ("removing_replicas", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("replicas", "int32", is_array=True),
+        FieldSpec("adding_replicas", "int32", is_array=True),
+        FieldSpec("removing_replicas", "int32", is_array=True),
     )
 
     def __init__(
@@ -76,8 +76,8 @@ class OngoingTopicReassignment(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OngoingPartitionReassignment),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=OngoingPartitionReassignment),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[OngoingPartitionReassignment] = ()) -> None:
@@ -94,10 +94,10 @@ class ListPartitionReassignmentsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OngoingTopicReassignment),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("topics", "struct", is_array=True, item=OngoingTopicReassignment),
     )
 
     def __init__(

@@ -17,10 +17,10 @@ class ListTransactionsRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("state_filters", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("producer_id_filters", "int64", True, 0, 32767, 32767, 32767, None, None),
-        ("duration_filter", "int64", False, 1, 32767, 32767, 32767, None, None),
-        ("transactional_id_pattern", "string", False, 2, 32767, 2, 32767, None, None),
+        FieldSpec("state_filters", "string", is_array=True),
+        FieldSpec("producer_id_filters", "int64", is_array=True),
+        FieldSpec("duration_filter", "int64", first_version=1),
+        FieldSpec("transactional_id_pattern", "string", first_version=2, first_nullable_version=2),
     )
 
     def __init__(
@@ -45,9 +45,9 @@ class TransactionState(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_state", "string", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("transactional_id", "string"),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("transaction_state", "string"),
     )
 
     def __init__(self, *, transactional_id: str = "", producer_id: int = 0, transaction_state: str = "") -> None:
@@ -65,10 +65,10 @@ class ListTransactionsResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("unknown_state_filters", "string", True, 0, 32767, 32767, 32767, None, None),
-        ("transaction_states", "struct", True, 0, 32767, 32767, 32767, None, TransactionState),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("unknown_state_filters", "string", is_array=True),
+        FieldSpec("transaction_states", "struct", is_array=True, item=TransactionState),
     )
 
     def __init__(

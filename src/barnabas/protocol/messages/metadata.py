@@ -16,8 +16,8 @@ class MetadataRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("name", "string", False, 0, 32767, 10, 32767, None, None),
+        FieldSpec("topic_id", "uuid", first_version=10),
+        FieldSpec("name", "string", first_nullable_version=10),
     )
 
     def __init__(self, *, topic_id: UUID = ZERO_UUID, name: str | None = "") -> None:
@@ -34,10 +34,10 @@ class MetadataRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topics", "struct", True, 0, 32767, 1, 32767, None, MetadataRequestTopic),
-        ("allow_auto_topic_creation", "bool", False, 4, 32767, 32767, 32767, None, None),
-        ("include_cluster_authorized_operations", "bool", False, 8, 10, 32767, 32767, None, None),
-        ("include_topic_authorized_operations", "bool", False, 8, 32767, 32767, 32767, None, None),
+        FieldSpec("topics", "struct", is_array=True, first_nullable_version=1, item=MetadataRequestTopic),
+        FieldSpec("allow_auto_topic_creation", "bool", first_version=4),
+        FieldSpec("include_cluster_authorized_operations", "bool", first_version=8, last_version=10),
+        FieldSpec("include_topic_authorized_operations", "bool", first_version=8),
     )
 
     def __init__(
@@ -63,10 +63,10 @@ class MetadataResponseBroker(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 1, 32767, 1, 32767, None, None),
+        FieldSpec("node_id", "int32"),
+        FieldSpec("host", "string"),
+        FieldSpec("port", "int32"),
+        FieldSpec("rack", "string", first_version=1, first_nullable_version=1),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
@@ -88,13 +88,13 @@ class MetadataResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 7, 32767, 32767, 32767, None, None),
-        ("replica_nodes", "int32", True, 0, 32767, 32767, 32767, None, None),
-        ("isr_nodes", "int32", True, 0, 32767, 32767, 32767, None, None),
-        ("offline_replicas", "int32", True, 5, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("leader_id", "int32"),
+        FieldSpec("leader_epoch", "int32", first_version=7),
+        FieldSpec("replica_nodes", "int32", is_array=True),
+        FieldSpec("isr_nodes", "int32", is_array=True),
+        FieldSpec("offline_replicas", "int32", is_array=True, first_version=5),
     )
 
     def __init__(
@@ -128,12 +128,12 @@ class MetadataResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("name", "string", False, 0, 32767, 12, 32767, None, None),
-        ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("is_internal", "bool", False, 1, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, MetadataResponsePartition),
-        ("topic_authorized_operations", "int32", False, 8, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("name", "string", first_nullable_version=12),
+        FieldSpec("topic_id", "uuid", first_version=10),
+        FieldSpec("is_internal", "bool", first_version=1),
+        FieldSpec("partitions", "struct", is_array=True, item=MetadataResponsePartition),
+        FieldSpec("topic_authorized_operations", "int32", first_version=8),
     )
 
     def __init__(
@@ -166,13 +166,13 @@ class MetadataResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("brokers", "struct", True, 0, 32767, 32767, 32767, None, MetadataResponseBroker),
-        ("cluster_id", "string", False, 2, 32767, 2, 32767, None, None),
-        ("controller_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, MetadataResponseTopic),
-        ("cluster_authorized_operations", "int32", False, 8, 10, 32767, 32767, None, None),
-        ("error_code", "int16", False, 13, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32", first_version=3),
+        FieldSpec("brokers", "struct", is_array=True, item=MetadataResponseBroker),
+        FieldSpec("cluster_id", "string", first_version=2, first_nullable_version=2),
+        FieldSpec("controller_id", "int32", first_version=1),
+        FieldSpec("topics", "struct", is_array=True, item=MetadataResponseTopic),
+        FieldSpec("cluster_authorized_operations", "int32", first_version=8, last_version=10),
+        FieldSpec("error_code", "int16", first_version=13),
     )
 
     def __init__(

@@ -19,11 +19,11 @@ class OffsetCommitRequestPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("committed_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("commit_timestamp", "int64", False, 1, 1, 32767, 32767, None, None),
-        ("committed_leader_epoch", "int32", False, 6, 32767, 32767, 32767, None, None),
-        ("committed_metadata", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("committed_offset", "int64"),
+        FieldSpec("commit_timestamp", "int64", first_version=1, last_version=1),
+        FieldSpec("committed_leader_epoch", "int32", first_version=6),
+        FieldSpec("committed_metadata", "string", first_nullable_version=0),
     )
 
     def __init__(
@@ -50,9 +50,9 @@ class OffsetCommitRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 9, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitRequestPartition),
+        FieldSpec("name", "string", last_version=9),
+        FieldSpec("topic_id", "uuid", first_version=10),
+        FieldSpec("partitions", "struct", is_array=True, item=OffsetCommitRequestPartition),
     )
 
     def __init__(
@@ -74,12 +74,12 @@ class OffsetCommitRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("generation_id_or_member_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 1, 32767, 32767, 32767, None, None),
-        ("retention_time_ms", "int64", False, 2, 4, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 7, 32767, 7, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitRequestTopic),
+        FieldSpec("group_id", "string"),
+        FieldSpec("generation_id_or_member_epoch", "int32", first_version=1),
+        FieldSpec("member_id", "string", first_version=1),
+        FieldSpec("retention_time_ms", "int64", first_version=2, last_version=4),
+        FieldSpec("group_instance_id", "string", first_version=7, first_nullable_version=7),
+        FieldSpec("topics", "struct", is_array=True, item=OffsetCommitRequestTopic),
     )
 
     def __init__(
@@ -107,8 +107,8 @@ class OffsetCommitResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -124,9 +124,9 @@ class OffsetCommitResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 9, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitResponsePartition),
+        FieldSpec("name", "string", last_version=9),
+        FieldSpec("topic_id", "uuid", first_version=10),
+        FieldSpec("partitions", "struct", is_array=True, item=OffsetCommitResponsePartition),
     )
 
     def __init__(
@@ -144,8 +144,8 @@ class OffsetCommitResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetCommitResponseTopic),
+        FieldSpec("throttle_time_ms", "int32", first_version=3),
+        FieldSpec("topics", "struct", is_array=True, item=OffsetCommitResponseTopic),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[OffsetCommitResponseTopic] = ()) -> None:

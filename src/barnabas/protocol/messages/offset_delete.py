@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class OffsetDeleteRequestPartition(Message):
     __slots__ = ("partition_index",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("partition_index", "int32"),)
 
     def __init__(self, *, partition_index: int = 0) -> None:
         self.partition_index: int = partition_index
@@ -24,8 +24,8 @@ class OffsetDeleteRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetDeleteRequestPartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=OffsetDeleteRequestPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[OffsetDeleteRequestPartition] = ()) -> None:
@@ -40,8 +40,8 @@ class OffsetDeleteRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetDeleteRequestTopic),
+        FieldSpec("group_id", "string"),
+        FieldSpec("topics", "struct", is_array=True, item=OffsetDeleteRequestTopic),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[OffsetDeleteRequestTopic] = ()) -> None:
@@ -56,8 +56,8 @@ class OffsetDeleteResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -72,8 +72,8 @@ class OffsetDeleteResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetDeleteResponsePartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=OffsetDeleteResponsePartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[OffsetDeleteResponsePartition] = ()) -> None:
@@ -89,9 +89,9 @@ class OffsetDeleteResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetDeleteResponseTopic),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("topics", "struct", is_array=True, item=OffsetDeleteResponseTopic),
     )
 
     def __init__(

@@ -16,8 +16,8 @@ class OffsetFetchRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 7, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 0, 7, 32767, 32767, None, None),
+        FieldSpec("name", "string", last_version=7),
+        FieldSpec("partition_indexes", "int32", is_array=True, last_version=7),
     )
 
     def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
@@ -33,9 +33,9 @@ class OffsetFetchRequestTopics(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 8, 9, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 8, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string", first_version=8, last_version=9),
+        FieldSpec("topic_id", "uuid", first_version=10),
+        FieldSpec("partition_indexes", "int32", is_array=True, first_version=8),
     )
 
     def __init__(self, *, name: str = "", topic_id: UUID = ZERO_UUID, partition_indexes: Sequence[int] = ()) -> None:
@@ -53,10 +53,10 @@ class OffsetFetchRequestGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 8, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 9, 32767, 9, 32767, None, None),
-        ("member_epoch", "int32", False, 9, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 8, 32767, 8, 32767, None, OffsetFetchRequestTopics),
+        FieldSpec("group_id", "string", first_version=8),
+        FieldSpec("member_id", "string", first_version=9, first_nullable_version=9),
+        FieldSpec("member_epoch", "int32", first_version=9),
+        FieldSpec("topics", "struct", is_array=True, first_version=8, first_nullable_version=8, item=OffsetFetchRequestTopics),
     )
 
     def __init__(
@@ -82,10 +82,18 @@ class OffsetFetchRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 7, 32767, 32767, None, None),
-        ("groups", "struct", True, 8, 32767, 32767, 32767, None, OffsetFetchRequestGroup),
-        ("topics", "struct", True, 0, 7, 2, 7, None, OffsetFetchRequestTopic),
-        ("require_stable", "bool", False, 7, 32767, 32767, 32767, None, None),
+        FieldSpec("group_id", "string", last_version=7),
+        FieldSpec("groups", "struct", is_array=True, first_version=8, item=OffsetFetchRequestGroup),
+        FieldSpec(
+            "topics",
+            "struct",
+            is_array=True,
+            last_version=7,
+            first_nullable_version=2,
+            last_nullable_version=7,
+            item=OffsetFetchRequestTopic,
+        ),
+        FieldSpec("require_stable", "bool", first_version=7),
     )
 
     def __init__(
@@ -112,11 +120,11 @@ class OffsetFetchResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 7, 32767, 32767, None, None),
-        ("committed_offset", "int64", False, 0, 7, 32767, 32767, None, None),
-        ("committed_leader_epoch", "int32", False, 5, 7, 32767, 32767, None, None),
-        ("metadata", "string", False, 0, 7, 0, 7, None, None),
-        ("error_code", "int16", False, 0, 7, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32", last_version=7),
+        FieldSpec("committed_offset", "int64", last_version=7),
+        FieldSpec("committed_leader_epoch", "int32", first_version=5, last_version=7),
+        FieldSpec("metadata", "string", last_version=7, first_nullable_version=0, last_nullable_version=7),
+        FieldSpec("error_code", "int16", last_version=7),
     )
 
     def __init__(
@@ -145,11 +153,11 @@ class OffsetFetchResponsePartitions(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 8, 32767, 32767, 32767, None, None),
-        ("committed_offset", "int64", False, 8, 32767, 32767, 32767, None, None),
-        ("committed_leader_epoch", "int32", False, 8, 32767, 32767, 32767, None, None),
-        ("metadata", "string", False, 8, 32767, 8, 32767, None, None),
-        ("error_code", "int16", False, 8, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32", first_version=8),
+        FieldSpec("committed_offset", "int64", first_version=8),
+        FieldSpec("committed_leader_epoch", "int32", first_version=8),
+        FieldSpec("metadata", "string", first_version=8, first_nullable_version=8),
+        FieldSpec("error_code", "int16", first_version=8),
     )
 
     def __init__(
@@ -175,8 +183,8 @@ class OffsetFetchResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 7, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 7, 32767, 32767, None, OffsetFetchResponsePartition),
+        FieldSpec("name", "string", last_version=7),
+        FieldSpec("partitions", "struct", is_array=True, last_version=7, item=OffsetFetchResponsePartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[OffsetFetchResponsePartition] = ()) -> None:
@@ -192,9 +200,9 @@ class OffsetFetchResponseTopics(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 8, 9, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 10, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 8, 32767, 32767, 32767, None, OffsetFetchResponsePartitions),
+        FieldSpec("name", "string", first_version=8, last_version=9),
+        FieldSpec("topic_id", "uuid", first_version=10),
+        FieldSpec("partitions", "struct", is_array=True, first_version=8, item=OffsetFetchResponsePartitions),
     )
 
     def __init__(
@@ -213,9 +221,9 @@ class OffsetFetchResponseGroup(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 8, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 8, 32767, 32767, 32767, None, OffsetFetchResponseTopics),
-        ("error_code", "int16", False, 8, 32767, 32767, 32767, None, None),
+        FieldSpec("group_id", "string", first_version=8),
+        FieldSpec("topics", "struct", is_array=True, first_version=8, item=OffsetFetchResponseTopics),
+        FieldSpec("error_code", "int16", first_version=8),
     )
 
     def __init__(self, *, group_id: str = "", topics: Sequence[OffsetFetchResponseTopics] = (), error_code: int = 0) -> None:
@@ -233,10 +241,10 @@ class OffsetFetchResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 10, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 7, 32767, 32767, None, OffsetFetchResponseTopic),
-        ("groups", "struct", True, 8, 32767, 32767, 32767, None, OffsetFetchResponseGroup),
-        ("error_code", "int16", False, 2, 7, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32", first_version=3),
+        FieldSpec("topics", "struct", is_array=True, last_version=7, item=OffsetFetchResponseTopic),
+        FieldSpec("groups", "struct", is_array=True, first_version=8, item=OffsetFetchResponseGroup),
+        FieldSpec("error_code", "int16", first_version=2, last_version=7),
     )
 
     def __init__(

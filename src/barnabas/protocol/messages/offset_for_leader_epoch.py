@@ -16,9 +16,9 @@ class OffsetForLeaderPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("current_leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition", "int32"),
+        FieldSpec("current_leader_epoch", "int32", first_version=2),
+        FieldSpec("leader_epoch", "int32"),
     )
 
     def __init__(self, *, partition: int = 0, current_leader_epoch: int = -1, leader_epoch: int = 0) -> None:
@@ -34,8 +34,8 @@ class OffsetForLeaderTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, OffsetForLeaderPartition),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=OffsetForLeaderPartition),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[OffsetForLeaderPartition] = ()) -> None:
@@ -50,8 +50,8 @@ class OffsetForLeaderEpochRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("replica_id", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetForLeaderTopic),
+        FieldSpec("replica_id", "int32", first_version=3),
+        FieldSpec("topics", "struct", is_array=True, item=OffsetForLeaderTopic),
     )
 
     def __init__(self, *, replica_id: int = -2, topics: Sequence[OffsetForLeaderTopic] = ()) -> None:
@@ -68,10 +68,10 @@ class EpochEndOffset(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("partition", "int32"),
+        FieldSpec("leader_epoch", "int32", first_version=1),
+        FieldSpec("end_offset", "int64"),
     )
 
     def __init__(self, *, error_code: int = 0, partition: int = 0, leader_epoch: int = -1, end_offset: int = -1) -> None:
@@ -88,8 +88,8 @@ class OffsetForLeaderTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, EpochEndOffset),
+        FieldSpec("topic", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=EpochEndOffset),
     )
 
     def __init__(self, *, topic: str = "", partitions: Sequence[EpochEndOffset] = ()) -> None:
@@ -104,8 +104,8 @@ class OffsetForLeaderEpochResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, OffsetForLeaderTopicResult),
+        FieldSpec("throttle_time_ms", "int32", first_version=2),
+        FieldSpec("topics", "struct", is_array=True, item=OffsetForLeaderTopicResult),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[OffsetForLeaderTopicResult] = ()) -> None:

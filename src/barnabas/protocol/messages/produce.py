@@ -16,8 +16,8 @@ class PartitionProduceData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("records", "records", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("index", "int32"),
+        FieldSpec("records", "records", first_nullable_version=0),
     )
 
     def __init__(self, *, index: int = 0, records: Buffer | None = None) -> None:
@@ -33,9 +33,9 @@ class TopicProduceData(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 12, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partition_data", "struct", True, 0, 32767, 32767, 32767, None, PartitionProduceData),
+        FieldSpec("name", "string", last_version=12),
+        FieldSpec("topic_id", "uuid", first_version=13),
+        FieldSpec("partition_data", "struct", is_array=True, item=PartitionProduceData),
     )
 
     def __init__(
@@ -55,10 +55,10 @@ class ProduceRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 3, 32767, 3, 32767, None, None),
-        ("acks", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topic_data", "struct", True, 0, 32767, 32767, 32767, None, TopicProduceData),
+        FieldSpec("transactional_id", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("acks", "int16"),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("topic_data", "struct", is_array=True, item=TopicProduceData),
     )
 
     def __init__(
@@ -82,8 +82,8 @@ class BatchIndexAndErrorMessage(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("batch_index", "int32", False, 8, 32767, 32767, 32767, None, None),
-        ("batch_index_error_message", "string", False, 8, 32767, 8, 32767, None, None),
+        FieldSpec("batch_index", "int32", first_version=8),
+        FieldSpec("batch_index_error_message", "string", first_version=8, first_nullable_version=8),
     )
 
     def __init__(self, *, batch_index: int = 0, batch_index_error_message: str | None = None) -> None:
@@ -98,8 +98,8 @@ class LeaderIdAndEpoch(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 10, 32767, 32767, 32767, None, None),
+        FieldSpec("leader_id", "int32", first_version=10),
+        FieldSpec("leader_epoch", "int32", first_version=10),
     )
 
     def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
@@ -116,10 +116,10 @@ class NodeEndpoint(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("node_id", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("host", "string", False, 10, 32767, 32767, 32767, None, None),
-        ("port", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("rack", "string", False, 10, 32767, 10, 32767, None, None),
+        FieldSpec("node_id", "int32", first_version=10),
+        FieldSpec("host", "string", first_version=10),
+        FieldSpec("port", "int32", first_version=10),
+        FieldSpec("rack", "string", first_version=10, first_nullable_version=10),
     )
 
     def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
@@ -142,14 +142,14 @@ class PartitionProduceResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("base_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("log_append_time_ms", "int64", False, 2, 32767, 32767, 32767, None, None),
-        ("log_start_offset", "int64", False, 5, 32767, 32767, 32767, None, None),
-        ("record_errors", "struct", True, 8, 32767, 32767, 32767, None, BatchIndexAndErrorMessage),
-        ("error_message", "string", False, 8, 32767, 8, 32767, None, None),
-        ("current_leader", "struct", False, 10, 32767, 32767, 32767, 0, LeaderIdAndEpoch),
+        FieldSpec("index", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("base_offset", "int64"),
+        FieldSpec("log_append_time_ms", "int64", first_version=2),
+        FieldSpec("log_start_offset", "int64", first_version=5),
+        FieldSpec("record_errors", "struct", is_array=True, first_version=8, item=BatchIndexAndErrorMessage),
+        FieldSpec("error_message", "string", first_version=8, first_nullable_version=8),
+        FieldSpec("current_leader", "struct", first_version=10, tag=0, item=LeaderIdAndEpoch),
     )
 
     def __init__(
@@ -182,9 +182,9 @@ class TopicProduceResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 12, 32767, 32767, None, None),
-        ("topic_id", "uuid", False, 13, 32767, 32767, 32767, None, None),
-        ("partition_responses", "struct", True, 0, 32767, 32767, 32767, None, PartitionProduceResponse),
+        FieldSpec("name", "string", last_version=12),
+        FieldSpec("topic_id", "uuid", first_version=13),
+        FieldSpec("partition_responses", "struct", is_array=True, item=PartitionProduceResponse),
     )
 
     def __init__(
@@ -203,9 +203,9 @@ class ProduceResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("responses", "struct", True, 0, 32767, 32767, 32767, None, TopicProduceResponse),
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("node_endpoints", "struct", True, 10, 32767, 32767, 32767, 0, NodeEndpoint),
+        FieldSpec("responses", "struct", is_array=True, item=TopicProduceResponse),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("node_endpoints", "struct", is_array=True, first_version=10, tag=0, item=NodeEndpoint),
     )
 
     def __init__(

@@ -14,8 +14,8 @@ class RenewDelegationTokenRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("hmac", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("renew_period_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("hmac", "bytes"),
+        FieldSpec("renew_period_ms", "int64"),
     )
 
     def __init__(self, *, hmac: bytes = b"", renew_period_ms: int = 0) -> None:
@@ -31,9 +31,9 @@ class RenewDelegationTokenResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("expiry_timestamp_ms", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("expiry_timestamp_ms", "int64"),
+        FieldSpec("throttle_time_ms", "int32"),
     )
 
     def __init__(self, *, error_code: int = 0, expiry_timestamp_ms: int = 0, throttle_time_ms: int = 0) -> None:

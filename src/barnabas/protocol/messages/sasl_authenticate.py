@@ -10,7 +10,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class SaslAuthenticateRequest(Message):
     __slots__ = ("auth_bytes",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("auth_bytes", "bytes", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("auth_bytes", "bytes"),)
 
     def __init__(self, *, auth_bytes: bytes = b"") -> None:
         self.auth_bytes: bytes = auth_bytes
@@ -25,10 +25,10 @@ class SaslAuthenticateResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("auth_bytes", "bytes", False, 0, 32767, 32767, 32767, None, None),
-        ("session_lifetime_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("auth_bytes", "bytes"),
+        FieldSpec("session_lifetime_ms", "int64", first_version=1),
     )
 
     def __init__(

@@ -11,7 +11,7 @@ from barnabas.protocol.base_message import FieldSpec, Message
 class SaslHandshakeRequest(Message):
     __slots__ = ("mechanism",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 32767
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("mechanism", "string", False, 0, 32767, 32767, 32767, None, None),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("mechanism", "string"),)
 
     def __init__(self, *, mechanism: str = "") -> None:
         self.mechanism: str = mechanism
@@ -24,8 +24,8 @@ class SaslHandshakeResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("mechanisms", "string", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("mechanisms", "string", is_array=True),
     )
 
     def __init__(self, *, error_code: int = 0, mechanisms: Sequence[str] = ()) -> None:

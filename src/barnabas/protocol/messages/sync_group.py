@@ -15,8 +15,8 @@ class SyncGroupRequestAssignment(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("assignment", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("member_id", "string"),
+        FieldSpec("assignment", "bytes"),
     )
 
     def __init__(self, *, member_id: str = "", assignment: bytes = b"") -> None:
@@ -36,13 +36,13 @@ class SyncGroupRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("generation_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 3, 32767, 3, 32767, None, None),
-        ("protocol_type", "string", False, 5, 32767, 5, 32767, None, None),
-        ("protocol_name", "string", False, 5, 32767, 5, 32767, None, None),
-        ("assignments", "struct", True, 0, 32767, 32767, 32767, None, SyncGroupRequestAssignment),
+        FieldSpec("group_id", "string"),
+        FieldSpec("generation_id", "int32"),
+        FieldSpec("member_id", "string"),
+        FieldSpec("group_instance_id", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("protocol_type", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("protocol_name", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("assignments", "struct", is_array=True, item=SyncGroupRequestAssignment),
     )
 
     def __init__(
@@ -75,11 +75,11 @@ class SyncGroupResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("protocol_type", "string", False, 5, 32767, 5, 32767, None, None),
-        ("protocol_name", "string", False, 5, 32767, 5, 32767, None, None),
-        ("assignment", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("throttle_time_ms", "int32", first_version=1),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("protocol_type", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("protocol_name", "string", first_version=5, first_nullable_version=5),
+        FieldSpec("assignment", "bytes"),
     )
 
     def __init__(

@@ -17,10 +17,10 @@ class TxnOffsetCommitRequestPartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("committed_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("committed_leader_epoch", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("committed_metadata", "string", False, 0, 32767, 0, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("committed_offset", "int64"),
+        FieldSpec("committed_leader_epoch", "int32", first_version=2),
+        FieldSpec("committed_metadata", "string", first_nullable_version=0),
     )
 
     def __init__(
@@ -44,8 +44,8 @@ class TxnOffsetCommitRequestTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, TxnOffsetCommitRequestPartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=TxnOffsetCommitRequestPartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[TxnOffsetCommitRequestPartition] = ()) -> None:
@@ -66,14 +66,14 @@ class TxnOffsetCommitRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("transactional_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("generation_id", "int32", False, 3, 32767, 32767, 32767, None, None),
-        ("member_id", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("group_instance_id", "string", False, 3, 32767, 3, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, TxnOffsetCommitRequestTopic),
+        FieldSpec("transactional_id", "string"),
+        FieldSpec("group_id", "string"),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("generation_id", "int32", first_version=3),
+        FieldSpec("member_id", "string", first_version=3),
+        FieldSpec("group_instance_id", "string", first_version=3, first_nullable_version=3),
+        FieldSpec("topics", "struct", is_array=True, item=TxnOffsetCommitRequestTopic),
     )
 
     def __init__(
@@ -105,8 +105,8 @@ class TxnOffsetCommitResponsePartition(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -121,8 +121,8 @@ class TxnOffsetCommitResponseTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, TxnOffsetCommitResponsePartition),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=TxnOffsetCommitResponsePartition),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[TxnOffsetCommitResponsePartition] = ()) -> None:
@@ -137,8 +137,8 @@ class TxnOffsetCommitResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, TxnOffsetCommitResponseTopic),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("topics", "struct", is_array=True, item=TxnOffsetCommitResponseTopic),
     )
 
     def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[TxnOffsetCommitResponseTopic] = ()) -> None:

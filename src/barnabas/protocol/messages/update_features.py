@@ -17,10 +17,10 @@ class FeatureUpdateKey(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("feature", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("max_version_level", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("allow_downgrade", "bool", False, 0, 0, 32767, 32767, None, None),
-        ("upgrade_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("feature", "string"),
+        FieldSpec("max_version_level", "int16"),
+        FieldSpec("allow_downgrade", "bool", last_version=0),
+        FieldSpec("upgrade_type", "int8", first_version=1),
     )
 
     def __init__(
@@ -40,9 +40,9 @@ class UpdateFeaturesRequest(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("feature_updates", "struct", True, 0, 32767, 32767, 32767, None, FeatureUpdateKey),
-        ("validate_only", "bool", False, 1, 32767, 32767, 32767, None, None),
+        FieldSpec("timeout_ms", "int32"),
+        FieldSpec("feature_updates", "struct", is_array=True, item=FeatureUpdateKey),
+        FieldSpec("validate_only", "bool", first_version=1),
     )
 
     def __init__(
@@ -61,9 +61,9 @@ class UpdatableFeatureResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("feature", "string", False, 0, 1, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 1, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 1, 0, 1, None, None),
+        FieldSpec("feature", "string", last_version=1),
+        FieldSpec("error_code", "int16", last_version=1),
+        FieldSpec("error_message", "string", last_version=1, first_nullable_version=0, last_nullable_version=1),
     )
 
     def __init__(self, *, feature: str = "", error_code: int = 0, error_message: str | None = "") -> None:
@@ -81,10 +81,10 @@ class UpdateFeaturesResponse(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
-        ("results", "struct", True, 0, 1, 32767, 32767, None, UpdatableFeatureResult),
+        FieldSpec("throttle_time_ms", "int32"),
+        FieldSpec("error_code", "int16"),
+        FieldSpec("error_message", "string", first_nullable_version=0),
+        FieldSpec("results", "struct", is_array=True, last_version=1, item=UpdatableFeatureResult),
     )
 
     def __init__(

@@ -15,8 +15,8 @@ class WritableTxnMarkerTopic(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition_indexes", "int32", True, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("name", "string"),
+        FieldSpec("partition_indexes", "int32", is_array=True),
     )
 
     def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
@@ -35,12 +35,12 @@ class WritableTxnMarker(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("producer_epoch", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_result", "bool", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerTopic),
-        ("coordinator_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("transaction_version", "int8", False, 2, 32767, 32767, 32767, None, None),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("producer_epoch", "int16"),
+        FieldSpec("transaction_result", "bool"),
+        FieldSpec("topics", "struct", is_array=True, item=WritableTxnMarkerTopic),
+        FieldSpec("coordinator_epoch", "int32"),
+        FieldSpec("transaction_version", "int8", first_version=2),
     )
 
     def __init__(
@@ -64,7 +64,7 @@ class WritableTxnMarker(Message):
 class WriteTxnMarkersRequest(Message):
     __slots__ = ("markers",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("markers", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarker),)
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("markers", "struct", is_array=True, item=WritableTxnMarker),)
 
     def __init__(self, *, markers: Sequence[WritableTxnMarker] = ()) -> None:
         self.markers: Sequence[WritableTxnMarker] = markers
@@ -77,8 +77,8 @@ class WritableTxnMarkerPartitionResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        FieldSpec("partition_index", "int32"),
+        FieldSpec("error_code", "int16"),
     )
 
     def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
@@ -93,8 +93,8 @@ class WritableTxnMarkerTopicResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerPartitionResult),
+        FieldSpec("name", "string"),
+        FieldSpec("partitions", "struct", is_array=True, item=WritableTxnMarkerPartitionResult),
     )
 
     def __init__(self, *, name: str = "", partitions: Sequence[WritableTxnMarkerPartitionResult] = ()) -> None:
@@ -109,8 +109,8 @@ class WritableTxnMarkerResult(Message):
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("producer_id", "int64", False, 0, 32767, 32767, 32767, None, None),
-        ("topics", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerTopicResult),
+        FieldSpec("producer_id", "int64"),
+        FieldSpec("topics", "struct", is_array=True, item=WritableTxnMarkerTopicResult),
     )
 
     def __init__(self, *, producer_id: int = 0, topics: Sequence[WritableTxnMarkerTopicResult] = ()) -> None:
@@ -121,9 +121,7 @@ class WritableTxnMarkerResult(Message):
 class WriteTxnMarkersResponse(Message):
     __slots__ = ("markers",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("markers", "struct", True, 0, 32767, 32767, 32767, None, WritableTxnMarkerResult),
-    )
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (FieldSpec("markers", "struct", is_array=True, item=WritableTxnMarkerResult),)
 
     def __init__(self, *, markers: Sequence[WritableTxnMarkerResult] = ()) -> None:
         self.markers: Sequence[WritableTxnMarkerResult] = markers

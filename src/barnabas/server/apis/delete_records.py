@@ -13,7 +13,7 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.server.handlers import Handler, takes
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def handle_delete_records(
     """
     topics: list[DeleteRecordsTopicResult] = []
     moved: list[tuple[DeleteRecordsPartitionResult, Log]] = []
-    waiting: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
+    waiting: list[tuple[LeaderPartition, DeleteRecordsPartitionResult]] = []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
@@ -79,7 +79,7 @@ async def handle_delete_records(
     return DeleteRecordsResponse(topics=topics)
 
 
-async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
+async def _wait_for_followers(partition: LeaderPartition, answer: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
     future: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
     partition.wait_deleted(answer.low_watermark, lambda error: None if future.done() else future.set_result(error))
     try:
@@ -90,7 +90,7 @@ async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartiti
         answer.error_code, answer.low_watermark = error.code, UNKNOWN_OFFSET
 
 
-def _delete_records(broker: DeleteRecordsBroker, partition: Partition, offset: int) -> int:
+def _delete_records(broker: DeleteRecordsBroker, partition: LeaderPartition, offset: int) -> int:
     if partition.topic in broker.internal_topics:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     policy = partition.log.config.cleanup_policy
@@ -99,7 +99,7 @@ def _delete_records(broker: DeleteRecordsBroker, partition: Partition, offset: i
     target = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if target < 0 or target > partition.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    partition.log.delete_records_before(target)
+    partition.log.truncator.delete_records_before(target)
     partition.tell_log_start()
     return partition.log.log_start_offset
 

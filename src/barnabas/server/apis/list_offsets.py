@@ -72,7 +72,7 @@ def _looks(broker: ListOffsetsBroker, request: ListOffsetsRequest) -> Looks:
             if partition is None or partition.closed or partition.is_offline:
                 continue
             log, timestamp = partition.log, wanted.timestamp
-            look = log.unknown_times() if timestamp == MAX_TIMESTAMP else log.sealed_search(timestamp)
+            look = log.reader.unknown_times() if timestamp == MAX_TIMESTAMP else log.reader.sealed_search(timestamp)
             if look is not None:
                 looks[topic.name, wanted.partition_index, timestamp] = look
     return looks
@@ -119,15 +119,15 @@ def _list_offsets(
 def _list_offset(
     broker: ListOffsetsBroker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, looks: Looks
 ) -> Position:
-    find = broker.partitions.require if request.replica_id == DEBUGGER else broker.partitions.require_leader
-    partition = find(topic, wanted.partition_index)
+    here, index = broker.partitions, wanted.partition_index
+    partition = here.require(topic, index) if request.replica_id == DEBUGGER else here.require_leader(topic, index)
     partition.check_leader_epoch(wanted.current_leader_epoch)
     timestamp = wanted.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if request.replica_id == CONSUMER:
         end = partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark
-        knows_end = partition.knows_end
+        knows_end = partition.is_leader and partition.knows_end
     else:
         end, knows_end = partition.log.log_end_offset, True
     not_available = ErrorCode.LEADER_NOT_AVAILABLE if version < FIRST_NOT_AVAILABLE_VERSION else ErrorCode.OFFSET_NOT_AVAILABLE
@@ -135,19 +135,19 @@ def _list_offset(
         raise KafkaError(not_available)
     if timestamp == LATEST:
         # An only replica writes down no epoch without records, so a later OffsetForLeaderEpoch would not know it.
-        epoch = partition.log.latest_epoch
+        epoch = partition.log.reader.latest_epoch
         return UNKNOWN_TIMESTAMP, end, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.log_start_offset
-        epoch = partition.log.epoch_at(start)
+        epoch = partition.log.reader.epoch_at(start)
         return UNKNOWN_TIMESTAMP, start, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE  # nothing is tiered
     if timestamp == MAX_TIMESTAMP:
-        found = partition.log.offset_of_max_timestamp()
+        found = partition.log.reader.offset_of_max_timestamp()
     else:
         look = looks.get((topic, wanted.partition_index, timestamp))
-        found = partition.log.offset_for_timestamp(timestamp, look if isinstance(look, SealedSearch) else None)
+        found = partition.log.reader.offset_for_timestamp(timestamp, look if isinstance(look, SealedSearch) else None)
     if found is not None and found[1] < end:
         return found
     if not knows_end:

@@ -43,6 +43,7 @@ from barnabas.server.producing.transactional import Joined, hold, why_not_in_tra
 from barnabas.server.quotas.charging import charge_produce
 
 if TYPE_CHECKING:
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.replication.partition import Partition
     from barnabas.server.connection import Connection
 
@@ -152,7 +153,7 @@ def _append_all(
     append = (
         _append if version >= FIRST_ZSTD_VERSION else _append_without_zstd if version >= FIRST_BATCH_VERSION else _append_made
     )
-    waiting: list[tuple[Partition, int]] = []
+    waiting: list[tuple[LeaderPartition, int]] = []
     answers = []
     for key, records in head.topics:
         partitions = find(key)
@@ -184,7 +185,7 @@ def _append(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    waiting: list[tuple[Partition, int]],
+    waiting: list[tuple[LeaderPartition, int]],
     joined: Joined,
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
@@ -197,6 +198,8 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
         if is_transactional(records) and (refusal := why_not_in_transaction(partition, records, head, joined)) is not None:
             return refused(request.partition, refusal)
+        if not partition.is_leader:
+            return refused(request.partition, KafkaError(partition.refusal))
         result = partition.append_as_leader(records, now_ms, acks_all=head.acks == ACKS_ALL)
     except KafkaError as error:
         return _refuse(partition, request, error)
@@ -215,7 +218,7 @@ def _append_without_zstd(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    waiting: list[tuple[Partition, int]],
+    waiting: list[tuple[LeaderPartition, int]],
     joined: Joined,
 ) -> PartitionAnswer:
     """For versions whose clients cannot know zstd, and so could not read it back."""
@@ -232,7 +235,7 @@ def _append_made(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    waiting: list[tuple[Partition, int]],
+    waiting: list[tuple[LeaderPartition, int]],
     joined: Joined,
 ) -> PartitionAnswer:
     """For what was made of a message set."""
@@ -249,7 +252,7 @@ def _absent(broker: ProducingBroker, key: bytes, partition: int, unknown: ErrorC
 
 def _refuse(partition: Partition, request: PartitionRecords, error: KafkaError) -> PartitionAnswer:
     answer = refused(request.partition, error)
-    if error.code in BEFORE_THE_LOG or not _is_one_batch(request.records):
+    if error.code in BEFORE_THE_LOG or partition.is_offline or not _is_one_batch(request.records):
         return answer
     return answer._replace(log_start_offset=partition.log.log_start_offset)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from barnabas.clock import Clock
     from barnabas.replication.hosted_partitions import HostedPartitions
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
 
 LATEST, EARLIEST = -1, -2
 CONSUMER, DEBUGGER = -1, -2  # as in the versions since
@@ -92,7 +92,7 @@ def _changed(files: Files, paths: Sequence[Path]) -> dict[Path, int]:
     return found
 
 
-def _starts(partition: Partition, timestamp: int, changed_ms: dict[Path, int], now_ms: int) -> list[int]:
+def _starts(partition: OnlinePartition, timestamp: int, changed_ms: dict[Path, int], now_ms: int) -> list[int]:
     """Where segments begin, and the log ends, that are no younger than a time; in their order."""
     log = partition.log
     places = [(max(each.base_offset, log.log_start_offset), changed_ms.get(each.path, now_ms)) for each in log.segments]

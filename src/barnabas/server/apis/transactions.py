@@ -251,10 +251,10 @@ async def commit_offsets(
 async def _join_offsets(broker: TransactionBroker, context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     await broker.groups.prepare()
     partition = broker.partitions.get(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
-    if partition is None or partition.is_offline or not partition.is_leader:
+    if partition is None or not partition.is_leader:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
     owner = Owner(request.producer_id, request.producer_epoch)
-    if partition.log.is_in_transaction(*owner):
+    if partition.log.reader.is_in_transaction(*owner):
         return
     adds, knows = context.api_version >= SECOND_VERSION_COMMIT, context.api_version >= ABORTABLE_FROM_VERSION
     told = await broker.add_partitions_to_txn.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)

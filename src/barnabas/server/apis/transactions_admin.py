@@ -138,7 +138,7 @@ def _producers(broker: TransactionsAdminBroker, topic: str, index: int) -> Parti
             coordinator_epoch=state.coordinator_epoch,
             current_txn_start_offset=state.current_txn_start_offset,
         )
-        for state in partition.log.producers()
+        for state in partition.log.reader.producers()
     ]
     return PartitionResponse(partition_index=index, active_producers=producers)
 

@@ -36,7 +36,7 @@ from barnabas.server.authorization.access_control import AccessControl
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.security.authorizer import Session
     from barnabas.server.services import Services
 
@@ -214,11 +214,11 @@ class AuditLog:
         if answered.error_code:
             raise KafkaError(ErrorCode(answered.error_code), answered.error_message)
 
-    def _led_here(self) -> Partition | None:
+    def _led_here(self) -> LeaderPartition | None:
         topic = self._services.metadata.topic(AUDIT_TOPIC)
         for index in range(0 if topic is None else len(topic.partitions)):
             found = self._services.partitions.get(AUDIT_TOPIC, index)
-            if found is not None and found.is_leader and not found.is_offline:
+            if found is not None and found.is_leader:
                 return found
         return None
 

@@ -36,7 +36,7 @@ from barnabas.storage.os_errors import storage_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.cleaning.process import Cleaner
     from barnabas.server.services import Services
 
@@ -49,7 +49,7 @@ LEAST_BACKOFF_S = 0.05  # of a log.cleaner.backoff.ms of 0
 
 
 class Candidate(NamedTuple):
-    partition: Partition
+    partition: OnlinePartition
     dirtiness: Dirtiness
 
 
@@ -77,8 +77,8 @@ class LogCleaner:
         self._services = services
         self._process = process
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
-        self._in_progress: dict[TopicPartition, Partition] = {}
-        self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files
+        self._in_progress: dict[TopicPartition, OnlinePartition] = {}
+        self._unfinished: dict[TopicPartition, OnlinePartition] = {}  # of which a cleaning may have left files
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
         self._swaps: dict[asyncio.Task[None], TopicPartition] = {}
@@ -97,12 +97,12 @@ class LogCleaner:
     def uncleanable_bytes(self) -> int:
         """Bytes of the logs that are left alone."""
         found = (self._services.partitions.get(*key) for key in self.uncleanable)
-        return sum(partition.log.size_bytes for partition in found if partition is not None)
+        return sum(partition.log.size_bytes for partition in found if partition is not None and not partition.is_offline)
 
     def start(self) -> None:
         if not self._services.config.log_cleaner_enable:
             return
-        read = self._services.logs.read_cleaned_offsets()
+        read = self._services.logs.checkpoints.read_cleaned_offsets()
         self._cleaned = {key: offset for key, offset in read.items() if self._services.partitions.get(*key) is not None}
         self.statistics.last_run_ms = self._now_monotonic_ms()
         self.update_config()
@@ -208,14 +208,14 @@ class LogCleaner:
                 self._in_progress[best.partition.topic, best.partition.index] = best.partition
             return best
 
-    def _notice_truncation(self, partition: Partition) -> None:
+    def _notice_truncation(self, partition: OnlinePartition) -> None:
         """What was cut off and written anew is dirty."""
         key, log_ = (partition.topic, partition.index), partition.log
         if log_.lowest_truncation < self._cleaned.get(key, 0):
             self._cleaned[key] = log_.lowest_truncation
         log_.lowest_truncation = MAX_OFFSET
 
-    def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness | None:
+    def _dirtiness(self, partition: OnlinePartition, limit_offset: int) -> Dirtiness | None:
         """What of a log is dirty; None where its indexes cannot be read, which is tried again like any other failure."""
         log_ = partition.log
         try:
@@ -268,13 +268,13 @@ class LogCleaner:
             del self._in_progress[key]
         return True
 
-    def _given_up(self, partition: Partition) -> bool:
+    def _given_up(self, partition: OnlinePartition) -> bool:
         logger.info(
             "event=cleaning-given-up topic=%s partition=%d reason='the log has changed'", partition.topic, partition.index
         )
         return partition.closed
 
-    def _storage_failed(self, partition: Partition, error: StorageError | OSError) -> bool:
+    def _storage_failed(self, partition: OnlinePartition, error: StorageError | OSError) -> bool:
         key = partition.topic, partition.index
         if isinstance(error, CorruptLog):
             self._leave_alone(key, str(error))
@@ -286,7 +286,7 @@ class LogCleaner:
             self._services.faults.report(error)
         return False
 
-    async def _run(self, partition: Partition, found: Dirtiness) -> None:
+    async def _run(self, partition: OnlinePartition, found: Dirtiness) -> None:
         key = partition.topic, partition.index
         self._unfinished[key] = partition
         began_ms = self._now_monotonic_ms()
@@ -323,7 +323,7 @@ class LogCleaner:
             self._now_monotonic_ms() - began_ms,
         )  # fmt: skip
 
-    def _task(self, partition: Partition, found: Dirtiness) -> CleaningTask:
+    def _task(self, partition: OnlinePartition, found: Dirtiness) -> CleaningTask:
         config, topic_config = self._services.config, partition.log.config
         threads = max(config.log_cleaner_threads, 1)
         behind = [segment.base_offset for segment in partition.log.segments if segment.base_offset >= found.end_offset]
@@ -332,7 +332,7 @@ class LogCleaner:
             segments=tuple(SegmentRef(segment.base_offset, segment.next_offset, segment.size) for segment in found.segments),
             later=tuple(behind),
             first_dirty_offset=found.first_dirty_offset,
-            producers=partition.log.last_writes(),
+            producers=partition.log.reader.last_writes(),
             now_ms=self._services.clock.now_ms(),
             keeps_expired=not self._is_everywhere(partition),
             delete_retention_ms=topic_config.delete_retention_ms,
@@ -344,19 +344,19 @@ class LogCleaner:
             buffer_bytes=config.log_cleaner_io_buffer_size // threads // 2,
         )
 
-    def _is_everywhere(self, partition: Partition) -> bool:
+    def _is_everywhere(self, partition: OnlinePartition) -> bool:
         """Whether every replica has what is committed: one that is behind has not seen the tombstones and markers it will come to."""
         state = self._services.metadata.partition(partition.topic, partition.index)
         member = self._services.member
         return state is not None and set(state.isr) == set(state.replicas) and (member is None or not member.is_down)
 
-    def _check_same(self, partition: Partition, task: CleaningTask) -> None:
+    def _check_same(self, partition: OnlinePartition, task: CleaningTask) -> None:
         """Raise SegmentsGone where the segments of a cleaning are not the log's any more, though there may be some of their names."""
         log_ = partition.log
         if partition.closed or log_.directory != task.directory or log_.lowest_truncation < task.end_offset:
             raise SegmentsGone(task.directory.name)
 
-    async def _take(self, partition: Partition, group: CleanedGroup) -> None:
+    async def _take(self, partition: OnlinePartition, group: CleanedGroup) -> None:
         """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
         swap = self._spawn(replace_segments(partition.log, group, self._services.clock.now_ms(), self._in_thread), "cleaner-swap")
         self._swaps[swap] = partition.topic, partition.index
@@ -364,7 +364,7 @@ class LogCleaner:
         await asyncio.shield(swap)
 
     async def _write_down(self) -> None:
-        await self._in_thread(lambda: self._services.logs.write_cleaned_offsets(lambda: dict(self._cleaned)))
+        await self._in_thread(lambda: self._services.logs.checkpoints.write_cleaned_offsets(lambda: dict(self._cleaned)))
 
     def _count(self, read: int, written: int) -> None:
         self.statistics.bytes_read += read

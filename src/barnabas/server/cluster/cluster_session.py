@@ -96,7 +96,7 @@ def find_log(services: Services, topic: Topic, index: int, leader_epoch: int) ->
         return None
     if found.leader_id != NO_LEADER or found.leader_epoch != leader_epoch:
         return None
-    return found.log.epoch_of_end, found.log.log_end_offset
+    return found.log.reader.epoch_of_end, found.log.log_end_offset
 
 
 def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:

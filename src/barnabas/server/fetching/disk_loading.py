@@ -127,9 +127,11 @@ class DiskLoading(PartitionLookup):
         partition = self._find(wanted)
         if partition is None:  # deleted meanwhile
             return wanted, self._failed(wanted, self._absence(wanted))
+        if partition.is_offline:
+            return wanted, self._failed(wanted, partition.refusal)
         if verified.damage is None:
             return self._sound(found, region, verified, minimum_one=minimum_one)
-        damage = partition.log.bounded(verified.damage)
+        damage = partition.log.reader.bounded(verified.damage)
         if integrity.note(damage):
             self._broker.metrics.corrupt_stretches += 1
             tell_damage(partition.topic, partition.index, damage)

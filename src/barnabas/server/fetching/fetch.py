@@ -21,7 +21,7 @@ from barnabas.server.request_order import Effect
 
 if TYPE_CHECKING:
     from barnabas.protocol.produce import NodeEndpoint
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.connection import Answer
 
 Known = Callable[[], Parts[Records] | None]
@@ -69,7 +69,7 @@ class Fetch(DiskLoading):
             return
         self._wait(size, min_bytes)
 
-    def wait(self, partitions: list[Partition], known: Known | None) -> None:
+    def wait(self, partitions: list[OnlinePartition], known: Known | None) -> None:
         """As `start`, of a fetcher without quotas, where all partitions are well and have nothing.
 
         Args:
@@ -213,7 +213,7 @@ class Fetch(DiskLoading):
 
     def _count_sent(self, wanted: FetchedPartition, size: int) -> None:
         partition = self._find(wanted)
-        if partition is not None:
+        if partition is not None and not partition.is_offline:
             self._broker.throttles.sent(partition, size)
 
     # --- answering

@@ -24,8 +24,8 @@ from barnabas.error_codes import ErrorCode
 from barnabas.protocol.fetch_request import MAX_EPOCH, Named
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
-    from barnabas.replication.replica import FetchWaiter
+    from barnabas.replication.online_replica import FetchWaiter
+    from barnabas.replication.partition import OnlinePartition, Partition
 
     class WaitingFetch(FetchWaiter, Protocol):
         """A fetch of a session that waits."""
@@ -55,7 +55,7 @@ class FetchedPartition(Struct, eq=False):
     named: int = 0  # how often the fetcher has named it again
     place: int = 0
     session: FetchSession | None = None
-    partition: Partition | None = None  # whose waiter this is
+    partition: OnlinePartition | None = None  # whose waiter this is
 
     def update(self, named: Named) -> None:
         """The fetcher names it again. A follower may not have taken what it was told last, for its log was changed meanwhile, or because
@@ -79,8 +79,9 @@ class FetchedPartition(Struct, eq=False):
         """Hear of what happens to `partition`, if this belongs to a session that goes on."""
         if self.session is not None and not self.session.closed and self.partition is not partition:
             self.unfollow()
-            partition.add_fetch_waiter(self, as_follower=self.session.is_of_follower)
-            self.partition = partition
+            if not partition.is_offline:
+                partition.add_fetch_waiter(self, as_follower=self.session.is_of_follower)
+                self.partition = partition
 
     def unfollow(self) -> None:
         if self.partition is not None:

@@ -96,6 +96,8 @@ class OlderFetch(Fetch):
         first: bool = False,
         is_verified_later: bool = True,
     ) -> FetchedData[Records]:
+        if partition.is_offline:
+            return self._failed(wanted, partition.refusal)
         if NAMES.get(partition.log.config.compression_type) == Compression.ZSTD:
             return self._failed(wanted, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if self._version < FIRST_BOUNDED_VERSION:

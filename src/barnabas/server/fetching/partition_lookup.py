@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from barnabas.clock import Clock
     from barnabas.replication.hosted_partitions import HostedPartitions
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.replication.partition import OnlinePartition, Partition
     from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.session_cache import FetchSessionCache
@@ -81,7 +82,7 @@ def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) ->
 
 
 def count_follower(
-    broker: FetchBroker, request: FetchRequest, replica_id: int, partition: Partition, wanted: FetchedPartition
+    broker: FetchBroker, request: FetchRequest, replica_id: int, partition: LeaderPartition, wanted: FetchedPartition
 ) -> None:
     """What a follower tells of its log by asking for more."""
     partition.fetched_by(
@@ -133,7 +134,7 @@ class PartitionLookup:
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._is_held_back = False  # a throttle kept something from a follower at the last look
         self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
-        self._partitions: list[Partition] = []
+        self._partitions: list[OnlinePartition] = []
         self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS  # of a follower: those that were not there at the first look
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
@@ -184,13 +185,13 @@ class PartitionLookup:
     def _goes_on_behind(self, wanted: FetchedPartition, data: FetchedData[Records]) -> bool:
         """Whether what was found ends with its segment, and the next fetch finds more: no answer has more than a segment's rest."""
         partition = self._find(wanted)
-        if data.records is None or partition is None or self._is_held_back:
+        if data.records is None or partition is None or partition.is_offline or self._is_held_back:
             return False
         if self._replica_id >= 0:
             end = partition.log.log_end_offset
         else:
             end = data.last_stable_offset if self._request.isolation_level == READ_COMMITTED else data.high_watermark
-        return partition.log.has_segment_behind(wanted.fetch_offset, end)
+        return partition.log.reader.has_segment_behind(wanted.fetch_offset, end)
 
     def _asks_for_more_than(self, count: int) -> bool:
         """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted
@@ -209,26 +210,29 @@ class PartitionLookup:
         is_verified_later: bool = True,
     ) -> FetchedData[Records]:
         try:
-            if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if not partition.is_leader and (
+                partition.is_offline or self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION
+            ):
+                raise KafkaError(partition.refusal)
+            leader = partition if partition.is_leader else None
             partition.check_leader_epoch(wanted.leader_epoch)
-            diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+            diverging = None if leader is None else leader.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
             committed = self._request.isolation_level == READ_COMMITTED
             region = None
             if diverging is None:
                 size = min(left, wanted.max_bytes)
-                if self._replica_id >= 0:
+                if leader is not None and self._replica_id >= 0:
                     if first or wanted in self._uncounted:
                         self._uncounted -= {wanted}
-                        count_follower(self._broker, self._request, self._replica_id, partition, wanted)
+                        count_follower(self._broker, self._request, self._replica_id, leader, wanted)
                     region = self._read_as_follower(
-                        partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
+                        leader, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
                     )
                 else:
-                    if self._request.rack_id and partition.is_leader:
-                        elsewhere = preferred_replica(self._broker, partition, self._request.rack_id, wanted.fetch_offset)
+                    if self._request.rack_id and leader is not None:
+                        elsewhere = preferred_replica(self._broker, leader, self._request.rack_id, wanted.fetch_offset)
                         if elsewhere is not None:
-                            return self._sent_elsewhere(partition, wanted, elsewhere)
+                            return self._sent_elsewhere(leader, wanted, elsewhere)
                     region = partition.read(
                         wanted.fetch_offset,
                         max(size, 0),
@@ -248,7 +252,7 @@ class PartitionLookup:
         return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
 
     def _read_as_follower(
-        self, partition: Partition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
+        self, partition: LeaderPartition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
     ) -> FileRegion | None:
         room = self._broker.throttles.room_to_send(partition, self._replica_id)
         if room is not None and offset < partition.log.log_end_offset:
@@ -258,7 +262,7 @@ class PartitionLookup:
             size = min(size, room)
         return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
-    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData[Records]:
+    def _sent_elsewhere(self, partition: LeaderPartition, wanted: FetchedPartition, replica_id: int) -> FetchedData[Records]:
         return FetchedData(
             wanted.index,
             0,
@@ -290,7 +294,7 @@ class PartitionLookup:
 
     def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Records]:
         partition = self._find(wanted)
-        place = str(wanted.topic) if partition is None else str(partition.log.directory)
+        place = str(wanted.topic) if partition is None or partition.is_offline else str(partition.log.directory)
         return self._failed(wanted, refuse_read(self._broker, place, wanted.fetch_offset, error))
 
     def _failed(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:

@@ -24,7 +24,7 @@ from barnabas.storage.file_region import Behind, FileRegion
 if TYPE_CHECKING:
     import asyncio
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.connection import Connection
     from barnabas.storage.files import Files
 
@@ -77,9 +77,9 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._asked_s = -1.0
-        self.found: dict[Partition, tuple[Behind, int]] = {}  # for `take`; and at most how many bytes it was to have
+        self.found: dict[OnlinePartition, tuple[Behind, int]] = {}  # for `take`; and at most how many bytes it was to have
         self._found_s = 0.0
-        self._given: list[tuple[Partition, FileRegion, int]] = []  # in the last answer, and at most how many bytes
+        self._given: list[tuple[OnlinePartition, FileRegion, int]] = []  # in the last answer, and at most how many bytes
 
     def begin(self, connection: Connection) -> bool:
         """A request is at hand; whether its consumer is quick, so that `gave` is to be told what it gets."""
@@ -93,16 +93,16 @@ class ReadAhead:
         return now - before <= QUICK_S
 
     def take(
-        self, broker: ReadAheadBroker, partition: Partition, offset: int, max_bytes: int
+        self, broker: ReadAheadBroker, partition: OnlinePartition, offset: int, max_bytes: int
     ) -> tuple[FileRegion, FileRegion | Copied] | None:
         """What was found for this: where it lies, and as it is sent."""
         behind, wanted_bytes = self.found.pop(partition, (None, 0))
-        if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.still_has(behind):
+        if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.reader.still_has(behind):
             return None
         region = behind.region
         return region, broker.readers.take(region) or region
 
-    def gave(self, partition: Partition, region: FileRegion, max_bytes: int) -> None:
+    def gave(self, partition: OnlinePartition, region: FileRegion, max_bytes: int) -> None:
         """The answer has this of a partition, which was to be `max_bytes` at most."""
         self._given.append((partition, region, max_bytes))
 

@@ -43,7 +43,7 @@ from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.partition_lookup import Records
     from barnabas.server.quotas.client_quotas import ClientQuotas
@@ -63,7 +63,7 @@ class FetchTemplateBroker(FetchBroker, ReadAheadBroker, Protocol):
 class _Wanted(NamedTuple):
     """One partition of the request."""
 
-    partition: Partition
+    partition: OnlinePartition
     topic: TopicKey
     max_bytes: int
     leader_epoch: int

@@ -42,13 +42,14 @@ from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.file_region import FileRegion
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.replication.partition import OnlinePartition, Partition
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession
     from barnabas.server.fetching.partition_lookup import Records
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
-    Looked = list[tuple[FetchedPartition, Partition, "Given | None"]]
+    Looked = list[tuple[FetchedPartition, LeaderPartition, "Given | None"]]
     Given = tuple[FileRegion, FileRegion | Copied, int]
     """Where records lie, as they are sent, and how many bytes they were to have at most."""
 
@@ -253,7 +254,7 @@ class SessionFetchTemplate:
         return (looked, taken > 0) if not taken or taken >= min(request.min_bytes, most) else None
 
     def _find(
-        self, broker: SessionFetchBroker, partition: Partition, wanted: FetchedPartition, room: int, taken: int
+        self, broker: SessionFetchBroker, partition: LeaderPartition, wanted: FetchedPartition, room: int, taken: int
     ) -> Given | Literal[_None.YET, _None.THIS_WAY]:
         """Records of one partition, where there is no word of where histories part.
 
@@ -262,7 +263,9 @@ class SessionFetchTemplate:
             taken: bytes that it has.
         """
         log, offset, isolation_level = partition.log, wanted.fetch_offset, self._request.isolation_level
-        if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
+        if wanted.last_fetched_epoch >= 0 and (
+            wanted.last_fetched_epoch != log.reader.latest_epoch or offset > log.log_end_offset
+        ):
             return _None.THIS_WAY
         size = min(room, wanted.max_bytes)
         if size < 0:
@@ -332,9 +335,10 @@ class SessionFetchTemplate:
         return shape
 
 
-def _partition_of(broker: SessionFetchBroker, wanted: FetchedPartition) -> Partition | None:
+def _partition_of(broker: SessionFetchBroker, wanted: FetchedPartition) -> OnlinePartition | None:
     """That which is followed already, or the one of that name or id; None where it is not here."""
-    partition, topic = wanted.partition, wanted.topic
+    topic = wanted.topic
+    partition: Partition | None = wanted.partition
     if partition is None or partition.closed:
         partitions = broker.partitions
         partition = partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)

@@ -20,7 +20,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from barnabas.errors import StorageError
-from barnabas.replication.replica import Replica
+from barnabas.replication.online_replica import OnlineReplica
 from barnabas.server.metrics import Metrics
 from barnabas.storage.flushing import FlushPlan
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 FLUSH_THREADS = 8  # they wait for the disk; a file system takes the syncs of several files in one write of its journal
 FILES_PER_THREAD = 4  # fewer are not worth another thread
 
-Planned = Sequence[tuple[Replica, FlushPlan]]
+Planned = Sequence[tuple[OnlineReplica, FlushPlan]]
 
 
 class _Disk:
@@ -37,7 +37,7 @@ class _Disk:
     __slots__ = ("is_running", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[Replica, None] = {}
+        self.waiting: dict[OnlineReplica, None] = {}
         self.is_running = False
 
 
@@ -61,13 +61,13 @@ class GroupCommit:
         self._on_error = on_error
         self._threads = threads
         self._disks: dict[Path, _Disk] = {}
-        self._timers: dict[Replica, asyncio.TimerHandle] = {}
+        self._timers: dict[OnlineReplica, asyncio.TimerHandle] = {}
         self._idle: list[asyncio.Future[None]] = []
         self._closed = False
 
     # --- FlushScheduler
 
-    def flush_soon(self, partition: Replica) -> None:
+    def flush_soon(self, partition: OnlineReplica) -> None:
         home = partition.log.directory.parent
         disk = self._disks.get(home)
         if disk is None:
@@ -77,11 +77,11 @@ class GroupCommit:
             disk.is_running = True
             self._loop.call_soon(self._start, disk)
 
-    def flush_later(self, partition: Replica, delay_ms: int) -> None:
+    def flush_later(self, partition: OnlineReplica, delay_ms: int) -> None:
         if partition not in self._timers and not self._closed:
             self._timers[partition] = self._loop.call_later(delay_ms / 1000, self._due, partition)
 
-    def _due(self, partition: Replica) -> None:
+    def _due(self, partition: OnlineReplica) -> None:
         del self._timers[partition]
         if not partition.closed:
             self.flush_soon(partition)
@@ -112,7 +112,7 @@ class GroupCommit:
         for part in parts:
             self._loop.run_in_executor(self._threads, _run, part).add_done_callback(done)
 
-    def _plan(self, waiting: dict[Replica, None]) -> list[tuple[Replica, FlushPlan]]:
+    def _plan(self, waiting: dict[OnlineReplica, None]) -> list[tuple[OnlineReplica, FlushPlan]]:
         planned = []
         for partition in waiting:
             if partition.closed:

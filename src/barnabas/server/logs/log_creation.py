@@ -31,14 +31,14 @@ async def make_logs(services: Services, instructions: Sequence[CreateLog]) -> li
     failures = {each: error for each, error in zip(opened, synced, strict=True) if error is not None}
     taken = [_take(services, each, log, failures) for each, log in zip(found, made, strict=True)]
     unmade = [log for log, outcome in zip(made, taken, strict=True) if isinstance(log, Log) and outcome is not log]
-    await run_in_parts(services, [partial(services.logs.unmake, each) for each in unmade], THREADS_NAME)
+    await run_in_parts(services, [partial(services.logs.creation.unmake, each) for each in unmade], THREADS_NAME)
     outcomes = iter(taken)
     return [next(outcomes) if isinstance(each, FoundLog) else each for each in prepared]
 
 
 def _prepare(services: Services, wanted: CreateLog) -> FoundLog | Log | StorageError:
     try:
-        return services.logs.prepare(wanted.topic, wanted.partition, wanted.topic_id, wanted.config)
+        return services.logs.creation.prepare(wanted.topic, wanted.partition, wanted.topic_id, wanted.config)
     except StorageError as error:
         return error
 
@@ -49,8 +49,8 @@ def _take(
     """The log that was made, unless something is wrong with it."""
     failure = made if isinstance(made, StorageError) else failures.get(made) or prepared.directory.failure
     if failure is not None:
-        services.logs.not_made(prepared)
+        services.logs.creation.not_made(prepared)
         return failure
     assert isinstance(made, Log)
-    services.logs.made(prepared, made)
+    services.logs.creation.made(prepared, made)
     return made

@@ -109,7 +109,7 @@ class LogDirMoves:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(found.failure))
 
     def _begin(self, key: TopicPartition, directory: LogDirectory) -> None:
-        moving = _Moving(directory, self._services.logs.begin_move(*key, directory))
+        moving = _Moving(directory, self._services.logs.removal.begin_move(*key, directory))
         self._moving[key] = moving
         moving.task = self._services.loop.create_task(self._run(key, moving), name=f"move {key[0]}-{key[1]}")
         self._tasks.add(moving.task)
@@ -145,7 +145,7 @@ class LogDirMoves:
     def resume(self) -> None:
         """Begin again what the last stop or crash interrupted."""
         logs = self._services.logs
-        for key, directory in list(logs.interrupted.items()):
+        for key, directory in list(logs.removal.interrupted.items()):
             partition = self._services.partitions.get(*key)
             if partition is not None and partition.is_offline:
                 continue  # its log is in a directory that failed: what was copied stays for a start with that
@@ -153,7 +153,7 @@ class LogDirMoves:
             if is_there and directory.failure is None and logs.directory_of(*key) is not directory:
                 self._begin(key, directory)
             else:
-                logs.forget_move(key)
+                logs.removal.forget_move(key)
 
     async def close(self) -> None:
         """Let the rounds under way end; unfinished copies stay for the next start to see."""
@@ -222,7 +222,7 @@ class LogDirMoves:
 
     async def _swap(self, key: TopicPartition, moving: _Moving) -> None:
         services = self._services
-        retired = services.logs.swap(moving.copy, moving.directory)
+        retired = services.logs.removal.swap(moving.copy, moving.directory)
         del self._moving[key]
         self._cleaner.interrupt(retired.folder)
         self.finished += 1
@@ -231,7 +231,7 @@ class LogDirMoves:
             "event=log-moved topic=%s partition=%d to=%s bytes=%d", *key, moving.directory.path, moving.copy.log.size_bytes
         )
         try:
-            garbage = await self._in_thread(lambda: services.logs.leave(moving.copy, retired))
+            garbage = await self._in_thread(lambda: services.logs.removal.leave(moving.copy, retired))
         except (StorageError, OSError) as error:
             logger.error(
                 "event=moved-log-old-folder-stays path=%s note='stays until the next start' error=%r", retired.folder, str(error)

@@ -46,10 +46,12 @@ class LogRemover:
         async for each in in_turns(gone):
             self._log_dir_moves.stop(each.topic, each.index)
             await self._log_dir_moves.settle(each.topic, each.index)
-        retired = [services.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
+        retired = [services.logs.removal.retire(each.topic, each.index) async for each in in_turns(gone)]
         parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
-        outcomes = await run_in_parts(services, [partial(services.logs.rename_folders, part) for part in parts], THREADS_NAME)
-        outcomes += await run_in_parts(services, [partial(services.logs.forget, retired)], THREADS_NAME)
+        outcomes = await run_in_parts(
+            services, [partial(services.logs.removal.rename_folders, part) for part in parts], THREADS_NAME
+        )
+        outcomes += await run_in_parts(services, [partial(services.logs.removal.forget, retired)], THREADS_NAME)
         failures = [each for each in outcomes if each is not None]
         if failures:  # the topic is gone from the metadata; its folders are removed at the next start
             for left in retired:

@@ -19,7 +19,7 @@ class LogStartOffsets(SharedJob):
     """Writes the checkpoints of all logs' starts, in one run for all who wait."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services.loop, services.io_threads, lambda: services.logs.checkpoint_log_start_offsets())
+        super().__init__(services.loop, services.io_threads, lambda: services.logs.checkpoints.write_log_start_offsets())
 
     async def keep(self, logs: Iterable[Log]) -> None:
         """Return when the starts of these logs are on the disk.
@@ -27,11 +27,11 @@ class LogStartOffsets(SharedJob):
         Raises:
             StorageError: those of some of them could not be written.
         """
-        marks = [(log, log.start_mark) for log in logs]
+        marks = [(log, log.truncator.start_mark) for log in logs]
         try:
             await self.done()
         except StartsUnwritten as error:
             if not error.paths.isdisjoint(str(log.directory.parent) for log, _ in marks):
                 raise
         for log, mark in marks:
-            log.start_written(mark)
+            log.truncator.start_written(mark)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
 
 UNFLUSHED_BYTES = 256 * 1024 * 1024  # read and checked in about a second; small batches take a few
 
@@ -20,20 +20,20 @@ UNFLUSHED_BYTES = 256 * 1024 * 1024  # read and checked in about a second; small
 class Unflushed(NamedTuple):
     """A log that has records past its recovery point."""
 
-    partition: Partition
+    partition: OnlinePartition
     size: int  # bytes past it in the active segment; all of them where that is not known
     sealed_end: int  # where the active segment begins
     end: int
 
     @classmethod
-    def of(cls, partition: Partition) -> Unflushed | None:
+    def of(cls, partition: OnlinePartition) -> Unflushed | None:
         log = partition.log
         if partition.closed or log.recovery_point >= log.log_end_offset:
             return None
         return cls(partition, log.unflushed_bytes, log.active_base_offset, log.log_end_offset)
 
 
-def flushes_due(unflushed: Iterable[Unflushed], bound: int = UNFLUSHED_BYTES) -> list[tuple[Partition, int]]:
+def flushes_due(unflushed: Iterable[Unflushed], bound: int = UNFLUSHED_BYTES) -> list[tuple[OnlinePartition, int]]:
     """Which logs to flush now, and up to which offset: sealed segments all, active ones until what is left is under `bound`."""
     by_size = sorted(unflushed, key=lambda each: each.size, reverse=True)
     left = sum(each.size for each in by_size)

@@ -15,8 +15,9 @@ from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, Del
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.protocol.values import NO_LEADER
 from barnabas.replication.follower_partition import FollowerPartition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.replication.offline_partition import OfflinePartition
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import OnlinePartition, Partition
 from barnabas.replication.partition_followers import Cluster
 from barnabas.server.gc_tuning import FrozenLogs
 from barnabas.server.logs.batched_jobs import in_turns
@@ -87,7 +88,7 @@ class ReplicaManager:
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
         services = self._services
-        self._high_watermarks = services.logs.read_high_watermarks()
+        self._high_watermarks = services.logs.checkpoints.read_high_watermarks()
         offline = []
         for topic in services.metadata.topics.values():
             config = services.controller.topic_config(topic.name)
@@ -136,9 +137,9 @@ class ReplicaManager:
         logs = self._services.logs
         if stray.topic_id in self._services.controller.deleted_topics:
             logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
-            logs.delete(stray.topic, stray.partition).remove()
+            logs.removal.delete(stray.topic, stray.partition).remove()
         else:
-            logs.set_aside(stray.topic, stray.partition)
+            logs.creation.set_aside(stray.topic, stray.partition)
 
     def _sort_out_strays(self) -> None:
         """Remove the logs of topics that are deleted and of partitions that are elsewhere now."""
@@ -147,12 +148,12 @@ class ReplicaManager:
         for stray in [each for each in services.logs.logs() if services.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
                 logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
-                services.logs.delete(stray.topic, stray.partition).remove()
+                services.logs.removal.delete(stray.topic, stray.partition).remove()
             elif self._was_moved_away(stray):
                 logger.info(
                     "event=removing-log topic=%s partition=%d reason='its partition has moved away'", stray.topic, stray.partition
                 )
-                services.logs.delete(stray.topic, stray.partition).remove()
+                services.logs.removal.delete(stray.topic, stray.partition).remove()
             else:
                 logger.warning(
                     "event=unknown-log-left-alone directory=%s reason='the metadata does not know it'", stray.directory
@@ -228,7 +229,7 @@ class ReplicaManager:
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
             if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
                 if not isinstance(made, StorageError):
-                    services.logs.delete(wanted.topic, wanted.partition).remove()
+                    services.logs.removal.delete(wanted.topic, wanted.partition).remove()
             elif isinstance(made, StorageError):
                 services.faults.report(made)
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
@@ -240,7 +241,7 @@ class ReplicaManager:
                 if again:  # while there was no log nobody took what its topic was set to
                     made.update_config(services.controller.topic_config(wanted.topic))
                 if wanted.is_leader:
-                    made.begin_epoch(wanted.leader_epoch)
+                    made.appender.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
 
     def _retry(self, wanted: CreateLog) -> None:
@@ -296,15 +297,17 @@ class ReplicaManager:
             self._begin(followed)
             return
         known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
-        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=self._group_commit, high_watermark=known)
+        led = LeaderPartition(
+            found, leader_id=own, leader_epoch=state.leader_epoch, flushes=self._group_commit, high_watermark=known
+        )
         led.lead(state, self._isr, self._isr.now_ms())
         self._begin(led)
 
-    def _begin(self, partition: Partition) -> None:
+    def _begin(self, partition: OnlinePartition) -> None:
         services = self._services
         services.partitions.add(partition)
         partition.resume_flushing()
-        if isinstance(partition, FollowerPartition):
+        if not partition.is_leader:
             self._fetchers.follow(partition)
 
     def _assume(self, replica: Partition, state: PartitionState) -> None:
@@ -313,19 +316,20 @@ class ReplicaManager:
         own = services.config.broker_id
         if replica.is_offline or state.leader_epoch < replica.leader_epoch:
             return
-        if isinstance(replica, FollowerPartition):
+        if not replica.is_leader:
             if state.leader != own:
                 if replica.follow(state):
                     self._fetchers.follow(replica)
                 return
-            after = Partition(
+            leading = LeaderPartition(
                 replica.log,
                 leader_id=own,
                 leader_epoch=state.leader_epoch,
                 flushes=self._group_commit,
                 high_watermark=replica.high_watermark,
             )
-            after.lead(state, self._isr, self._isr.now_ms())
+            leading.lead(state, self._isr, self._isr.now_ms())
+            after: OnlinePartition = leading
         elif state.leader == own:
             replica.lead(state, self._isr, self._isr.now_ms())
             return
@@ -346,7 +350,7 @@ class ReplicaManager:
     def _make(self, topic: str, index: int, topic_id: UUID, config: TopicConfig) -> Log | None:
         """A log that the metadata knows and no directory holds; None where there is no room for it."""
         try:
-            return self._services.logs.create(topic, index, topic_id, config)
+            return self._services.logs.creation.create(topic, index, topic_id, config)
         except StorageError as error:
             self._services.faults.report(error)
             return None

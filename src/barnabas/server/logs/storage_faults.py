@@ -113,7 +113,7 @@ class StorageFaults:
             self.log_dir_moves.directory_failed(directory)
         for each in lost:
             partition = services.partitions.get(each.topic, each.partition)
-            if partition is not None and partition.log is each:
+            if partition is not None and not partition.is_offline and partition.log is each:
                 services.partitions.take_offline(partition)
             self._unload_coordinator(each.topic, each.partition)
         if services.member is not None:

@@ -14,7 +14,7 @@ from barnabas.server.request_order import Effect
 if TYPE_CHECKING:
     import asyncio
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.connection import Answer, Connection
 
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
@@ -32,7 +32,7 @@ def refused(partition: int, error: KafkaError) -> PartitionAnswer:
     return PartitionAnswer(partition, error.code, -1, -1, -1, error.message, record_errors)
 
 
-def must_wait(partition: Partition, last_offset: int, acks: int) -> bool:
+def must_wait(partition: LeaderPartition, last_offset: int, acks: int) -> bool:
     """Whether a producer with these acks waits for more than the append of what is not committed yet."""
     return acks == ACKS_ALL or (acks != ACKS_NONE and not partition.is_kept(last_offset))
 
@@ -68,7 +68,7 @@ class DelayedProduce:
         version: int,
         correlation_id: int,
         answers: Topics,
-        waiting: list[tuple[Partition, int]],
+        waiting: list[tuple[LeaderPartition, int]],
         timeout_ms: int,
         *,
         acks_all: bool,
@@ -84,7 +84,7 @@ class DelayedProduce:
         for partition, last_offset in waiting:
             partition.wait_acknowledged(last_offset, partial(self._settle, partition), acks_all=acks_all)
 
-    def _settle(self, partition: Partition, error: KafkaError | None) -> None:
+    def _settle(self, partition: LeaderPartition, error: KafkaError | None) -> None:
         if partition not in self._waiting:
             return  # answered already
         if error is not None:
@@ -93,7 +93,7 @@ class DelayedProduce:
         if not self._waiting:
             self._answer()
 
-    def _fail(self, partition: Partition, error: KafkaError) -> None:
+    def _fail(self, partition: LeaderPartition, error: KafkaError) -> None:
         keys = (partition.topic.encode(), partition.topic_id.bytes)
         for key, answers in self._answers:
             if key in keys:

@@ -119,7 +119,7 @@ def _job(broker: ConvertingBroker, head: ProduceHead) -> _Job:
 
 
 def _config(partition: Partition | None) -> TopicConfig | None:
-    return None if partition is None or partition.is_offline or not partition.is_leader else partition.log.config
+    return None if partition is None or not partition.is_leader else partition.log.config
 
 
 def _converted(job: _Job) -> ProduceHead:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
     from barnabas.quota.budget import Budget
     from barnabas.replication.hosted_partitions import HostedPartitions
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.authorization.access_control import AccessControl
     from barnabas.server.connection import Connection
     from barnabas.server.metrics import Metrics
@@ -75,11 +75,12 @@ class MultiPartitionBroker(ChargingBroker, WaitingBroker, Protocol):
     def faults(self) -> FaultReports: ...
 
 
-def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index: int) -> Partition | None:
-    """What a Produce request of `version` means by a topic's name or id, and an index."""
+def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index: int) -> LeaderPartition | None:
+    """What a Produce request of `version` means by a topic's name or id, and an index; None where it is not led here."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     found = broker.partitions.by_id_bytes(key) if by_id else broker.partitions.by_name_bytes(key)
-    return (found or {}).get(index)
+    partition = (found or {}).get(index)
+    return partition if partition is not None and partition.is_leader else None
 
 
 def budget_of(connection: Connection) -> Budget | None:
@@ -127,7 +128,7 @@ class _Target:
 
     __slots__ = ("key", "partition", "patience")
 
-    def __init__(self, key: bytes, partition: Partition) -> None:
+    def __init__(self, key: bytes, partition: LeaderPartition) -> None:
         self.key = key  # its topic's name or id, and its index, as they stand in a request
         self.partition = partition
         self.patience = PATIENCE
@@ -242,7 +243,7 @@ class MultiPartitionProduce:
         frame: memoryview,
         kind: _Kind,
         name: bytes,
-        found: Partition | None,
+        found: LeaderPartition | None,
     ) -> None:
         authorizer = broker.authorizer
         if authorizer is not None and found is not None:
@@ -342,10 +343,10 @@ def _end_of_start(frame: memoryview, version: int) -> int | None:
     return at + 2 + _ACKS_AND_TIMEOUT if frame[at] == 0 else None
 
 
-def _run_of(partition: Partition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
+def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
     """The batches that lie where `rows` says and can be appended to `partition` together: all, or as many of the first."""
     nothing = Run(b"", 0, 0, 0, 0, False)
-    bounds = None if partition.closed else partition.log.bounds_of_run(now_ms)
+    bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms)
     if bounds is None:
         return nothing
     run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))

@@ -63,7 +63,7 @@ from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
     from barnabas.quota.budget import Budget
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.connection import Connection
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
@@ -100,7 +100,7 @@ class _Known:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: LeaderPartition,
         head: ProduceHead,
         api: int,
         version: int,
@@ -187,7 +187,7 @@ class ProduceTemplate:
         self._keep({})
         self.multi_partition.forget()
 
-    def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
+    def knows(self, key: bytes, partition: LeaderPartition, *, transactional: bool) -> bool:
         """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
         known = self._known.get(key)
         return known is not None and known.partition is partition and known.transactional >= transactional
@@ -273,7 +273,7 @@ def _append_run(
         return 0, position
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
-    bounds = partition.log.bounds_of_run(broker.clock.now_ms())
+    bounds = partition.log.appender.bounds_of_run(broker.clock.now_ms())
     if bounds is None:
         return 0, position
     flexible = known.version >= FIRST_FLEXIBLE_VERSION

@@ -22,6 +22,7 @@ from barnabas.tuples import new_tuple
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.replication.hosted_partitions import HostedPartitions
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.replication.partition import Partition
     from barnabas.server.connection import Connection
     from barnabas.server.receiver import Receiver
@@ -105,7 +106,7 @@ def hold(
 
 
 def is_joined_at_once(
-    broker: TransactionalBroker, partition: Partition, records: memoryview, transactional_id: str | None, version: int
+    broker: TransactionalBroker, partition: LeaderPartition, records: memoryview, transactional_id: str | None, version: int
 ) -> bool:
     """Whether a partition is in the transaction of a batch of it, or joins it by the word of a coordinator that has nothing to wait for.
 
@@ -113,12 +114,12 @@ def is_joined_at_once(
     """
     producer_id, epoch, sequence = producer_of(records)
     log = partition.log
-    if log.is_in_transaction(producer_id, epoch):
+    if log.reader.is_in_transaction(producer_id, epoch):
         return True
-    if transactional_id is None or partition.is_offline or not partition.is_leader:
+    if transactional_id is None:
         return False
     adds = version >= FIRST_ADDING_VERSION
-    if adds and sequence > 0 and not log.has_producer(producer_id):
+    if adds and sequence > 0 and not log.reader.has_producer(producer_id):
         return False
     if not adds and not broker.config.transaction_partition_verification_enable:
         return True
@@ -126,27 +127,29 @@ def is_joined_at_once(
     return broker.add_partitions_to_txn.is_joined_at_once(transactional_id, owner, partition, adds=adds)
 
 
-def _to_join(broker: TransactionalBroker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner], list[Partition]]:
-    """The partitions that are not in the transaction yet, whose batches are for them, and the partitions that lack an earlier batch."""
+def _to_join(
+    broker: TransactionalBroker, version: int, head: ProduceHead
+) -> tuple[list[LeaderPartition], set[Owner], list[LeaderPartition]]:
+    """The partitions that are not in the transaction yet, the owners of their batches, and the partitions that lack an earlier batch."""
     find = broker.partitions.by_id_bytes if version >= FIRST_TOPIC_ID_VERSION else broker.partitions.by_name_bytes
-    joining: list[Partition] = []
+    joining: list[LeaderPartition] = []
     owners: set[Owner] = set()
-    too_early: list[Partition] = []
+    too_early: list[LeaderPartition] = []
     for key, records in head.topics:
         partitions = find(key) or {}
         for each in records:
             partition = partitions.get(each.partition)
-            if partition is None or partition.is_offline or not partition.is_leader or each.records is None:
+            if partition is None or not partition.is_leader or each.records is None:
                 continue
             if not is_transactional(each.records):
                 continue
             header = read_header(each.records)
-            if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+            if partition.log.reader.is_in_transaction(header.producer_id, header.producer_epoch):
                 continue
             if (
                 version >= FIRST_ADDING_VERSION
                 and header.base_sequence > 0
-                and not partition.log.has_producer(header.producer_id)
+                and not partition.log.reader.has_producer(header.producer_id)
             ):
                 too_early.append(partition)
                 continue
@@ -162,15 +165,13 @@ def why_not_in_transaction(partition: Partition, records: memoryview, head: Prod
     """
     if head.transactional_id is None:
         return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
-    if partition.is_offline:
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     if not partition.is_leader:
-        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return KafkaError(partition.refusal)
     code = joined.get((partition.topic, partition.index))
     if code is not None:
         reason = NOT_THE_FIRST if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER else NOT_IN_IT
         return KafkaError(code, reason) if code else None
     header = read_header(records)
-    if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+    if partition.log.reader.is_in_transaction(header.producer_id, header.producer_epoch):
         return None
     return KafkaError(ErrorCode.INVALID_TXN_STATE, NOT_IN_IT)

@@ -38,7 +38,7 @@ from barnabas.server.cluster.peers import peers_of
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ OVERTAKEN = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-Asked = dict["Partition", IsrChange]
+Asked = dict["LeaderPartition", IsrChange]
 
 
 class IsrChanges:
@@ -100,7 +100,7 @@ class IsrChanges:
         self.shrinks += not before <= after
         self.expands += not after <= before
 
-    def propose(self, partition: Partition, change: IsrChange) -> None:
+    def propose(self, partition: LeaderPartition, change: IsrChange) -> None:
         self._waiting[partition] = change
         if self._task is None:
             self._task = self._services.loop.create_task(self._run(), name="alter-partition")
@@ -182,7 +182,7 @@ class IsrChanges:
                 left[partition] = change
         return left
 
-    def _settle(self, partition: Partition, change: IsrChange, data: ResponsePartitionData) -> bool:
+    def _settle(self, partition: LeaderPartition, change: IsrChange, data: ResponsePartitionData) -> bool:
         """Take one answer; whether that was the last word on the change."""
         code = ErrorCode(data.error_code)
         if code is ErrorCode.NONE:
@@ -210,7 +210,7 @@ def _topics(asked: Asked) -> list[RequestTopicData]:
     ]
 
 
-def _partition(partition: Partition, change: IsrChange) -> RequestPartitionData:
+def _partition(partition: LeaderPartition, change: IsrChange) -> RequestPartitionData:
     return RequestPartitionData(
         partition_index=partition.index,
         leader_epoch=change.leader_epoch,

@@ -58,7 +58,9 @@ def _of_leaders(broker: ReplicaMetricsBroker, gauge: Any) -> Iterator[Metric | N
         if partition is None:
             yield None
             continue
-        leaders += partition.is_leader
+        if not partition.is_leader:
+            continue
+        leaders += 1
         followers = partition.followers
         if followers is None:
             continue

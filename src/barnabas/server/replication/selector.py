@@ -13,7 +13,7 @@ from barnabas.config.definitions.replication import RACK_AWARE_SELECTOR
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.config.broker import BrokerConfig
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
 
 
 class SelectorBroker(Protocol):
@@ -25,7 +25,7 @@ class SelectorBroker(Protocol):
     def metadata(self) -> MetadataImage: ...
 
 
-def preferred_replica(broker: SelectorBroker, partition: Partition, rack: str, offset: int) -> int | None:
+def preferred_replica(broker: SelectorBroker, partition: LeaderPartition, rack: str, offset: int) -> int | None:
     """The follower that a consumer in `rack` should rather read `offset` from; None for this leader."""
     followers = partition.followers
     if followers is None or broker.config.replica_selector_class != RACK_AWARE_SELECTOR or rack == broker.config.broker_rack:

@@ -18,7 +18,8 @@ from barnabas.quota.rate import RateLimit
 
 if TYPE_CHECKING:
     from barnabas.replication.follower_partition import FollowerPartition
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.server.services import Services
 
 LONGEST_WAIT_MS = 1_000.0
@@ -42,10 +43,10 @@ class Throttles:
 
     # As a leader
 
-    def is_sending_throttled(self, partition: Partition) -> bool:
+    def is_sending_throttled(self, partition: OnlinePartition) -> bool:
         return self._is_named(partition.log.config.leader_replication_throttled_replicas, partition)
 
-    def room_to_send(self, partition: Partition, replica_id: int) -> int | None:
+    def room_to_send(self, partition: LeaderPartition, replica_id: int) -> int | None:
         """The bytes that a replica may be sent now, 0 if it must wait; None where it is not held back."""
         if self.sending.is_unlimited or not self.is_sending_throttled(partition):
             return None
@@ -54,7 +55,7 @@ class Throttles:
             return None
         return max(self.sending.room(self._now_ms()), 0)
 
-    def sent(self, partition: Partition, size: int) -> None:
+    def sent(self, partition: OnlinePartition, size: int) -> None:
         if partition.log.config.leader_replication_throttled_replicas and self.is_sending_throttled(partition):
             self.sending.record(size, self._now_ms())
 
@@ -76,7 +77,7 @@ class Throttles:
     def _is_fetching_throttled(self, partition: FollowerPartition) -> bool:
         return self._is_named(partition.log.config.follower_replication_throttled_replicas, partition)
 
-    def _is_named(self, replicas: frozenset[str], partition: Partition) -> bool:
+    def _is_named(self, replicas: frozenset[str], partition: OnlinePartition) -> bool:
         return bool(replicas) and (ALL in replicas or f"{partition.index}:{self._services.config.broker_id}" in replicas)
 
     def _now_ms(self) -> float:

@@ -28,7 +28,7 @@ from barnabas.server.services import report_later
 
 if TYPE_CHECKING:
     from barnabas.coordination.transactions.coordinator import TransactionCoordinator
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.server.services import Services
 
 PAUSE = "transaction"
@@ -80,7 +80,7 @@ class AddPartitionsToTxn:
         report_later(self._services.faults, task)
 
     async def join(
-        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+        self, transactional_id: str, owner: Owner, partitions: Iterable[LeaderPartition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode]:
         """Why each partition may not be written to in the transaction of `owner`, or NONE.
 
@@ -91,16 +91,16 @@ class AddPartitionsToTxn:
         here = list(partitions)
         codes: Mapping[TopicPartition, ErrorCode] = {}
         for _ in range(MOST_ATTEMPTS):
-            ends = [partition.log.markers_of(owner.producer_id) for partition in here]
+            ends = [partition.log.reader.markers_of(owner.producer_id) for partition in here]
             codes = await self._ask(transactional_id, owner, [(p.topic, p.index) for p in here], adds=adds)
-            if ends == [partition.log.markers_of(owner.producer_id) for partition in here]:
+            if ends == [partition.log.reader.markers_of(owner.producer_id) for partition in here]:
                 break
         else:
             codes = {(p.topic, p.index): ErrorCode.CONCURRENT_TRANSACTIONS for p in here}
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
     def join_at_once(
-        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+        self, transactional_id: str, owner: Owner, partitions: Iterable[LeaderPartition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode] | None:
         """As `join`, where the coordinator is here and has nothing to wait for; else None, and `join` is to be awaited."""
         transactions = self._transactions
@@ -124,7 +124,7 @@ class AddPartitionsToTxn:
             return None
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
-    def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: Partition, *, adds: bool) -> bool:
+    def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: LeaderPartition, *, adds: bool) -> bool:
         """Whether the coordinator is here and has nothing to wait for, and says that one partition may be written to; else `join` tells."""
         if not adds:
             return self._transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))

@@ -62,6 +62,8 @@ def begin_marker(
             partition = services.partitions.get(topic, index)
             if partition is None:
                 return services.partitions.absence(topic, index)
+            if not partition.is_leader:
+                return partition.refusal
             commit = append_marker(services, partition, marker, services.clock.now_ms())
     except KafkaError as error:
         return _refused(error)

@@ -89,7 +89,7 @@ def _held_back(broker: TransactionMetricsBroker, now_ms: int) -> Iterator[Metric
             continue
         key = [partition.topic, str(partition.index)]
         lag.add(key, partition.high_watermark - partition.last_stable_offset)
-        first = partition.log.first_open_transaction()
+        first = partition.log.reader.first_open_transaction()
         if first is not None:
             began_ms = first.transaction_first_timestamp if first.transaction_first_timestamp >= 0 else first.last_timestamp
             ages.add([*key, str(first.producer_id)], max(now_ms - began_ms, 0) / 1000)

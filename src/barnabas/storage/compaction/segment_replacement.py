@@ -53,7 +53,7 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
         raise SegmentsGone(directory.name) from error
     try:
         await in_thread(announce)
-        old = log.begin_swap(group.replaced, prepared[0])
+        old = log.truncator.begin_swap(group.replaced, prepared[0])
     except (SegmentsGone, OSError):
         await in_thread(lambda: swap.discard(files, directory, base))
         raise
@@ -66,4 +66,4 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
     except OSError as error:
         raise LogDirFailed(str(directory.parent), str(error)) from error
     finally:
-        log.end_swap(Garbage(files, doomed, [segment.close for segment in old]))
+        log.truncator.end_swap(Garbage(files, doomed, [segment.close for segment in old]))

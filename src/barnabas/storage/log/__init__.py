@@ -1,13 +1,14 @@
 """The log of one partition: what is appended, in order, for as long as it is kept.
 
-Owns the segments of one folder, where the log begins and ends, the leader epochs, the producers' state. Each part is a class upon the
-one before:
+Owns the segments of one folder, where the log begins and ends, the leader epochs, the producers' state. A `Log` is that state, with its
+opening, flushing, moving and closing, and has three parts that work on it:
 
-    state         the fields
-    reading       what can be asked
-    appending     what makes it longer
-    truncation    what makes it shorter
-    lifecycle     opening, flushing, moving, closing: `Log`
+    log.reader        what can be asked
+    log.appender      what makes it longer
+    log.truncator     what makes it shorter
+
+Callers name the part (`log.reader.read`). Methods bound to the log would save them that, and would cost each of many thousand logs some
+kilobytes: 64 bytes for each of fifty methods, and a dict that is shared no more.
 
 Rules
   1. Offsets grow and are dense on the leader; `log_end_offset` is the next one to be given.
@@ -25,10 +26,10 @@ from __future__ import annotations
 from barnabas.protocol.records.validate import AppendOrigin
 from barnabas.storage.file_region import FileRegion
 from barnabas.storage.garbage import Garbage
-from barnabas.storage.log.appending import AppendResult
+from barnabas.storage.log.appender import AppendResult
 from barnabas.storage.log.lifecycle import Log
 from barnabas.storage.log.state import MAX_OFFSET, PRODUCER_ID_EXPIRATION_MS
-from barnabas.storage.log.truncation import MAX_SEGMENTS
+from barnabas.storage.log.truncator import MAX_SEGMENTS
 from barnabas.storage.producer_state import ProducerDescription
 from barnabas.storage.time_search import TimestampedOffset
 

@@ -18,8 +18,10 @@ from barnabas.storage.files import Files, sync_file
 from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import LoadedLog, load_log
-from barnabas.storage.log.state import PRODUCER_ID_EXPIRATION_MS
-from barnabas.storage.log.truncation import TruncatableLog
+from barnabas.storage.log.appender import LogAppender
+from barnabas.storage.log.reader import LogReader
+from barnabas.storage.log.state import PRODUCER_ID_EXPIRATION_MS, LogState
+from barnabas.storage.log.truncator import LogTruncator
 from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.os_errors import storage_error
@@ -27,10 +29,22 @@ from barnabas.storage.producer_state import ProducerEntry
 from barnabas.storage.segment import Segment
 
 logger = logging.getLogger(__name__)
+PARTS = frozenset({"reader", "appender", "truncator"})
 
 
-class Log(TruncatableLog):
+class Log(LogState):
     """One partition's log; made by `Log.open`."""
+
+    def __init__(
+        self, directory: Path, topic: str, partition: int, topic_id: UUID | None, config: TopicConfig, files: Files
+    ) -> None:
+        super().__init__(directory, topic, partition, topic_id, config, files)
+        self._compose(self)
+
+    def _compose(self, state: LogState) -> None:
+        self.reader = LogReader(state)
+        self.appender = LogAppender(state)
+        self.truncator = LogTruncator(state, self.appender)
 
     @classmethod
     def open(
@@ -67,7 +81,7 @@ class Log(TruncatableLog):
         topic, _, partition = directory.name.rpartition("-")
         opened = cls(directory, topic, int(partition), topic_id, config, files)
         opened.producer_id_expiration_ms = producer_id_expiration_ms
-        opened._open_files = open_files
+        opened.open_files = open_files
         try:
             files.make_directory(directory)
             opened._load_topic_id(clean_shutdown=clean_shutdown)
@@ -85,20 +99,20 @@ class Log(TruncatableLog):
         except OSError as error:
             raise storage_error(directory.parent, error) from error
         opened._take_over(loaded, clean_shutdown=clean_shutdown, recovery_point=recovery_point)
-        opened._producers.expire(now_ms, producer_id_expiration_ms)
+        opened.producer_states.expire(now_ms, producer_id_expiration_ms)
         opened.cleaned_end = min(cleaned_offset, opened.log_end_offset)
         if clean_shutdown or not opened.log_end_offset:
-            opened._as_on_disk = opened._extent
+            opened.as_on_disk = opened.extent
         return opened
 
     def _take_over(self, loaded: LoadedLog, *, clean_shutdown: bool, recovery_point: int) -> None:
-        self._epochs = EpochFile(self._files, self.directory, loaded.epochs, is_written=loaded.has_epochs_written)
-        self._producers = loaded.producers
+        self.epoch_file = EpochFile(self.files, self.directory, loaded.epochs, is_written=loaded.has_epochs_written)
+        self.producer_states = loaded.producers
         self.log_start_offset = self.kept_start_offset = loaded.log_start_offset
-        self._segments = LogSegments(loaded.segments, self._open_files)
-        end = self.log_end_offset = self._segments.active.next_offset
-        self._flusher = Flusher(
-            self._files,
+        self.segments = LogSegments(loaded.segments, self.open_files)
+        end = self.log_end_offset = self.segments.active.next_offset
+        self.flusher = Flusher(
+            self.files,
             self.directory,
             durable_end=end if clean_shutdown else min(recovery_point, end),
             is_folder_durable=clean_shutdown,
@@ -118,8 +132,8 @@ class Log(TruncatableLog):
         """
         try:
             if self.topic_id is not None:
-                sync_file(self._files, self.directory / checkpoints.PARTITION_METADATA)
-            self._files.sync_directory(self.directory)
+                sync_file(self.files, self.directory / checkpoints.PARTITION_METADATA)
+            self.files.sync_directory(self.directory)
         except OSError as error:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
@@ -135,18 +149,18 @@ class Log(TruncatableLog):
             LogDirFailed: the disk failed before.
         """
         end = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
-        plan = self._flusher.plan(self._segments, self._epochs, end, everything=everything)
+        plan = self.flusher.plan(self.segments, self.epoch_file, end, everything=everything)
         if plan is not None and everything:
             plan.snapshot = self._unwritten_producers_at(end)
         return plan
 
     def _unwritten_producers_at(self, offset: int) -> Sequence[ProducerEntry] | None:
         """As they were when the log ended there, where that is known and there is no snapshot of it."""
-        if offset == self._snapshot_offset:
+        if offset == self.snapshot_offset:
             return None
         if offset == self.log_end_offset:
-            return list(self._producers)
-        at, producers = self._rolled_producers
+            return list(self.producer_states)
+        at, producers = self.rolled_producers
         return producers if offset == at else None
 
     def finish_flush(self, plan: FlushPlan) -> None:
@@ -156,11 +170,11 @@ class Log(TruncatableLog):
             LogDirFailed: the disk does not work; nothing that was not durable before can become it.
             StorageExhausted: no room for the indexes; nothing moved.
         """
-        self._flusher.finish(plan, self._segments)
+        self.flusher.finish(plan, self.segments)
         if plan.snapshot is not None and plan.truncations == self.truncations:
-            self._snapshot_offset = plan.end
-            if self._rolled_producers[0] <= plan.end:
-                self._rolled_producers = -1, ()
+            self.snapshot_offset = plan.end
+            if self.rolled_producers[0] <= plan.end:
+                self.rolled_producers = -1, ()
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Plan, run and finish at once: for where blocking does no harm.
@@ -175,38 +189,38 @@ class Log(TruncatableLog):
 
     def fail(self, error: LogDirFailed) -> None:
         """The log directory is out of use: nothing more is written or called durable; `close` lets go as a crash would."""
-        self._flusher.fail(error)
+        self.flusher.fail(error)
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
-        self._roll_size = self._roll_time = self._roll_offset = -1
+        self.roll_size = self.roll_time = self.roll_offset = -1
 
     @property
     def needs_work_to_close(self) -> bool:
         """Whether `close` has something to write or sync."""
-        return not self._closed and self._flusher.failed is None and (self._as_on_disk != self._extent or self._torn)
+        return not self.closed and self.flusher.failed is None and (self.as_on_disk != self.extent or self.is_torn)
 
     def close(self) -> None:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
-        if self._closed:
+        if self.closed:
             return
         if not self.needs_work_to_close:
             self.abandon()
             return
         try:
-            self._cut_torn()
-            active = self._segments.active
+            self.cut_torn()
+            active = self.segments.active
             active.add_time_entry()
-            with self._flusher.lock:  # a flush may still run in a thread
+            with self.flusher.lock:  # a flush may still run in a thread
                 for index in (active.index, active.time_index):
                     index.write(exact=True)
                 self.snapshot()
-                self._epochs.write()
+                self.epoch_file.write()
             self.flush()
             if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
                 active.sync_records()
             active.sync_indexes()
-            self.sync_cut()
+            self.truncator.sync_cut()
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error
         finally:
@@ -214,53 +228,62 @@ class Log(TruncatableLog):
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would; the next `open` recovers."""
-        self._closed = self._flusher.closed = True
+        self.closed = self.flusher.closed = True
         self._close_files()
+        self._leave_parts()
 
     def detach_all(self) -> Garbage:
         """Stop using the folder, which is about to be renamed; its descriptors stay open for reads under way."""
-        self._closed = self._flusher.closed = True
-        garbage, self._garbage = self._garbage, []
-        return Garbage(self._files, [], [segment.close for segment in self._segments.leave_all()], garbage)
+        self.closed = self.flusher.closed = True
+        garbage, self.garbage = self.garbage, []
+        self._leave_parts()
+        return Garbage(self.files, [], [segment.close for segment in self.segments.leave_all()], garbage)
+
+    def _leave_parts(self) -> None:
+        """Refer to no part that refers back here, for a log that is out of use goes by counting references: the garbage collector may not
+        know it (`server/gc_tuning`). So the parts get a copy of the state, which nothing changes any more."""
+        state = LogState.__new__(LogState)
+        vars(state).update((name, value) for name, value in vars(self).items() if name not in PARTS)
+        self._compose(state)
 
     def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
         """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
 
         Flushes under way come to nothing, for they concern the old files. Not while segments are swapped.
         """
-        assert not self._swapping, "a copy is not up to date while segments are swapped"
-        old = self._flusher
-        flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
+        assert not self.swapping, "a copy is not up to date while segments are swapped"
+        old = self.flusher
+        flusher = Flusher(self.files, directory, durable_end=old.durable_end, is_folder_durable=False)
         flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed
         flusher.snapshots = old.snapshots
-        garbage, self._garbage = self._garbage, []
-        gone = self._segments.leave_all()
-        self._segments = LogSegments(segments, self._open_files)
-        self._epochs = EpochFile(self._files, directory, self._epochs.epochs, is_written=True)
-        self._flusher, self.directory = flusher, directory
-        self._torn = False
-        return Garbage(self._files, [], [segment.close for segment in gone], garbage)
+        garbage, self.garbage = self.garbage, []
+        gone = self.segments.leave_all()
+        self.segments = LogSegments(segments, self.open_files)
+        self.epoch_file = EpochFile(self.files, directory, self.epoch_file.epochs, is_written=True)
+        self.flusher, self.directory = flusher, directory
+        self.is_torn = False
+        return Garbage(self.files, [], [segment.close for segment in gone], garbage)
 
     def _close_files(self) -> None:
-        for garbage in self.take_garbage():
+        for garbage in self.truncator.take_garbage():
             garbage.remove()
-        for segment in self._segments:
+        for segment in self.segments:
             segment.close()
 
     def _load_topic_id(self, *, clean_shutdown: bool) -> None:
         path = self.directory / checkpoints.PARTITION_METADATA
         try:
-            known = checkpoints.read_partition_metadata(self._files, path)
+            known = checkpoints.read_partition_metadata(self.files, path)
         except CorruptLog as error:
             if clean_shutdown:  # something else than a loss of power did it, so the log may be of an earlier topic of that name
                 raise
             logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
             known = None
-            self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
+            self.files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
         if known is not None:
             self.topic_id = known
         elif self.topic_id is not None:
-            checkpoints.write_partition_metadata(self._files, path, self.topic_id)
+            checkpoints.write_partition_metadata(self.files, path, self.topic_id)
 
     def adopt_topic_id(self, topic_id: UUID) -> None:
         """The log belongs to the topic of this id; for a log whose folder does not say whose it is.
@@ -270,7 +293,7 @@ class Log(TruncatableLog):
         """
         assert self.topic_id is None, "a log does not change its topic"
         try:
-            checkpoints.write_partition_metadata(self._files, self.directory / checkpoints.PARTITION_METADATA, topic_id)
+            checkpoints.write_partition_metadata(self.files, self.directory / checkpoints.PARTITION_METADATA, topic_id)
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error
         self.topic_id = topic_id

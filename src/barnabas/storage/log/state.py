@@ -1,7 +1,7 @@
 """What the log of a partition is made of, and how far it reaches.
 
-Owns the fields that all its parts work on (`reading`, `appending`, `truncation`, `lifecycle`, each a class upon the one before); it changes
-none of them, but for cutting what a failed write left.
+Owns the fields that the parts of a log work on (`reader`, `appender`, `truncator`); it changes none of them, but for cutting what a failed
+write left. Outside of this folder they are for reading.
 
 Its marks lie so, between two calls (`validate` says it in code):
 
@@ -53,42 +53,42 @@ class LogState:
         self.log_start_offset = 0
         self.kept_start_offset = 0  # at most `log_start_offset`: where the log begins after a crash, as far as is known
         self.is_overstated = False  # since a cut the disk may say that the log begins, was synced, or goes on past where it does
-        self._lowest_cut = MAX_OFFSET  # of those that may not be on the disk
-        self._announced_cuts = 0
+        self.lowest_cut = MAX_OFFSET  # of those that may not be on the disk
+        self.announced_cuts = 0
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
-        self._files = files
-        self._open_files: OpenFiles | None = None
-        self._segments: LogSegments
-        self._epochs: EpochFile
-        self._flusher: Flusher
-        self._producers = ProducerStates()
-        self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
-        self._torn = False  # a write failed: bytes may lie behind the active segment's size
-        self._snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
+        self.files = files
+        self.open_files: OpenFiles | None = None
+        self.segments: LogSegments
+        self.epoch_file: EpochFile
+        self.flusher: Flusher
+        self.producer_states = ProducerStates()
+        self.roll_size = self.roll_time = self.roll_offset = -1  # a batch past one of them may begin a new segment
+        self.is_torn = False  # a write failed: bytes may lie behind the active segment's size
+        self.snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
         # Where the last roll was that left its snapshot to a flush, and the producers there.
-        self._rolled_producers: tuple[int, Sequence[ProducerEntry]] = -1, ()
-        self._garbage: list[Garbage] = []
-        self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
-        self._closed = False
-        self._swapping: Segment | None = None  # the cleaned one
+        self.rolled_producers: tuple[int, Sequence[ProducerEntry]] = -1, ()
+        self.garbage: list[Garbage] = []
+        self.as_on_disk: tuple[int, int, int, int] | None = None  # `extent` of which the files tell everything
+        self.closed = False
+        self.swapping: Segment | None = None  # the cleaned one
         self.cleaned_end = 0  # below it records may be gone for newer ones of their keys, which lie below it as well
         self.lowest_truncation = MAX_OFFSET  # since whoever counts how far the log is clean has set it back
 
     @property
-    def _extent(self) -> tuple[int, int, int, int]:
+    def extent(self) -> tuple[int, int, int, int]:
         """Differs after every change: appends move the end, what moves it back counts as a truncation, a roll begins a segment."""
-        return self.log_start_offset, self.log_end_offset, self.active_base_offset, self._flusher.truncations
+        return self.log_start_offset, self.log_end_offset, self.active_base_offset, self.flusher.truncations
 
     @property
     def recovery_point(self) -> int:
         """Everything below it is on the disk."""
-        return self._flusher.recovery_point
+        return self.flusher.recovery_point
 
     @property
     def durable_end(self) -> int:
         """Records below it survive the loss of power; at or past `recovery_point`."""
-        return self._flusher.durable_end
+        return self.flusher.durable_end
 
     @property
     def is_written_down(self) -> bool:
@@ -98,42 +98,33 @@ class LogState:
     @property
     def unflushed_bytes(self) -> int:
         """Bytes of the active segment past the recovery point; all of them where it is not known how many lie before."""
-        base, flushed = self._flusher.position
-        active = self._segments.active
+        base, flushed = self.flusher.position
+        active = self.segments.active
         return max(0, active.size - flushed) if base == active.base_offset else active.size
 
     @property
     def truncations(self) -> int:
         """Grows whenever records were dropped at the end: what was copied from the log's files before is not to be trusted."""
-        return self._flusher.truncations
+        return self.flusher.truncations
 
     @property
     def epoch_entries(self) -> list[tuple[int, int]]:
         """(leader epoch, its first offset), as they are to be in the file."""
-        return self._epochs.epochs.entries
+        return self.epoch_file.epochs.entries
 
     @property
     def size_bytes(self) -> int:
-        return self._segments.size_bytes
+        return self.segments.size_bytes
 
     @property
     def active_base_offset(self) -> int:
         """Base offset of the segment that grows; everything below it is sealed."""
-        return self._segments.active.base_offset
+        return self.segments.active.base_offset
 
     @property
     def first_offset(self) -> int:
         """Base offset of the oldest segment; `log_start_offset` is at or past it."""
-        return self._segments.bases[0]
-
-    @property
-    def segments(self) -> LogSegments:
-        """For looking at; what changes them are the methods of this class."""
-        return self._segments
-
-    @property
-    def files(self) -> Files:
-        return self._files
+        return self.segments.bases[0]
 
     @property
     def is_swapping(self) -> bool:
@@ -141,11 +132,11 @@ class LogState:
 
         It takes a few syncs; retention, truncations and moves wait until it is over.
         """
-        return self._swapping is not None
+        return self.swapping is not None
 
     def validate(self) -> None:
         """Raises InvariantViolated where the marks are out of order, or the parts disagree; takes a time in proportion to the segments."""
-        segments, end = list(self._segments), self.log_end_offset
+        segments, end = list(self.segments), self.log_end_offset
         ordered = {
             "starts": (self.kept_start_offset, self.log_start_offset, end),
             "oldest segment": (self.first_offset, self.log_start_offset),
@@ -161,16 +152,16 @@ class LogState:
             )
 
     def check_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise Closed(f"log {self.directory.name}")
 
-    def _cut_torn(self) -> None:
-        if self._torn or self._segments.active.reserved:
-            self._segments.active.give_back()
-            self._torn = False
+    def cut_torn(self) -> None:
+        if self.is_torn or self.segments.active.reserved:
+            self.segments.active.give_back()
+            self.is_torn = False
 
     def snapshot(self) -> None:
         """Write down the producers as they are at the log's end."""
         path = self.directory / file_name(self.log_end_offset, SNAPSHOT_SUFFIX)
-        self._files.replace_file(path, encode_snapshot(self._producers), sync=False)
-        self._snapshot_offset = self.log_end_offset
+        self.files.replace_file(path, encode_snapshot(self.producer_states), sync=False)
+        self.snapshot_offset = self.log_end_offset

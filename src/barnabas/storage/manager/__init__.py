@@ -1,10 +1,11 @@
-"""All logs of a broker, over its log directories: each part is a class upon the one before.
+"""All logs of a broker, over its log directories.
 
-    log_dirs             which log directory holds the folder of a partition
-    offset_checkpoints   the checkpoints
-    creation             new logs
-    removal              logs that are deleted or move
-    lifecycle            opening and closing all: `LogManager`
+A `LogManager` knows which log directory holds the folder of a partition (`log_dirs`), opens and closes all logs (`lifecycle`), and has
+three parts:
+
+    logs.checkpoints     what is written down beside the logs (`offset_checkpoints`)
+    logs.creation        new logs
+    logs.removal         logs that are deleted or move
 
 The ids for new names come from `new_id`, so that a simulation can repeat itself.
 """

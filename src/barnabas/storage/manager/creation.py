@@ -17,6 +17,7 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.garbage import remove_folder
 from barnabas.storage.log import Log
+from barnabas.storage.manager.log_dirs import LogDirs
 from barnabas.storage.manager.offset_checkpoints import OffsetCheckpoints
 from barnabas.storage.os_errors import storage_error
 
@@ -31,8 +32,12 @@ class FoundLog(NamedTuple):
     open: Callable[[], Log]
 
 
-class LogCreation(OffsetCheckpoints):
+class LogCreation:
     """New logs."""
+
+    def __init__(self, dirs: LogDirs, written: OffsetCheckpoints) -> None:
+        self._dirs = dirs
+        self._checkpoints = written
 
     def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
         """The log of a new partition; the one that exists, if it is of the same topic id. Blocks.
@@ -65,16 +70,17 @@ class LogCreation(OffsetCheckpoints):
         Raises:
             LogDirFailed: no directory works, or a log keeps the name, or may do so, in one that has failed: a log has one folder.
         """
+        dirs = self._dirs
         key = topic, partition
-        existing, stray = self._logs.get(key), None
+        existing, stray = dirs.by_partition.get(key), None
         failure = self._failure_of(key)
         if failure is not None:
             raise failure
         if existing is not None and existing.topic_id != topic_id:
             stray, existing = self._take_out(key), None
         if existing is None:
-            home = self._home_of(key)
-            self._counts[home.path] += 1
+            home = dirs.home_of(key)
+            dirs.counts[home.path] += 1
             return FoundLog(key, home, partial(self._make, key, home, topic_id, config, stray))
         return existing
 
@@ -90,37 +96,40 @@ class LogCreation(OffsetCheckpoints):
         self._set_aside(key, stray.directory, home)
 
     def _take_out(self, key: TopicPartition) -> tuple[Log, LogDirectory]:
-        home = self._homes.pop(key)
-        self._counts[home.path] -= 1
-        return self._logs.pop(key), home
+        dirs = self._dirs
+        home = dirs.homes.pop(key)
+        dirs.counts[home.path] -= 1
+        return dirs.by_partition.pop(key), home
 
     def _failure_of(self, key: TopicPartition) -> LogDirFailed | None:
-        if key in self._hidden:
-            return self.failed_directories[0].failure
-        home = self._homes.get(key)
+        dirs = self._dirs
+        if key in dirs.hidden:
+            return dirs.failed_directories[0].failure
+        home = dirs.homes.get(key)
         return None if home is None else home.failure
 
     def _make(
         self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig, stray: tuple[Log, LogDirectory] | None
     ) -> Log:
+        dirs = self._dirs
         if stray is not None:
             log, directory = stray
             log.abandon()
             self._set_aside(key, log.directory, directory)
-        if (home.path, key) in self._unforgotten:
+        if (home.path, key) in dirs.unforgotten:
             try:
-                with self._checkpoint_lock:
+                with dirs.checkpoint_lock:
                     home.forget({key})
             except OSError as error:
                 raise storage_error(home.path, error) from error
-            self._unforgotten.discard((home.path, key))
+            dirs.unforgotten.discard((home.path, key))
         folder = home.path / f"{key[0]}-{key[1]}"
-        was_there = self._files.exists(folder)
+        was_there = dirs.files.exists(folder)
         if was_there and self._is_of_another_topic(folder, topic_id):  # deleted when the disk did not let it be renamed
             self._set_aside(key, folder, home)
             was_there = False
         try:
-            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+            return self.open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
         except StorageError:
             if not was_there:
                 self._remove_unmade(folder)
@@ -129,14 +138,14 @@ class LogCreation(OffsetCheckpoints):
     def _is_of_another_topic(self, folder: Path, topic_id: UUID) -> bool:
         """Whether a folder says so; its log may be long, or too damaged to be opened."""
         try:
-            found = checkpoints.read_partition_metadata(self._files, folder / checkpoints.PARTITION_METADATA)
+            found = checkpoints.read_partition_metadata(self._dirs.files, folder / checkpoints.PARTITION_METADATA)
         except CorruptLog:  # it says nothing, and the log is taken for one that was being made
             return False
         except OSError as error:
             raise storage_error(folder.parent, error) from error
         return found is not None and found != topic_id
 
-    def _open(
+    def open(
         self,
         key: TopicPartition,
         directory: LogDirectory,
@@ -149,28 +158,30 @@ class LogCreation(OffsetCheckpoints):
         topic_id: UUID | None = None,
         sync_name: bool = True,
     ) -> Log:
+        dirs = self._dirs
         return Log.open(
             directory.path / f"{key[0]}-{key[1]}",
             config=config,
-            files=self._files,
-            now_ms=self._clock.now_ms(),
+            files=dirs.files,
+            now_ms=dirs.clock.now_ms(),
             clean_shutdown=clean_shutdown,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             cleaned_offset=cleaned_offset,
             topic_id=topic_id,
-            producer_id_expiration_ms=self._producer_id_expiration_ms,
-            open_files=self.open_files,
+            producer_id_expiration_ms=dirs.producer_id_expiration_ms,
+            open_files=dirs.open_files,
             sync_name=sync_name,
         )
 
     def made(self, prepared: FoundLog, opened: Log) -> None:
         """`opened` is one of this broker's logs from now on."""
-        self._logs[prepared.key], self._homes[prepared.key] = opened, prepared.directory
+        dirs = self._dirs
+        dirs.by_partition[prepared.key], dirs.homes[prepared.key] = opened, prepared.directory
 
     def not_made(self, prepared: FoundLog) -> None:
         """There is no such log after all."""
-        self._counts[prepared.directory.path] -= 1
+        self._dirs.counts[prepared.directory.path] -= 1
 
     def unmake(self, opened: Log) -> None:
         """Remove what was opened and then not `made`; blocks."""
@@ -181,15 +192,16 @@ class LogCreation(OffsetCheckpoints):
     def _remove_unmade(self, folder: Path) -> None:
         """Another try may be in another directory, and a log has one folder."""
         with suppress(OSError):
-            remove_folder(self._files, folder)
+            remove_folder(self._dirs.files, folder)
 
     def _set_aside(self, key: TopicPartition, folder: Path, home: LogDirectory) -> None:
-        target = home.path / self._name_with(folder.name, "stray")
+        dirs = self._dirs
+        target = home.path / dirs.name_with(folder.name, "stray")
         logger.warning("event=log-set-aside directory=%s as=%s reason='it belongs to no topic'", folder, target.name)
         try:
-            self._files.rename(folder, target)
-            self._files.sync_directory(home.path)
+            dirs.files.rename(folder, target)
+            dirs.files.sync_directory(home.path)
         except OSError as error:
             raise storage_error(home.path, error) from error
-        with self._checkpoint_lock:
-            self._forget(home, [key])
+        with dirs.checkpoint_lock:
+            self._checkpoints.forget(home, [key])

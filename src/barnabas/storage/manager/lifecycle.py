@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.log import Log
-from barnabas.storage.manager.creation import FoundLog
+from barnabas.storage.manager.creation import FoundLog, LogCreation
+from barnabas.storage.manager.log_dirs import LogDirs
+from barnabas.storage.manager.offset_checkpoints import OffsetCheckpoints
 from barnabas.storage.manager.removal import LogRemoval
 
 logger = logging.getLogger(__name__)
 
 
-class LogManager(LogRemoval):
+class LogManager(LogDirs):
     """The logs of this broker; call `open_all`, or `find` and `adopt`, first and `close` last."""
+
+    @cached_property
+    def checkpoints(self) -> OffsetCheckpoints:
+        """What is written down beside the logs."""
+        return OffsetCheckpoints(self)
+
+    @cached_property
+    def creation(self) -> LogCreation:
+        """New logs."""
+        return LogCreation(self, self.checkpoints)
+
+    @cached_property
+    def removal(self) -> LogRemoval:
+        """Logs that are deleted or move."""
+        return LogRemoval(self, self.checkpoints)
 
     def open_all(self, config_of: Callable[[str], TopicConfig]) -> list[Log]:
         """Open every log found in the directories, one after the other.
@@ -40,21 +57,21 @@ class LogManager(LogRemoval):
         Raises:
             CorruptLog, LogDirFailed: as `open_all`.
         """
-        self._finder.look(self._usable())
+        self.startup_scan.look(self.usable())
         found = []
-        for directory in self._usable():
-            here = [key for key, home in self._finder.log_dirs.items() if home is directory]
+        for directory in self.usable():
+            here = [key for key, home in self.startup_scan.log_dirs.items() if home is directory]
             try:
                 recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
                 start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
                 cleaned_offsets = directory.read(checkpoints.CLEANED_OFFSETS)
-                self._forget(directory, directory.partitions_named() - set(here))
+                self.checkpoints.forget(directory, directory.partitions_named() - set(here))
             except (LogDirFailed, OSError) as error:
-                self._failed_at_start(directory, error)
+                self.failed_at_start(directory, error)
                 continue
             for key in here:
                 opening = partial(
-                    self._open,
+                    self.creation.open,
                     key,
                     directory,
                     config=config_of(key[0]),
@@ -77,7 +94,7 @@ class LogManager(LogRemoval):
         if found.directory.failure is not None:
             opened.abandon()
         else:
-            self._adopt(found.key, found.directory, opened)
+            self.take_in(found.key, found.directory, opened)
 
     def not_opened(self, found: FoundLog, error: LogDirFailed | OSError) -> None:
         """Go on without the directory of a log that cannot be opened; without the log alone where a file has its name.
@@ -90,7 +107,7 @@ class LogManager(LogRemoval):
                 "event=file-with-name-of-partition-left-alone path=%s", found.directory.path / "{}-{}".format(*found.key)
             )
         elif found.directory.failure is None:
-            self._failed_at_start(found.directory, error)
+            self.failed_at_start(found.directory, error)
 
     def close_log(self, entry: Log) -> None:
         """Close one log ahead of `close`, which takes up what went wrong; blocks, and may run in several threads at once."""
@@ -98,7 +115,7 @@ class LogManager(LogRemoval):
             entry.close()
         except StorageError as error:
             logger.error("event=log-not-closed directory=%s error=%r", entry.directory, str(error))
-            self._unclosed.setdefault(self._homes[entry.topic, entry.partition], error)
+            self.unclosed.setdefault(self.homes[entry.topic, entry.partition], error)
 
     def close(self) -> None:
         """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
@@ -107,22 +124,22 @@ class LogManager(LogRemoval):
         Raises:
             StorageError: the first failure, after all else is closed. What failed before was told when it did.
         """
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self.give_up_room()
-        for entry in self._logs.values():
+        for entry in self.by_partition.values():
             self.close_log(entry)
-        failed = self._unclosed
-        recovery_points, starts = self._recovery_points(), self._start_offsets()
+        failed = self.unclosed
+        recovery_points, starts = self.checkpoints.recovery_points(), self.checkpoints.start_offsets()
         # Where one that failed still says that it has all, the others must not say it too.
         is_sure = all(directory.failure is None or directory.forget_boot() for directory in self.directories)
         for directory in self.directories:
             if directory.failure is not None:
                 continue
             try:
-                self._write(directory, checkpoints.RECOVERY_POINTS, recovery_points)
-                self._write(directory, checkpoints.LOG_START_OFFSETS, starts)
+                self.checkpoints.write(directory, checkpoints.RECOVERY_POINTS, recovery_points)
+                self.checkpoints.write(directory, checkpoints.LOG_START_OFFSETS, starts)
                 if directory not in failed and is_sure:
                     directory.mark_clean()
             except StorageError as error:
@@ -130,16 +147,16 @@ class LogManager(LogRemoval):
                 failed.setdefault(directory, error)
         for directory in failed:
             directory.forget_boot()
-        self._unlock()
+        self.unlock()
         for failure in failed.values():
             raise failure
 
     def abandon(self) -> None:
         """Let go of everything as a crash would; for tests and simulations."""
-        self._closed = True
-        for entry in self._logs.values():
+        self.closed = True
+        for entry in self.by_partition.values():
             entry.abandon()
-        self._unlock()
+        self.unlock()
 
     def remember_boot(self) -> None:
         """See `LogDirectory`; not while a directory has failed. Blocks."""

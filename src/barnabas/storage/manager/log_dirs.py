@@ -48,32 +48,32 @@ class LogDirs:
         boot_id: str | None = None,
         first_has_metadata: bool = True,
     ) -> None:
-        self._files = OsFiles() if files is None else files
-        self._clock = clock
+        self.files = OsFiles() if files is None else files
+        self.clock = clock
         self._new_id = new_id
         self.open_files = open_files
-        self._producer_id_expiration_ms = producer_id_expiration_ms
-        self._logs: dict[TopicPartition, Log] = {}
-        self._homes: dict[TopicPartition, LogDirectory] = {}
-        self._counts: Counter[Path] = Counter()  # of logs, by directory
-        self._leaving: dict[
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.by_partition: dict[TopicPartition, Log] = {}
+        self.homes: dict[TopicPartition, LogDirectory] = {}
+        self.counts: Counter[Path] = Counter()  # of logs, by directory
+        self.leaving: dict[
             TopicPartition, LogDirectory
         ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        self._finder = StartupScan(self._files, self._failed_at_start)
+        self.startup_scan = StartupScan(self.files, self.failed_at_start)
         self._cordoned: frozenset[str] = frozenset()
-        self._closed = False
-        self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
-        self._checkpoint_lock = Lock()
-        self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
+        self.closed = False
+        self.unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
+        self.checkpoint_lock = Lock()
+        self.unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
         self._first_has_metadata = first_has_metadata
-        self._hidden: set[TopicPartition] = set()  # their folders may lie in a directory that failed before it was looked through
+        self.hidden: set[TopicPartition] = set()  # their folders may lie in a directory that failed before it was looked through
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
                 directory = LogDirectory(
                     path,
-                    files=self._files,
+                    files=self.files,
                     broker_id=broker_id,
                     cluster_id=cluster_id,
                     new_id=new_id(),
@@ -83,25 +83,25 @@ class LogDirs:
                 self.directories.append(directory)
                 if directory.failure is not None:
                     _report_failed(directory, directory.failure)
-            self._usable()
+            self.usable()
             if self.failed_directories:
                 self.forget_boots()
         except StorageError:
-            self._unlock()
+            self.unlock()
             raise
 
     def __len__(self) -> int:
-        return len(self._logs)
+        return len(self.by_partition)
 
     def get(self, topic: str, partition: int) -> Log | None:
-        return self._logs.get((topic, partition))
+        return self.by_partition.get((topic, partition))
 
     def logs(self) -> list[Log]:
-        return list(self._logs.values())
+        return list(self.by_partition.values())
 
     def directory_of(self, topic: str, partition: int) -> LogDirectory:
         """Where a log lies; KeyError if there is none."""
-        return self._homes[topic, partition]
+        return self.homes[topic, partition]
 
     def directory_at(self, path: str) -> LogDirectory | None:
         """The log directory with that absolute path; None if there is none."""
@@ -117,31 +117,31 @@ class LogDirs:
         if directory is None or directory.failure is not None:
             return []
         directory.failure = error
-        lost = [entry for key, entry in self._logs.items() if self._homes[key] is directory]
+        lost = [entry for key, entry in self.by_partition.items() if self.homes[key] is directory]
         for entry in lost:
             entry.fail(error)
         return lost
 
-    def _adopt(self, key: TopicPartition, directory: LogDirectory, opened: Log) -> Log:
-        self._logs[key], self._homes[key] = opened, directory
-        self._counts[directory.path] += 1
+    def take_in(self, key: TopicPartition, directory: LogDirectory, opened: Log) -> Log:
+        self.by_partition[key], self.homes[key] = opened, directory
+        self.counts[directory.path] += 1
         return opened
 
-    def _failed_at_start(self, directory: LogDirectory, error: LogDirFailed | OSError) -> None:
+    def failed_at_start(self, directory: LogDirectory, error: LogDirFailed | OSError) -> None:
         """Go on without a directory whose disk does not work; raises where that cannot be: it has the metadata, or is the last."""
         if isinstance(error, LogDirFailed):
             failure, cause = error, error.__cause__
         else:
             failure, cause = LogDirFailed(str(directory.path), str(error)), error
-        is_needed = self._usable() == [directory] or (self._first_has_metadata and directory is self.directories[0])
+        is_needed = self.usable() == [directory] or (self._first_has_metadata and directory is self.directories[0])
         if is_needed or not isinstance(cause, OSError):
             raise failure
         _report_failed(directory, failure)
         for entry in self.fail(failure):
             key = entry.topic, entry.partition
             entry.abandon()
-            del self._logs[key], self._homes[key]
-            self._counts[directory.path] -= 1
+            del self.by_partition[key], self.homes[key]
+            self.counts[directory.path] -= 1
         self.forget_boots()
 
     def forget_boots(self) -> None:
@@ -154,19 +154,19 @@ class LogDirs:
 
     def hide(self, topic: str, partition: int) -> None:
         """The log is in no directory that works, and may be in one that failed: another of that name would be one too many later."""
-        self._hidden.add((topic, partition))
+        self.hidden.add((topic, partition))
 
-    def _usable(self) -> list[LogDirectory]:
+    def usable(self) -> list[LogDirectory]:
         usable = [directory for directory in self.directories if directory.failure is None]
         if not usable:
             raise self.directories[0].failure or LogDirFailed(str(self.directories[0].path), "no log directory is left")
         return usable
 
-    def _home_of(self, key: TopicPartition) -> LogDirectory:
-        usable = self._usable()
+    def home_of(self, key: TopicPartition) -> LogDirectory:
+        usable = self.usable()
         free = [directory for directory in usable if not self.is_cordoned(directory)] or usable
         preferred = self._preferred.pop(key, None)
-        return preferred if preferred in free else min(free, key=lambda directory: self._counts[directory.path])
+        return preferred if preferred in free else min(free, key=lambda directory: self.counts[directory.path])
 
     def give_up_room(self) -> None:
         """Free what is set aside in each directory for a stop; blocks."""
@@ -186,12 +186,12 @@ class LogDirs:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory
 
-    def _name_with(self, name: str, purpose: str) -> str:
+    def name_with(self, name: str, purpose: str) -> str:
         """The name of a folder that is no log's: Kafka's pattern, cut to what a file system takes."""
         suffix = f".{self._new_id().hex}-{purpose}"
         return name[: MAX_NAME_LENGTH - len(suffix)] + suffix
 
-    def _unlock(self) -> None:
+    def unlock(self) -> None:
         for directory in self.directories:
             if directory.failure is not None:
                 directory.forget_boot()

@@ -26,41 +26,44 @@ from barnabas.storage.os_errors import storage_error
 logger = logging.getLogger(__name__)
 
 
-class OffsetCheckpoints(LogDirs):
+class OffsetCheckpoints:
     """What is written down of logs beside them."""
 
-    def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
+    def __init__(self, dirs: LogDirs) -> None:
+        self._dirs = dirs
 
-    def _recovery_points(self) -> dict[TopicPartition, int]:
-        return {key: entry.recovery_point for key, entry in list(self._logs.items())}
+    def write_recovery_points(self) -> None:
+        self._checkpoint(checkpoints.RECOVERY_POINTS, self.recovery_points)
 
-    def checkpoint_log_start_offsets(self) -> None:
-        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `Log.start_written`.
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        return {key: entry.recovery_point for key, entry in list(self._dirs.by_partition.items())}
+
+    def write_log_start_offsets(self) -> None:
+        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `LogTruncator.start_written`.
 
         Raises:
             StartsUnwritten: in some directories; in the others they are.
         """
-        overstated = [entry for entry in list(self._logs.values()) if entry.is_overstated]
+        overstated = [entry for entry in list(self._dirs.by_partition.values()) if entry.is_overstated]
         failures: list[LogDirFailed | StorageExhausted] = []
         for entry in overstated:
             try:
-                entry.sync_cut()
+                entry.truncator.sync_cut()
             except LogDirFailed as error:
                 failures.append(error)
         if overstated:
-            failures += self._try_checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
-        failures += self._try_checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+            failures += self._try_checkpoint(checkpoints.RECOVERY_POINTS, self.recovery_points)
+        failures += self._try_checkpoint(checkpoints.LOG_START_OFFSETS, self.start_offsets)
         if failures:
             raise StartsUnwritten(failures)
 
-    def _start_offsets(self) -> dict[TopicPartition, int]:
+    def start_offsets(self) -> dict[TopicPartition, int]:
         """Every log that does not begin at 0 gets an entry.
 
         Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
         renaming was lost, and with them records that were deleted for good.
         """
-        return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
+        return {key: entry.log_start_offset for key, entry in list(self._dirs.by_partition.items()) if entry.log_start_offset}
 
     def prepare_removal(self, shortened: Iterable[Log]) -> None:
         """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
@@ -71,16 +74,18 @@ class OffsetCheckpoints(LogDirs):
         """
         for log_ in shortened:
             try:
-                self._files.sync_directory(log_.directory)
+                self._dirs.files.sync_directory(log_.directory)
             except FileNotFoundError:
                 continue  # deleted meanwhile
             except OSError as error:
                 raise storage_error(log_.directory.parent, error) from error
-        self.checkpoint_log_start_offsets()
+        self.write_log_start_offsets()
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         return {
-            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
+            key: offset
+            for directory in self._dirs.usable()
+            for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
         }
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
@@ -89,7 +94,9 @@ class OffsetCheckpoints(LogDirs):
     def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
         """For compacted logs, the offset below which they are clean."""
         return {
-            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
+            key: offset
+            for directory in self._dirs.usable()
+            for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
         }
 
     def write_cleaned_offsets(self, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
@@ -109,28 +116,30 @@ class OffsetCheckpoints(LogDirs):
         self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]
     ) -> list[LogDirFailed | StorageExhausted]:
         """As `_checkpoint`; one error for each directory where it could not be written."""
+        dirs = self._dirs
         failures: list[LogDirFailed | StorageExhausted] = []
-        with self._checkpoint_lock:
+        with dirs.checkpoint_lock:
             offsets = gather()
-            for directory in self._usable():
+            for directory in dirs.usable():
                 try:
-                    self._write(directory, name, offsets)
+                    self.write(directory, name, offsets)
                 except (LogDirFailed, StorageExhausted) as error:
                     failures.append(error)
         return failures
 
-    def _write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         directory.write(name, {key: offset for key, offset in offsets.items() if self._is_told(directory, key)})
 
     def _is_told(self, directory: LogDirectory, key: TopicPartition) -> bool:
         """Whether the directory's checkpoints name a log: while it has two folders, those of both, for one is written before the other."""
-        return self._homes.get(key) is directory or self._leaving.get(key) is directory
+        dirs = self._dirs
+        return dirs.homes.get(key) is directory or dirs.leaving.get(key) is directory
 
-    def _forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
+    def forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
         """Take what is gone out of the directory's checkpoints; where the disk does not allow it, before the name is used again."""
         keys = set(gone)
         try:
             directory.forget(keys)
         except (StorageError, OSError) as error:
             logger.warning("event=checkpoints-name-deleted-partitions path=%s error=%r", directory.path, str(error))
-            self._unforgotten.update((directory.path, key) for key in keys)
+            self._dirs.unforgotten.update((directory.path, key) for key in keys)

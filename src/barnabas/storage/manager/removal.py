@@ -16,7 +16,8 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.log_move import MARKER, LogMove
-from barnabas.storage.manager.creation import LogCreation
+from barnabas.storage.manager.log_dirs import LogDirs
+from barnabas.storage.manager.offset_checkpoints import OffsetCheckpoints
 from barnabas.storage.os_errors import storage_error
 from barnabas.storage.startup_scan import hand_over
 
@@ -31,8 +32,12 @@ class Retired(NamedTuple):
     home: LogDirectory
 
 
-class LogRemoval(LogCreation):
+class LogRemoval:
     """Logs that go, and folders that are left."""
+
+    def __init__(self, dirs: LogDirs, written: OffsetCheckpoints) -> None:
+        self._dirs = dirs
+        self._checkpoints = written
 
     def delete(self, topic: str, partition: int) -> Garbage:
         """Take a log out of use; its folder is renamed now, and removed by `Garbage.remove` of the answer (in a thread).
@@ -49,12 +54,13 @@ class LogRemoval(LogCreation):
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        doomed = self._logs.pop((topic, partition), None)
+        dirs = self._dirs
+        doomed = dirs.by_partition.pop((topic, partition), None)
         if doomed is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        home = self._homes.pop((topic, partition))
-        self._counts[home.path] -= 1
-        target = home.path / self._name_with(doomed.directory.name, "delete")
+        home = dirs.homes.pop((topic, partition))
+        dirs.counts[home.path] -= 1
+        target = home.path / dirs.name_with(doomed.directory.name, "delete")
         return Retired(doomed.detach_all(), doomed.directory, target, (topic, partition), home)
 
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
@@ -77,7 +83,7 @@ class LogRemoval(LogCreation):
         """
         for garbage, folder, target, _, _ in retired:
             try:
-                self._files.rename(folder, target)
+                self._dirs.files.rename(folder, target)
             except OSError as error:
                 raise storage_error(folder.parent, error) from error
             garbage.directory = target
@@ -88,37 +94,40 @@ class LogRemoval(LogCreation):
         Raises:
             LogDirFailed: the new names may not last.
         """
+        dirs = self._dirs
         log_dirs = {id(each.home): each.home for each in retired}.values()
         for home in log_dirs:
             try:
-                self._files.sync_directory(home.path)
+                dirs.files.sync_directory(home.path)
             except OSError as error:
                 raise LogDirFailed(str(home.path), str(error)) from error
-        with self._checkpoint_lock:
+        with dirs.checkpoint_lock:
             for directory in log_dirs:
-                self._forget(directory, [each.key for each in retired if each.home is directory])
+                self._checkpoints.forget(directory, [each.key for each in retired if each.home is directory])
 
     # Moving
 
     @property
     def interrupted(self) -> dict[TopicPartition, LogDirectory]:
         """Moves that were under way when the broker ended, and where to."""
-        return self._finder.interrupted
+        return self._dirs.startup_scan.interrupted
 
     def forget_move(self, key: TopicPartition) -> None:
         """The move that the last stop or crash interrupted is not wanted any more."""
-        directory, path = self._finder.interrupted.pop(key), self._finder.begun.pop(key)
+        dirs = self._dirs
+        directory, path = dirs.startup_scan.interrupted.pop(key), dirs.startup_scan.begun.pop(key)
         if directory.failure is None:
-            remove_folder(self._files, path)
+            remove_folder(dirs.files, path)
 
     def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> LogMove:
         """A move of the log to `directory`; nothing is on the disk yet."""
-        moved = self._logs[topic, partition]
+        dirs = self._dirs
+        moved = dirs.by_partition[topic, partition]
         if self.interrupted.pop((topic, partition), None) is directory:
-            folder = self._finder.begun.pop((topic, partition))
+            folder = dirs.startup_scan.begun.pop((topic, partition))
         else:
-            folder = directory.path / self._name_with(moved.directory.name, "future")
-        return LogMove(moved, directory.path, folder, self._files)
+            folder = directory.path / dirs.name_with(moved.directory.name, "future")
+        return LogMove(moved, directory.path, folder, dirs.files)
 
     def swap(self, move: LogMove, directory: LogDirectory) -> Retired:
         """The log is in `directory` from now on; the old folder keeps its name until `leave`.
@@ -126,14 +135,15 @@ class LogRemoval(LogCreation):
         Raises:
             OSError: a disk does not work; the log stays where it was.
         """
+        dirs = self._dirs
         moved = move.log
         key, old = (moved.topic, moved.partition), moved.directory
         garbage = move.swap()
-        source = self._homes[key]
-        self._counts[source.path] -= 1
-        self._counts[directory.path] += 1
-        self._homes[key], self._leaving[key] = directory, source
-        garbage.directory = old.with_name(self._name_with(old.name, "delete"))
+        source = dirs.homes[key]
+        dirs.counts[source.path] -= 1
+        dirs.counts[directory.path] += 1
+        dirs.homes[key], dirs.leaving[key] = directory, source
+        garbage.directory = old.with_name(dirs.name_with(old.name, "delete"))
         return Retired(garbage, old, garbage.directory, key, source)
 
     def leave(self, move: LogMove, retired: Retired) -> Garbage:
@@ -142,12 +152,13 @@ class LogRemoval(LogCreation):
         Raises:
             StorageError, OSError: a disk does not work; the next start finishes this.
         """
-        self._files.sync_directory(move.directory)
-        self.checkpoint_recovery_points()
-        self.checkpoint_log_start_offsets()
-        with self._checkpoint_lock:
-            hand_over(retired.key, retired.home, self._homes[retired.key])
-        del self._leaving[retired.key]
+        dirs = self._dirs
+        dirs.files.sync_directory(move.directory)
+        self._checkpoints.write_recovery_points()
+        self._checkpoints.write_log_start_offsets()
+        with dirs.checkpoint_lock:
+            hand_over(retired.key, retired.home, dirs.homes[retired.key])
+        del dirs.leaving[retired.key]
         (garbage,) = self.rename([retired])
-        self._files.unlink(move.folder / MARKER)
+        dirs.files.unlink(move.folder / MARKER)
         return garbage

@@ -1,13 +1,12 @@
 """A segment: a stretch of the log in one file, with its two indexes.
 
-Owns `<base offset>.log`, where batches lie end to end, `.index` and `.timeindex`; finds the batch that holds an offset or a time. Each part
-is a class upon the one before:
+Owns `<base offset>.log`, where batches lie end to end, `.index` and `.timeindex`; finds the batch that holds an offset or a time. A
+`Segment` has its files open when they are needed (`segment_file`), is appended to and cut (`active_segment`), and has two parts:
 
-    file_names       of the files
-    segment_file     opened when they are needed
-    batch_scan       from batch to batch
-    lookup           of offsets and times
-    active_segment   what is appended and cut: `Segment`
+    segment.scan      from batch to batch (`batch_scan`)
+    segment.lookup    of offsets and times
+
+They are made when they are asked for, so that a segment that nobody reads has none.
 """
 
 from __future__ import annotations

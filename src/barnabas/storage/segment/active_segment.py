@@ -3,20 +3,29 @@
 Rules
   1. Only the last segment of a log (the active one) grows; the others are sealed and change only by being removed.
   2. `size` is where the next batch goes. Bytes behind it (of a write that failed) do not exist.
+
+Ugly: what of a sealed segment is not known yet are fields that are not set, its parts too. `__getattr__`, which Python asks only for those,
+finds them out; so the active segment's appends pay nothing for it, and a segment that nobody reads takes a few hundred bytes of memory. An
+index that contradicts its segment is noticed, and made anew, at that moment.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.scan import walker
 from barnabas.storage.files import Files
-from barnabas.storage.index_repair import contradiction
+from barnabas.storage.index_repair import contradiction, rebuild_indexes
 from barnabas.storage.integrity import SegmentIntegrity
-from barnabas.storage.segment.file_names import SUFFIXES, file_name
-from barnabas.storage.segment.lookup import SearchedSegment
-from barnabas.storage.segment.segment_file import NO_TIMESTAMP
+from barnabas.storage.segment.batch_scan import BatchScan
+from barnabas.storage.segment.file_names import ABORTED_SUFFIX, SUFFIXES, file_name
+from barnabas.storage.segment.lookup import SegmentLookup
+from barnabas.storage.segment.segment_file import NO_TIMESTAMP, SegmentFile
 
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
@@ -24,10 +33,13 @@ RESERVED_BYTES = 4 * 1024 * 1024  # at once; takes 15 us
 NEVER_AGAIN = 2**63 - 1
 
 
-class Segment(SearchedSegment):
+class Segment(SegmentFile):
     """One segment; made by `Segment.create` or `Segment.existing`."""
 
-    __slots__ = ()
+    __slots__ = ("lookup", "scan")
+
+    scan: BatchScan
+    lookup: SegmentLookup
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int, reserved: int = 0) -> Segment:
@@ -74,10 +86,10 @@ class Segment(SearchedSegment):
             self.index.append(last_offset - self.base_offset, position)
             self.add_time_entry()
             self.bytes_since_index_entry = 0
-        if len(self._recent_last) >= 2 * RECENT_BATCHES:
-            del self._recent_last[:RECENT_BATCHES], self._recent_positions[:RECENT_BATCHES]
-        self._recent_last.append(last_offset)
-        self._recent_positions.append(position)
+        if len(self.recent_last) >= 2 * RECENT_BATCHES:
+            del self.recent_last[:RECENT_BATCHES], self.recent_positions[:RECENT_BATCHES]
+        self.recent_last.append(last_offset)
+        self.recent_positions.append(position)
         self.bytes_since_index_entry += size
         self.size = position + size
         self.next_offset = last_offset + 1
@@ -99,10 +111,10 @@ class Segment(SearchedSegment):
             self.index.extend(keys, values)
         if times:
             self.time_index.extend(times, time_values)
-        self._recent_last.frombytes(lasts)
-        self._recent_positions.frombytes(positions)
-        if len(self._recent_last) >= 2 * RECENT_BATCHES:
-            del self._recent_last[:-RECENT_BATCHES], self._recent_positions[:-RECENT_BATCHES]
+        self.recent_last.frombytes(lasts)
+        self.recent_positions.frombytes(positions)
+        if len(self.recent_last) >= 2 * RECENT_BATCHES:
+            del self.recent_last[:-RECENT_BATCHES], self.recent_positions[:-RECENT_BATCHES]
         self.size, self.bytes_since_index_entry, last, self.max_timestamp, self.offset_of_max_timestamp = state
         self.next_offset = last + 1
 
@@ -152,9 +164,9 @@ class Segment(SearchedSegment):
     def recount(self, entry: tuple[int, int] | None) -> None:
         """Learn from the batches behind the index entry `entry` what only memory knows."""
         start = entry[1] if entry else 0
-        batches = list(self.walk(start))
+        batches = list(self.scan.walk(start))
         for position, header in batches:
-            self.read_batch(position, header)  # a header that lies about its offsets would mislead every lookup
+            self.scan.read_batch(position, header)  # a header that lies about its offsets would mislead every lookup
         interval = self.size
         self.recount_from(start)
         for _, header in batches:
@@ -186,7 +198,7 @@ class Segment(SearchedSegment):
         self.write_indexes(exact=True)
         self.index.seal()
         self.time_index.seal()
-        del self._recent_last, self._recent_positions
+        del self.recent_last, self.recent_positions
 
     def moved_to(self, directory: Path, *, index_entries: int = 0, time_index_entries: int = 0) -> Segment:
         """The same segment in another folder, to which its bytes were copied; a sealed one, or the active one.
@@ -200,7 +212,106 @@ class Segment(SearchedSegment):
         if not self.index.sealed:
             moved.bytes_since_index_entry = self.bytes_since_index_entry
             moved.max_timestamp, moved.offset_of_max_timestamp = self.max_timestamp, self.offset_of_max_timestamp
-            moved._recent_last, moved._recent_positions = self._recent_last, self._recent_positions
+            moved.recent_last, moved.recent_positions = self.recent_last, self.recent_positions
             moved.index = self.index.moved_to(directory / self.index_name, index_entries)
             moved.time_index = self.time_index.moved_to(directory / self.time_index_name, time_index_entries)
         return moved
+
+    def leave(self) -> None:
+        """As `SegmentFile.leave`; it refers to nothing any more that refers back to it, and goes by counting references."""
+        super().leave()
+        for part in ("lookup", "scan"):
+            if self.knows(part):
+                delattr(self, part)
+        if self.knows("integrity"):
+            self.integrity.end_offset = partial(int, self.next_offset)
+
+    # What is found out late
+
+    if not TYPE_CHECKING:  # a type checker would take any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            find_out = FOUND_OUT_LATER.get(name)
+            if find_out is None:
+                raise AttributeError(name)
+            find_out(self)
+            return object.__getattribute__(self, name)
+
+    def knows(self, name: str) -> bool:
+        """Whether a field that is found out late is there already."""
+        try:
+            object.__getattribute__(self, name)
+        except AttributeError:
+            return False
+        return True
+
+    def load_first_timestamp(self) -> int | None:
+        """Time of the first batch; None while the segment is empty."""
+        if self.first_timestamp is None and self.size:
+            _, header = next(self.scan.walk_around(), (0, None))
+            self.first_timestamp = header.max_timestamp if header is not None else None
+        return self.first_timestamp
+
+    def drop_name_suffix(self) -> None:
+        """Its files have their own names now."""
+        self.name_suffix = ""
+        self.index, self.time_index = self.make_indexes()
+        self._open_indexes()
+
+    def doubt_all(self) -> None:
+        """What is there now came from the disk: it is verified before it is served."""
+        self.integrity = SegmentIntegrity(self.files, self.size, self.end_offset)
+
+    def _open_indexes(self) -> None:
+        """Take the indexes of a sealed segment as their files have them, unless that cannot be."""
+        self.index, self.time_index = self.make_indexes()
+        if not self.has_index_files:
+            for index in (self.index, self.time_index):
+                index.start_empty()
+            return
+        self.index.load_sealed()
+        self.time_index.load_sealed()
+        wrong = contradiction(self.index, self.time_index, self.size)
+        if wrong is not None:
+            self._mend_indexes(wrong)
+
+    def _mend_indexes(self, reason: str) -> None:
+        """Make the indexes anew, which contradict the segment."""
+        rebuild_indexes(
+            self.index, self.time_index, self.scan.walk_around(), path=self.path, base_offset=self.base_offset, reason=reason
+        )
+
+    def _look_for_aborted(self) -> None:
+        self.has_aborted = self.files.exists(self.directory / self.name_of(ABORTED_SUFFIX))
+
+    def _open_max_timestamp(self) -> None:
+        last = self.time_index.last()
+        self.max_timestamp = last[0] if last else NO_TIMESTAMP
+        self.offset_of_max_timestamp = self.base_offset + (last[1] if last else 0)
+
+    def _open_written_ms(self) -> None:
+        self.written_ms = self.files.modified_ms(self.path)
+
+    def _open_recent(self) -> None:
+        self.recent_last, self.recent_positions = array("q"), array("q")
+
+    def _make_scan(self) -> None:
+        self.scan = BatchScan(self)
+
+    def _make_lookup(self) -> None:
+        self.lookup = SegmentLookup(self, self.scan)
+
+
+FOUND_OUT_LATER: dict[str, Callable[[Segment], None]] = {
+    "has_aborted": Segment._look_for_aborted,
+    "index": Segment._open_indexes,
+    "time_index": Segment._open_indexes,
+    "max_timestamp": Segment._open_max_timestamp,
+    "offset_of_max_timestamp": Segment._open_max_timestamp,
+    "recent_last": Segment._open_recent,
+    "recent_positions": Segment._open_recent,
+    "integrity": Segment.doubt_all,
+    "written_ms": Segment._open_written_ms,
+    "scan": Segment._make_scan,
+    "lookup": Segment._make_lookup,
+}

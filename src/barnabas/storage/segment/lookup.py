@@ -3,7 +3,7 @@
 Rule: a lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
 
 How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
-every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read. Where a
+every reader is at, the last batches' positions are kept besides (`recent_*`): there a lookup is one bisection and no read. Where a
 reader further back stopped is remembered too (`integrity`), for that is where it goes on.
 """
 
@@ -15,7 +15,8 @@ from typing import NamedTuple
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.storage.damaged_lookup import find_around
-from barnabas.storage.segment.batch_scan import ScannedSegment
+from barnabas.storage.segment.batch_scan import BatchScan
+from barnabas.storage.segment.segment_file import SegmentFile
 from barnabas.tuples import new_tuple
 
 
@@ -26,10 +27,14 @@ class Position(NamedTuple):
     base_offset: int
 
 
-class SearchedSegment(ScannedSegment):
-    """A segment in which offsets and times can be looked up."""
+class SegmentLookup:
+    """Where offsets and times are in one segment."""
 
-    __slots__ = ()
+    __slots__ = ("_scan", "_segment")
+
+    def __init__(self, segment: SegmentFile, scan: BatchScan) -> None:
+        self._segment = segment
+        self._scan = scan
 
     def find(self, offset: int) -> Position | None:
         """The first batch whose last offset is at or past `offset`; None if there is none in this segment.
@@ -37,38 +42,39 @@ class SearchedSegment(ScannedSegment):
         Raises:
             CorruptLog: the batch that held it is damaged so that it cannot be told where it lies.
         """
-        if self.integrity.damages and (known := self.integrity.damage_at(offset)) is not None:
+        segment = self._segment
+        if segment.integrity.damages and (known := segment.integrity.damage_at(offset)) is not None:
             return Position(known.position, known.first_offset)
-        recent = self._recent_last
+        recent = segment.recent_last
         slot = bisect_left(recent, offset)
         if slot:  # an older batch is known, so none before is meant
             if slot == len(recent):
                 return None
-            return new_tuple(Position, (self._recent_positions[slot], recent[slot - 1] + 1))
-        if recent and not self._recent_positions[0]:
-            return Position(0, self.base_offset)
-        if offset <= self.base_offset and self.size:
-            return Position(0, self.base_offset)
-        end = self.integrity.end_of_read(offset)
+            return new_tuple(Position, (segment.recent_positions[slot], recent[slot - 1] + 1))
+        if recent and not segment.recent_positions[0]:
+            return Position(0, segment.base_offset)
+        if offset <= segment.base_offset and segment.size:
+            return Position(0, segment.base_offset)
+        end = segment.integrity.end_of_read(offset)
         if end is not None:
-            return Position(end, offset) if end < self.size else None  # a gap ends the segment
-        entry = self.index.floor(offset - self.base_offset)
+            return Position(end, offset) if end < segment.size else None  # a gap ends the segment
+        entry = segment.index.floor(offset - segment.base_offset)
         start = entry[1] if entry else 0
-        if self.integrity.damages:
+        if segment.integrity.damages:
             return self._find_around(offset, start)
         try:
-            for position, header in self.walk(start):
+            for position, header in self._scan.walk(start):
                 if header.base_offset + header.last_offset_delta >= offset:
-                    if header.base_offset > offset or header.next_offset > self.next_offset:
+                    if header.base_offset > offset or header.next_offset > segment.next_offset:
                         # A gap of compaction, or a header or an index entry that lies.
                         return self._find_around(offset, start if position > start else 0)
                     return Position(position, header.base_offset)
         except CorruptLog:
             return self._find_around(offset, start)
-        return self._find_around(offset, 0) if start >= self.size > 0 else None
+        return self._find_around(offset, 0) if start >= segment.size > 0 else None
 
     def _find_around(self, offset: int, start: int) -> Position | None:
-        found = find_around(self, offset, start)
+        found = find_around(self._segment, self._scan, offset, start)
         return None if found is None else Position._make(found)
 
     def whole_batches_end(self, start: int, limit: int, *, is_verified_later: bool = False) -> int | None:
@@ -80,12 +86,13 @@ class SearchedSegment(ScannedSegment):
             is_verified_later: a thread looks at the bytes if need be, and finds the end: then it is None, where only the disk has the
                 header that tells it, or one is not to be trusted.
         """
-        if limit >= self.size:
-            return self.size
-        recent = self._recent_positions
+        segment = self._segment
+        if limit >= segment.size:
+            return segment.size
+        recent = segment.recent_positions
         if recent and recent[0] <= limit:
             return max(start, recent[bisect_right(recent, limit) - 1])
-        if is_verified_later and not self.integrity.covers(start, limit):
+        if is_verified_later and not segment.integrity.covers(start, limit):
             return None
         entry = self._index_entry_before(limit)
         end = max(start, entry[1] if entry else 0)
@@ -95,18 +102,19 @@ class SearchedSegment(ScannedSegment):
             if is_verified_later:
                 return None
         if end > start:
-            self.integrity.forget_behind(end, self.size)
+            segment.integrity.forget_behind(end, segment.size)
             return end
         return self._start_of_batch_across(limit, start)
 
     def _start_of_batch_across(self, limit: int, position: int, *, waits: bool = True) -> int:
         """Where the batch begins that goes past byte `limit`, of those from the one at `position` on."""
+        segment = self._segment
         try:
-            for position, header in self.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it begins there
+            for position, header in self._scan.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it begins there
                 if position + header.size > limit:
                     # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
-                    if self.integrity.covers(position, position + HEADER_SIZE):
-                        self.integrity.note_end(header.base_offset, position)
+                    if segment.integrity.covers(position, position + HEADER_SIZE):
+                        segment.integrity.note_end(header.base_offset, position)
                     break
         except CorruptLog as error:
             return error.position
@@ -114,18 +122,20 @@ class SearchedSegment(ScannedSegment):
 
     def _index_entry_before(self, position: int) -> tuple[int, int] | None:
         """The last entry of the index at or before a byte, by what is in memory of it where readers go on in order."""
-        open_files, index = self.open_files, self.index
+        segment = self._segment
+        open_files, index = segment.open_files, segment.index
         entry = index.floor_in_windows(position)
         if entry is None:
             entry = index.floor_by_value(position, keeps_window=open_files is not None)
             if open_files is not None:
-                open_files.keep_windows(self)
+                open_files.keep_windows(segment)
         return entry
 
     def find_time(self, timestamp: int) -> int:
         """A position at or before the first batch that holds a record at or after `timestamp`."""
-        entry = self.time_index.floor(timestamp - 1)
+        segment = self._segment
+        entry = segment.time_index.floor(timestamp - 1)
         if entry is None:
             return 0
-        index_entry = self.index.floor(entry[1])
+        index_entry = segment.index.floor(entry[1])
         return index_entry[1] if index_entry else 0

@@ -22,8 +22,6 @@ class SegmentFile:
 
     __slots__ = (
         "_fileno",
-        "_recent_last",
-        "_recent_positions",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -39,6 +37,8 @@ class SegmentFile:
         "offset_of_max_timestamp",
         "open_files",
         "pins",
+        "recent_last",
+        "recent_positions",
         "reserved",
         "size",
         "synced",
@@ -52,8 +52,8 @@ class SegmentFile:
     time_index: SparseIndex
     max_timestamp: int
     offset_of_max_timestamp: int  # last offset of the batch that has it
-    _recent_last: array[int]  # last offsets of the last batches
-    _recent_positions: array[int]
+    recent_last: array[int]  # last offsets of the last batches
+    recent_positions: array[int]
     integrity: SegmentIntegrity
     written_ms: int  # when the last batch came; `append_run` does not count, for its records have timestamps
 

@@ -57,7 +57,7 @@ def truncating_to_the_high_watermark() -> Iterator[None]:
         host_all(self)
         for replica in self._services.partitions:
             if not replica.is_offline and replica.log.log_end_offset > replica.high_watermark:
-                replica.log.truncate_to(replica.high_watermark)
+                replica.log.truncator.truncate_to(replica.high_watermark)
 
     with mock.patch.object(replica_manager.ReplicaManager, "host_all", cut_all):
         yield

@@ -23,7 +23,7 @@ from barnabas.protocol.values import NO_LEADER
 from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:
-    from barnabas.replication.partition import Partition
+    from barnabas.replication.partition import OnlinePartition
     from barnabas.testing.simulation.cluster import ClusterSimulation
     from barnabas.testing.simulation.loop import VirtualLoop
     from barnabas.testing.simulation.node import Node
@@ -61,7 +61,7 @@ class InvariantChecker:
             self._pulse_s = now_s
             self._compare()
 
-    def _look_at(self, node: Node, partition: Partition) -> None:
+    def _look_at(self, node: Node, partition: OnlinePartition) -> None:
         term = partition.topic_id, partition.index, partition.leader_epoch
         mark = partition.high_watermark
         before = self._marks.get(term)
@@ -121,7 +121,7 @@ class InvariantChecker:
             process = self._simulation.nodes[number - 1].process
             found = None if process is None else process.broker.partitions.get(topic, index)
             if found is not None and not found.is_offline:
-                ends[number] = found.log.epoch_of_end, found.log.log_end_offset
+                ends[number] = found.log.reader.epoch_of_end, found.log.log_end_offset
         furthest = max(ends, key=ends.__getitem__, default=state.leader)
         if state.leader in ends and ends[state.leader] < ends[furthest]:
             told = f"{state.leader} leads with {ends[state.leader]}, and {furthest} has {ends[furthest]} (epoch, end)"
@@ -143,7 +143,7 @@ class InvariantChecker:
                 if state is not None and state.leader == node.number and state.leader_epoch == partition.leader_epoch:
                     self._compare_with(partition, state)
 
-    def _compare_with(self, leading: Partition, state: PartitionState) -> None:
+    def _compare_with(self, leading: OnlinePartition, state: PartitionState) -> None:
         for number in state.isr:
             process = self._simulation.nodes[number - 1].process
             broker = None if process is None or process.files.dead else process.broker
@@ -172,5 +172,5 @@ def _check(name: str, before: PartitionState | None, state: PartitionState) -> N
         raise Violation(f"{name}: two leaders in epoch {state.leader_epoch}, {before.leader} and {state.leader}")
 
 
-def _name(partition: Partition) -> str:
+def _name(partition: OnlinePartition) -> str:
     return f"{partition.topic}-{partition.index}"

@@ -112,6 +112,7 @@ def _start(nodes: Sequence[Node], topic: Topic, index: int) -> int:
         process = nodes[number - 1].process
         found = None if process is None else process.broker.partitions.get(topic.name, index)
         assert found is not None, "at rest"
+        assert not found.is_offline, "at rest"
         starts.append(found.log.log_start_offset)
     return max(starts)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from barnabas.coordination.runtime import CoordinatorRuntime
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.errors import ErrorCode
-from barnabas.replication.replica import Replica
+from barnabas.replication.online_replica import OnlineReplica
 from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.storage.files import Files
@@ -54,7 +54,7 @@ def without_an_epoch_for_each_end() -> Iterator[None]:
 @contextmanager
 def readers_pass_the_last_stable_offset() -> Iterator[None]:
     """A reader of committed records gets all that is below the high watermark."""
-    with mock.patch.object(Replica, "last_stable_offset", property(lambda replica: replica.high_watermark)):
+    with mock.patch.object(OnlineReplica, "last_stable_offset", property(lambda replica: replica.high_watermark)):
         yield
 
 

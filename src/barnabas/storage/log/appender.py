@@ -1,7 +1,7 @@
 """Appending to a log: a leader's batches, one or many at once, a follower's, and the segments that they begin.
 
 How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic, written out
-in few pieces, for it is run for every request. A batch past one of the bounds that `_plan_roll` sets may begin another segment.
+in few pieces, for it is run for every request. A batch past one of the bounds that `plan_roll` sets may begin another segment.
 
 Rules
   1. A batch is checked, then written, then counted: if any step fails, nothing has changed that a reader could see.
@@ -38,7 +38,7 @@ from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
 from barnabas.protocol.records.scan import walker
 from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
 from barnabas.storage.files import write_all
-from barnabas.storage.log.reading import ReadableLog
+from barnabas.storage.log.state import LogState
 from barnabas.storage.log_segments import remove_segment_files
 from barnabas.storage.markers import Ending, ending_in
 from barnabas.storage.os_errors import storage_error
@@ -64,8 +64,13 @@ class AppendResult(NamedTuple):
     duplicate: bool
 
 
-class AppendableLog(ReadableLog):
+class LogAppender:
     """What makes a log longer."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: LogState) -> None:
+        self._log = log
 
     def append_as_leader(
         self, records: Buffer, *, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
@@ -78,13 +83,14 @@ class AppendableLog(ReadableLog):
             LogDirFailed: the write failed.
             StorageExhausted: the disk is full.
         """
+        log = self._log
         if len(records) < HEADER.size or records[16] != MAGIC:
             records = only_batch(records)
         header = new_tuple(BatchHeader, HEADER.unpack_from(records))
         size = header.batch_length + LENGTH_OVERHEAD
         if size != len(records):
             records = only_batch(records)
-        config = self.config
+        config = log.config
         data: Buffer = records
         header, rewritten = validate_batch(records, header, config=config, now_ms=now_ms, origin=origin)
         if rewritten is not None:
@@ -92,18 +98,18 @@ class AppendableLog(ReadableLog):
         if size > config.segment_bytes:
             raise _too_large_for_segment(size, config)
         log_append_time = NO_TIMESTAMP if config.message_timestamp_type == "CreateTime" else header.max_timestamp
-        base_offset = self.log_end_offset
+        base_offset = log.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         ending: Ending | None = None
         if header.producer_id >= 0:
-            duplicate = self._producers.check(header, from_client=origin is CLIENT)
+            duplicate = log.producer_states.check(header, from_client=origin is CLIENT)
             if duplicate is not None:
                 time = NO_TIMESTAMP if log_append_time == NO_TIMESTAMP else duplicate.timestamp
-                return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
+                return AppendResult(duplicate.first_offset, duplicate.last_offset, time, log.log_start_offset, True)
             if header.attributes & CONTROL_BIT:
                 ending = self._checked_ending(header, data)
         self._store(header, data, ending, leader_epoch, now_ms)
-        return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
+        return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, log.log_start_offset, False))
 
     def append_own(self, batch: OwnBatch, ending: Ending | None, *, leader_epoch: int, now_ms: int) -> int:
         """Append a batch that this broker has made, as `append_as_leader` one of a coordinator; its last offset.
@@ -115,50 +121,53 @@ class AppendableLog(ReadableLog):
             KafkaError: as `append_as_leader`.
             LogDirFailed, StorageExhausted: as `append_as_leader`.
         """
+        log = self._log
         data, header = batch
-        config, size = self.config, len(data)
+        config, size = log.config, len(data)
         if size > config.max_message_bytes or size > config.segment_bytes or not is_stored_as_it_comes(config):
             origin = AppendOrigin.COORDINATOR
             return self.append_as_leader(bytes(data), leader_epoch=leader_epoch, now_ms=now_ms, origin=origin).last_offset
         if header.producer_id >= 0:
-            self._producers.check(header, from_client=False)
+            log.producer_states.check(header, from_client=False)
             if ending is not None:
-                self._producers.check_marker(header, ending.coordinator_epoch)
+                log.producer_states.check_marker(header, ending.coordinator_epoch)
         self._store(header, data, ending, leader_epoch, now_ms)
-        return self.log_end_offset - 1
+        return log.log_end_offset - 1
 
     def _store(self, header: BatchHeader, data: Buffer, ending: Ending | None, leader_epoch: int, now_ms: int) -> None:
         """Write and count a checked batch, which is the marker of a transaction where it says an `ending`."""
-        size, base_offset = len(data), self.log_end_offset
+        log = self._log
+        size, base_offset = len(data), log.log_end_offset
         last_offset = base_offset + header.last_offset_delta
-        if leader_epoch > self._epochs.epochs.latest:
-            self._epochs.epochs.assign(leader_epoch, base_offset)
-        segment = self._segments.active
+        if leader_epoch > log.epoch_file.epochs.latest:
+            log.epoch_file.epochs.assign(leader_epoch, base_offset)
+        segment = log.segments.active
         end = segment.size + size
-        if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
+        if end > log.roll_size or header.max_timestamp > log.roll_time or last_offset > log.roll_offset:
             segment = self._segment_for(size, header._replace(base_offset=base_offset), now_ms)
         self._write(segment, (base_offset, header.batch_length, leader_epoch), data, size)
-        segment.appended(last_offset, size, header.max_timestamp, self.config.index_interval_bytes)
+        segment.appended(last_offset, size, header.max_timestamp, log.config.index_interval_bytes)
         segment.written_ms = now_ms
-        self.log_end_offset = last_offset + 1
+        log.log_end_offset = last_offset + 1
         if ending is not None:
             self._count_ending(segment, header, last_offset, ending)
         elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
-            self._producers.update(header, base_offset)
+            log.producer_states.update(header, base_offset)
 
     def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool, bool] | None:
         """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
         and the records there is room for, whether records must have keys and batches may be compressed. None where a batch is not
         stored as it comes."""
-        config = self.config
+        log = self._log
+        config = log.config
         if not is_stored_as_it_comes(config):
             return None
         return (
             min(config.max_message_bytes, config.segment_bytes),
             max(now_ms - config.message_timestamp_before_max_ms, 0),
-            min(now_ms + config.message_timestamp_after_max_ms, self._roll_time, NEWEST_MS),
-            self._roll_size - self._segments.active.size,
-            self._roll_offset - self.log_end_offset + 1,
+            min(now_ms + config.message_timestamp_after_max_ms, log.roll_time, NEWEST_MS),
+            log.roll_size - log.segments.active.size,
+            log.roll_offset - log.log_end_offset + 1,
             "compact" in config.cleanup_policy,
             config.compression_type == "producer",
         )
@@ -172,12 +181,13 @@ class AppendableLog(ReadableLog):
         Raises:
             KafkaError: as `append_as_leader`, for the producer of the batches.
         """
-        if leader_epoch > self._epochs.epochs.latest:
+        log = self._log
+        if leader_epoch > log.epoch_file.epochs.latest:
             return False
         if not run.has_producer:
             return True
         header = new_tuple(BatchHeader, HEADER.unpack_from(buffer, ROW.unpack_from(run.rows)[1]))
-        return self._producers.check(header, from_client=True) is None
+        return log.producer_states.check(header, from_client=True) is None
 
     def append_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> int:
         """Append batches that `admits_run` has let pass, all or none, with one write; the first one's base offset.
@@ -185,41 +195,43 @@ class AppendableLog(ReadableLog):
         Raises:
             LogDirFailed, StorageExhausted: as `append_as_leader`.
         """
-        segment = self._segments.active
-        first_offset, size = self.log_end_offset, run.size
+        log = self._log
+        segment = log.segments.active
+        first_offset, size = log.log_end_offset, run.size
         stored, described = walker.place_batches(buffer, run.rows, first_offset, leader_epoch)
         if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
             segment.reserve(size)
         try:
-            written = self._files.pwrite(segment.fileno, stored, segment.size)
+            written = log.files.pwrite(segment.fileno, stored, segment.size)
             if written != size:
-                write_all(self._files, segment.fileno, memoryview(stored)[written:], segment.size + written)
+                write_all(log.files, segment.fileno, memoryview(stored)[written:], segment.size + written)
         except OSError as error:
             raise self._write_failed(error) from error
-        self.log_end_offset = first_offset + run.records
-        segment.appended_many(described, self.config.index_interval_bytes)
+        log.log_end_offset = first_offset + run.records
+        segment.appended_many(described, log.config.index_interval_bytes)
         if run.has_producer:
             rows = ROW.iter_unpack(run.rows[-KEPT_BATCHES * ROW.size :])
             for (_, start, _, count, _), (last, *_) in zip(
                 rows, DESCRIBED.iter_unpack(described[-KEPT_BATCHES * DESCRIBED.size :]), strict=True
             ):
-                self._producers.update(new_tuple(BatchHeader, HEADER.unpack_from(buffer, start)), last + 1 - count)
+                log.producer_states.update(new_tuple(BatchHeader, HEADER.unpack_from(buffer, start)), last + 1 - count)
         return first_offset
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
         """Write a batch at the segment's end, with base offset, length and leader epoch as in `place`."""
+        log = self._log
         if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
             segment.reserve(size)
         try:
             if (type(data) is memoryview and data.readonly) or type(data) is bytes:
                 head = PLACE.pack(*place)
-                written = self._files.pwritev(segment.fileno, (head, memoryview(data)[PLACE.size :]), segment.size)
+                written = log.files.pwritev(segment.fileno, (head, memoryview(data)[PLACE.size :]), segment.size)
             else:
                 PLACE.pack_into(data, 0, *place)
-                written = self._files.pwrite(segment.fileno, data, segment.size)
+                written = log.files.pwrite(segment.fileno, data, segment.size)
             if written != size:  # a disk that is nearly full takes a part: try the rest
                 whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
-                write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
+                write_all(log.files, segment.fileno, memoryview(whole)[written:], segment.size + written)
         except OSError as error:
             if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
                 PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
@@ -227,14 +239,15 @@ class AppendableLog(ReadableLog):
 
     def _write_failed(self, error: OSError) -> StorageError:
         """A part of a batch may lie behind the end: it is cut, now if that works, else before the next roll or close."""
-        self._torn = True
+        log = self._log
+        log.is_torn = True
         with suppress(OSError):
-            self._cut_torn()
-        active = self._segments.active
+            log.cut_torn()
+        active = log.segments.active
         if not active.size:  # it is not the refused batch that its age counts from
             active.first_timestamp = None
-            self._plan_roll()
-        return storage_error(self.directory.parent, error)
+            self.plan_roll()
+        return storage_error(log.directory.parent, error)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
         """Append the leader's batches as they are, a cut last one left out.
@@ -244,8 +257,9 @@ class AppendableLog(ReadableLog):
             LogDirFailed: the write failed.
             StorageExhausted: the disk is full.
         """
+        log = self._log
         view = memoryview(records)
-        headers, fault = good_batches(view, self.log_end_offset)
+        headers, fault = good_batches(view, log.log_end_offset)
         at = position = 0
         while at < len(headers):
             stop, size = self._append_stretch(headers, at, view[position:], now_ms)
@@ -253,23 +267,24 @@ class AppendableLog(ReadableLog):
         if fault is not None:
             raise fault
         first_offset = headers[0].base_offset if headers else -1
-        return new_tuple(AppendResult, (first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False))
+        return new_tuple(AppendResult, (first_offset, log.log_end_offset - 1, NO_TIMESTAMP, log.log_start_offset, False))
 
     def _append_stretch(self, headers: Sequence[BatchHeader], at: int, data: memoryview, now_ms: int) -> tuple[int, int]:
         """Write the leader's batches from number `at` on, which `data` begins with, as far as one write goes; see `stretch_from`."""
+        log = self._log
         header = headers[at]
-        if header.partition_leader_epoch > self._epochs.epochs.latest:
-            self._epochs.epochs.assign(header.partition_leader_epoch, header.base_offset)
-        segment = self._segments.active
+        if header.partition_leader_epoch > log.epoch_file.epochs.latest:
+            log.epoch_file.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        segment = log.segments.active
         end, last_offset = segment.size + header.size, header.last_offset
-        if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
+        if end > log.roll_size or header.max_timestamp > log.roll_time or last_offset > log.roll_offset:
             segment = self._segment_for(header.size, header, now_ms)
-        room = self._roll_size - segment.size
-        stop, size = stretch_from(headers, at, room=room, time=self._roll_time, offset=self._roll_offset)
+        room = log.roll_size - segment.size
+        stop, size = stretch_from(headers, at, room=room, time=log.roll_time, offset=log.roll_offset)
         if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
             segment.reserve(size)
         try:
-            write_all(self._files, segment.fileno, data[:size], segment.size)
+            write_all(log.files, segment.fileno, data[:size], segment.size)
         except OSError as error:
             raise self._write_failed(error) from error
         segment.written_ms = now_ms
@@ -283,93 +298,99 @@ class AppendableLog(ReadableLog):
                     self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
                 position += batch_size
         finally:  # behind a batch that cannot be counted nothing is in the log: its producers would not be known
-            segment.appended_many(noted, self.config.index_interval_bytes)
-            self.log_end_offset = segment.next_offset
+            segment.appended_many(noted, log.config.index_interval_bytes)
+            log.log_end_offset = segment.next_offset
         return stop, size
 
     def _checked_ending(self, header: BatchHeader, data: Buffer) -> Ending | None:
         ending = ending_in(data, header)
         if ending is not None:
-            self._producers.check_marker(header, ending.coordinator_epoch)
+            self._log.producer_states.check_marker(header, ending.coordinator_epoch)
         return ending
 
     def _count_producer(self, segment: Segment, header: BatchHeader, base_offset: int, data: Buffer) -> None:
         if not header.is_control:
-            self._producers.update(header, base_offset)
+            self._log.producer_states.update(header, base_offset)
             return
         ending = ending_in(data, header)
         if ending is not None:
             self._count_ending(segment, header, base_offset + header.last_offset_delta, ending)
 
     def _count_ending(self, segment: Segment, header: BatchHeader, offset: int, ending: Ending) -> None:
-        completed = self._producers.update_marker(header, ending, offset)
+        log = self._log
+        completed = log.producer_states.update_marker(header, ending, offset)
         if completed is not None and completed.aborted:
             try:
                 add_aborted(segment, completed)
             except OSError as error:
                 # The marker is in the log. Readers of committed records must not get past it without this entry, so even a full disk
                 # takes the log out of use; the next start makes the entry from the marker.
-                raise LogDirFailed(str(self.directory.parent), str(error)) from error
+                raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """What is appended from here on is of `leader_epoch`."""
-        if leader_epoch > self._epochs.epochs.latest:
-            self._epochs.epochs.assign(leader_epoch, self.log_end_offset)
+        log = self._log
+        if leader_epoch > log.epoch_file.epochs.latest:
+            log.epoch_file.epochs.assign(leader_epoch, log.log_end_offset)
 
-    def _plan_roll(self) -> None:
-        self._roll_size, self._roll_time, self._roll_offset = roll_bounds(self._segments.active, self.config)
+    def plan_roll(self) -> None:
+        log = self._log
+        log.roll_size, log.roll_time, log.roll_offset = roll_bounds(log.segments.active, log.config)
 
     def _segment_for(self, size: int, header: BatchHeader, now_ms: int) -> Segment:
         """The segment for a batch of `size` bytes that is past one of the bounds: the active one, or a new one."""
-        segment = self._segments.active
-        if must_roll(segment, self.config, size, header):
+        log = self._log
+        segment = log.segments.active
+        if must_roll(segment, log.config, size, header):
             # A gap, as a follower of a compacted log has, goes into the segment it comes before: where one ends early, its tail was lost.
-            within_reach = header.last_offset <= self.log_end_offset + MAX_RELATIVE_OFFSET
-            segment = self._roll(now_ms, self.log_end_offset if within_reach and segment.size else header.base_offset)
+            within_reach = header.last_offset <= log.log_end_offset + MAX_RELATIVE_OFFSET
+            segment = self.roll(now_ms, log.log_end_offset if within_reach and segment.size else header.base_offset)
         if not segment.size and header.max_timestamp >= 0:
             segment.first_timestamp = header.max_timestamp
-        self._plan_roll()
+        self.plan_roll()
         return segment
 
     def maybe_roll(self, now_ms: int) -> bool:
         """Begin a new segment if the active one is as old as `segment.ms` allows; whether it did."""
-        if not is_older_than_segment_ms(self._segments.active, self.config, now_ms):
+        log = self._log
+        if not is_older_than_segment_ms(log.segments.active, log.config, now_ms):
             return False
-        self._roll(now_ms, self.log_end_offset)
+        self.roll(now_ms, log.log_end_offset)
         return True
 
-    def _roll(self, now_ms: int, offset: int) -> Segment:
+    def roll(self, now_ms: int, offset: int) -> Segment:
         """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap that is too wide.
 
         Everything that takes room comes first, so that a full disk leaves the active segment as it was, and no other beside it.
         """
-        sealed = self._segments.active
+        log = self._log
+        sealed = log.segments.active
         assert sealed.size or offset > sealed.base_offset, "a segment does not follow itself"
         try:
-            self._cut_torn()
+            log.cut_torn()
             if sealed.size:
-                if len(self._producers) <= WRITTEN_AT_ONCE:
-                    self.snapshot()
+                if len(log.producer_states) <= WRITTEN_AT_ONCE:
+                    log.snapshot()
                 else:
-                    self._rolled_producers = self.log_end_offset, list(self._producers)
+                    log.rolled_producers = log.log_end_offset, list(log.producer_states)
                 sealed.write_indexes()
-            segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
+            segment = Segment.create(log.files, log.directory, offset, now_ms, log.config.preallocated_bytes)
             try:
                 if sealed.size:
                     sealed.seal()
                 else:
-                    remove_segment_files(self._files, sealed)
+                    remove_segment_files(log.files, sealed)
             except OSError:
                 segment.discard()
                 raise
         except OSError as error:
-            raise storage_error(self.directory.parent, error) from error
+            raise storage_error(log.directory.parent, error) from error
         sealed.next_offset = offset
         if sealed.size:
-            self._segments.append(segment)
+            log.segments.append(segment)
         else:
-            self._segments.replace_active(segment)
-        self._plan_roll()
+            log.segments.replace_active(segment)
+        self.plan_roll()
         return segment
 
 

@@ -19,8 +19,8 @@ from barnabas.errors import (
 )
 from barnabas.storage.files import sync_file
 from barnabas.storage.garbage import Garbage
-from barnabas.storage.log.appending import AppendableLog
-from barnabas.storage.log.state import MAX_OFFSET
+from barnabas.storage.log.appender import LogAppender
+from barnabas.storage.log.state import MAX_OFFSET, LogState
 from barnabas.storage.log_segments import retire
 from barnabas.storage.producer_loading import load_producers, snapshot_offsets
 from barnabas.storage.producer_rewind import ProducerRewind
@@ -34,8 +34,14 @@ MAX_SEGMENTS = 2**31
 REPLAYED_AT_ONCE_BYTES = 8 * 1024  # 100 of the smallest batches, which take 1 ms
 
 
-class TruncatableLog(AppendableLog):
+class LogTruncator:
     """What makes a log shorter."""
+
+    __slots__ = ("_appender", "_log")
+
+    def __init__(self, log: LogState, appender: LogAppender) -> None:
+        self._log = log
+        self._appender = appender
 
     def delete_records_before(self, offset: int) -> None:
         """Move the log's start up to `offset`; whole segments below it go with the next `detach_below_start`.
@@ -43,25 +49,28 @@ class TruncatableLog(AppendableLog):
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE past the end.
         """
-        if offset > self.log_end_offset or offset < 0:
+        log = self._log
+        if offset > log.log_end_offset or offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if offset <= self.log_start_offset:
+        if offset <= log.log_start_offset:
             return
-        self.log_start_offset = offset
-        self._epochs.epochs.truncate_from_start(offset)
+        log.log_start_offset = offset
+        log.epoch_file.epochs.truncate_from_start(offset)
 
     @property
     def start_mark(self) -> tuple[int, int]:
         """Where the log begins, for `start_written`."""
-        return self.log_start_offset, self.truncations + self._announced_cuts
+        log = self._log
+        return log.log_start_offset, log.truncations + log.announced_cuts
 
     def start_written(self, mark: tuple[int, int]) -> None:
         """A checkpoint with the start as it was at `mark`, or since, is on the disk; after a cut, one with the recovery point as well, and
         the cut itself (`sync_cut`). Where something was cut since, the disk may say another."""
+        log = self._log
         start, cuts = mark
-        if cuts == self.truncations + self._announced_cuts:
-            self.kept_start_offset = max(self.kept_start_offset, start)
-            self.is_overstated, self._lowest_cut = False, MAX_OFFSET
+        if cuts == log.truncations + log.announced_cuts:
+            log.kept_start_offset = max(log.kept_start_offset, start)
+            log.is_overstated, log.lowest_cut = False, MAX_OFFSET
 
     def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
@@ -76,50 +85,54 @@ class TruncatableLog(AppendableLog):
             the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
             nothing is missing between them.
         """
-        if self.is_swapping:
+        log = self._log
+        if log.is_swapping:
             return 0
-        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms, committed_end)
-        if count == len(self._segments):
+        count = count_not_retained(log.segments, log.config, log.log_start_offset, now_ms, committed_end)
+        if count == len(log.segments):
             try:
-                self._roll(now_ms, self.log_end_offset)
+                self._appender.roll(now_ms, log.log_end_offset)
             except StorageExhausted:
                 count -= 1  # the sealed ones go, which makes room
-        if count and self._segments.bases[count] > self.log_start_offset:
-            self.log_start_offset = self._segments.bases[count]
-            self._epochs.epochs.truncate_from_start(self.log_start_offset)
-        return self._segments.count_below(self.log_start_offset)
+        if count and log.segments.bases[count] > log.log_start_offset:
+            log.log_start_offset = log.segments.bases[count]
+            log.epoch_file.epochs.truncate_from_start(log.log_start_offset)
+        return log.segments.count_below(log.log_start_offset)
 
     def detach_below_start(self, most: int = MAX_SEGMENTS) -> None:
         """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
         later. A swap under way is not disturbed: they go the next time then."""
-        count = min(most, self._segments.count_below(self.log_start_offset))
-        if not count or self.is_swapping:
+        log = self._log
+        count = min(most, log.segments.count_below(log.log_start_offset))
+        if not count or log.is_swapping:
             return
-        gone = self._segments.detach_first(count)
+        gone = log.segments.detach_first(count)
         try:
-            for offset in snapshot_offsets(self._files, self.directory):
-                if offset < self.first_offset:
-                    self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
+            for offset in snapshot_offsets(log.files, log.directory):
+                if offset < log.first_offset:
+                    log.files.unlink(log.directory / file_name(offset, SNAPSHOT_SUFFIX))
         except OSError as error:
-            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            log.garbage.append(Garbage(log.files, [], [segment.close for segment in gone]))
+            raise LogDirFailed(str(log.directory.parent), str(error)) from error
         with self._failing_as_a_whole():
             self._retire(gone)
         logger.info(
-            "event=segments-deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset
+            "event=segments-deleted directory=%s count=%d log_start_offset=%d", log.directory, count, log.log_start_offset
         )
 
     def _retire(self, gone: Sequence[Segment]) -> None:
         """Rename the files of segments that have left the list; where that fails they are closed all the same, raises OSError."""
+        log = self._log
         try:
-            self._garbage.append(retire(self._files, gone))
+            log.garbage.append(retire(log.files, gone))
         except OSError:
-            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
+            log.garbage.append(Garbage(log.files, [], [segment.close for segment in gone]))
             raise
 
     def take_garbage(self) -> list[Garbage]:
         """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
-        garbage, self._garbage = self._garbage, []
+        log = self._log
+        garbage, log.garbage = log.garbage, []
         return garbage
 
     # Compaction, which `compaction.replacing` leads through these
@@ -133,34 +146,37 @@ class TruncatableLog(AppendableLog):
             SegmentsGone: they are not neighbours of this log any more.
             OSError: the disk does not say how old they are.
         """
-        segments = self._segments
+        log = self._log
+        segments = log.segments
         start = bisect_left(segments.bases, replaced[0])
         old = segments.sealed[start : start + len(replaced)]
-        is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
-        if self._closed or self.is_swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
-            raise SegmentsGone(self.directory.name)
+        is_here = cleaned.directory == log.directory  # not so if the log has moved to another log directory meanwhile
+        if log.closed or log.is_swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
+            raise SegmentsGone(log.directory.name)
         cleaned.created_ms, cleaned.written_ms = old[-1].created_ms, old[-1].written_ms
         segments.replace(old, [cleaned])
-        self._swapping = cleaned
+        log.swapping = cleaned
         return old
 
     def end_swap(self, garbage: Garbage) -> None:
         """The swap is done; `garbage` is what was replaced."""
-        self._swapping = None
-        self._garbage.append(garbage)
+        log = self._log
+        log.swapping = None
+        log.garbage.append(garbage)
 
     # Truncation, which a follower needs
 
     def plan_truncation(self, offset: int, at_once_bytes: int = REPLAYED_AT_ONCE_BYTES) -> ProducerRewind | None:
         """What `truncate_to` needs that takes a while to find out: to be run in a thread and given to it. None where it takes none, for no
         more than `at_once_bytes` are to be read."""
-        if not self.first_offset <= offset < self.log_end_offset:
+        log = self._log
+        if not log.first_offset <= offset < log.log_end_offset:
             return None
-        segments = list(self._segments)[: self._segments.index_of(offset) + 1]
-        found = segments[-1].find(offset)
+        segments = list(log.segments)[: log.segments.index_of(offset) + 1]
+        found = segments[-1].lookup.find(offset)
         rewind = ProducerRewind(
-            self._files,
-            self.directory,
+            log.files,
+            log.directory,
             segments,
             end_offset=segments[-1].next_offset if found is None else found.base_offset,
             stop=segments[-1].size if found is None else found.position,
@@ -169,17 +185,19 @@ class TruncatableLog(AppendableLog):
         return rewind if rewind.size_bytes > at_once_bytes else None
 
     def _rewind_mark(self) -> object:
-        return self._extent, list(self._segments)
+        log = self._log
+        return log.extent, list(log.segments)
 
     def may_cut(self, offset: int) -> bool:
         """Whether a start puts right what a crash leaves of a cut at `offset` that is half done: past the recovery point it does. Where the
         log was synced further than that, it is to be written down first that it was not (`is_written_down`).
         """
-        if offset < self.recovery_point:
-            self._flusher.forget_synced(offset)
-            self._announced_cuts += 1
-            self.is_overstated = True
-        return not self.is_overstated
+        log = self._log
+        if offset < log.recovery_point:
+            log.flusher.forget_synced(offset)
+            log.announced_cuts += 1
+            log.is_overstated = True
+        return not log.is_overstated
 
     def sync_cut(self) -> None:
         """Have the last cut on the disk: what it took does not come back beside what is appended now; blocks, in a thread.
@@ -187,20 +205,21 @@ class TruncatableLog(AppendableLog):
         Raises:
             LogDirFailed: the disk does not work.
         """
-        if self._lowest_cut == MAX_OFFSET or self._flusher.failed is not None:
+        log = self._log
+        if log.lowest_cut == MAX_OFFSET or log.flusher.failed is not None:
             return
         try:
-            for segment in self._segments.starting_at(self._lowest_cut):
-                sync_file(self._files, segment.path)
-            self._files.sync_directory(self.directory)
+            for segment in log.segments.starting_at(log.lowest_cut):
+                sync_file(log.files, segment.path)
+            log.files.sync_directory(log.directory)
         except FileNotFoundError:
             return  # cut again, deleted, or moved to another log directory, which was synced
         except OSError as error:
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def still_holds(self, rewind: ProducerRewind) -> bool:
         """Whether the log is as it was when `rewind` was planned."""
-        return not self.is_swapping and rewind.mark == self._rewind_mark()
+        return not self._log.is_swapping and rewind.mark == self._rewind_mark()
 
     def truncate_to(self, offset: int, rewind: ProducerRewind | None = None) -> None:
         """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while it reaches segments that are swapped.
@@ -214,27 +233,28 @@ class TruncatableLog(AppendableLog):
         Raises:
             LogDirFailed: the disk does not work; the log is cut by half, and nobody can go on with it.
         """
-        assert self._swapping is None or offset >= self._swapping.next_offset, "who truncates waits for the swap"
-        if offset >= self.log_end_offset:
-            self._epochs.epochs.truncate_from_end(offset)
+        log = self._log
+        assert log.swapping is None or offset >= log.swapping.next_offset, "who truncates waits for the swap"
+        if offset >= log.log_end_offset:
+            log.epoch_file.epochs.truncate_from_end(offset)
             return
-        if offset < self.first_offset:
+        if offset < log.first_offset:
             self.truncate_fully_and_start_at(offset)
             return
         with self._failing_as_a_whole():
-            self._flusher.truncating()
-            self._retire(self._segments.detach_behind(offset))
-            segment = self._segments.active
+            log.flusher.truncating()
+            self._retire(log.segments.detach_behind(offset))
+            segment = log.segments.active
             if segment.index.sealed:
                 segment.activate()
-            found = segment.find(offset)
+            found = segment.lookup.find(offset)
             if found is not None:
                 segment.truncate(found.position)
             self._truncated(None if rewind is None else rewind.producers)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`. Not while segments are swapped. Raises as `truncate_to`."""
-        assert not self.is_swapping, "who truncates waits for the swap"
+        assert not self._log.is_swapping, "who truncates waits for the swap"
         with self._failing_as_a_whole():
             self._start_over(offset)
 
@@ -243,40 +263,42 @@ class TruncatableLog(AppendableLog):
         try:
             yield
         except OSError as error:
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            raise LogDirFailed(str(self._log.directory.parent), str(error)) from error
 
     def _start_over(self, offset: int) -> None:
-        self._flusher.truncating()
-        created_ms = self._segments.active.created_ms
-        garbage = retire(self._files, list(self._segments))  # renamed, for the first one may get a name that is in use
-        first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
-        self._segments.start_over(first)
-        self._garbage.append(garbage)
-        for stale in snapshot_offsets(self._files, self.directory):
-            self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
+        log = self._log
+        log.flusher.truncating()
+        created_ms = log.segments.active.created_ms
+        garbage = retire(log.files, list(log.segments))  # renamed, for the first one may get a name that is in use
+        first = Segment.create(log.files, log.directory, offset, created_ms, log.config.preallocated_bytes)
+        log.segments.start_over(first)
+        log.garbage.append(garbage)
+        for stale in snapshot_offsets(log.files, log.directory):
+            log.files.unlink(log.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()
-        self.log_start_offset = offset
-        self._flusher.start_over(offset)
+        log.log_start_offset = offset
+        log.flusher.start_over(offset)
 
     def _truncated(self, producers: ProducerStates | None = None) -> None:
         """Bring everything else back to the log's new end; the producers as they were there, where they are known."""
-        self._torn, self._snapshot_offset, self._rolled_producers = False, -1, (-1, ())
-        end = self.log_end_offset = self._segments.active.next_offset
-        self.lowest_truncation = min(self.lowest_truncation, end)
-        self.cleaned_end = min(self.cleaned_end, end)
-        self._plan_roll()
-        self._lowest_cut = min(self._lowest_cut, end)
-        self.is_overstated = True
-        self._flusher.truncated(end)
-        self.log_start_offset = min(self.log_start_offset, end)
-        self.kept_start_offset = min(self.kept_start_offset, self.log_start_offset)
-        self._epochs.epochs.truncate_from_end(end)
-        for segment in self._segments:
+        log = self._log
+        log.is_torn, log.snapshot_offset, log.rolled_producers = False, -1, (-1, ())
+        end = log.log_end_offset = log.segments.active.next_offset
+        log.lowest_truncation = min(log.lowest_truncation, end)
+        log.cleaned_end = min(log.cleaned_end, end)
+        self._appender.plan_roll()
+        log.lowest_cut = min(log.lowest_cut, end)
+        log.is_overstated = True
+        log.flusher.truncated(end)
+        log.log_start_offset = min(log.log_start_offset, end)
+        log.kept_start_offset = min(log.kept_start_offset, log.log_start_offset)
+        log.epoch_file.epochs.truncate_from_end(end)
+        for segment in log.segments:
             aborted_of(segment).truncate(end)
-        snapshots = snapshot_offsets(self._files, self.directory)
+        snapshots = snapshot_offsets(log.files, log.directory)
         if producers is None:
-            producers = load_producers(self._files, self.directory, list(self._segments), snapshots)
+            producers = load_producers(log.files, log.directory, list(log.segments), snapshots)
         else:
             for stale in snapshots[bisect_right(snapshots, end) :]:
-                self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
-        self._producers = producers
+                log.files.unlink(log.directory / file_name(stale, SNAPSHOT_SUFFIX))
+        log.producer_states = producers

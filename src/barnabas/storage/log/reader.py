@@ -26,8 +26,13 @@ from barnabas.storage.time_search import SealedSearch, TimestampedOffset, first_
 from barnabas.storage.transaction_index import aborted_in
 
 
-class ReadableLog(LogState):
+class LogReader:
     """What can be asked of a log."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: LogState) -> None:
+        self._log = log
 
     def read(
         self,
@@ -52,12 +57,13 @@ class ReadableLog(LogState):
             CorruptLog: what lies there is damaged beyond telling where it ends.
             OSError: the disk fails.
         """
-        if offset >= limit_offset and self.log_start_offset <= offset <= self.log_end_offset:
+        log = self._log
+        if offset >= limit_offset and log.log_start_offset <= offset <= log.log_end_offset:
             return None
-        if offset < self.log_start_offset or offset > self.log_end_offset:
+        if offset < log.log_start_offset or offset > log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         return read_region(
-            self._segments,
+            log.segments,
             offset,
             max_bytes,
             limit_offset,
@@ -72,54 +78,60 @@ class ReadableLog(LogState):
         Raises:
             CorruptLog, OSError: as `read`.
         """
-        return region_behind(self._segments, region, max_bytes, limit_offset)
+        return region_behind(self._log.segments, region, max_bytes, limit_offset)
 
     def still_has(self, behind: Behind) -> bool:
         """Whether `read` would give the same now, or more."""
-        return self.log_start_offset <= behind.offset and is_still(self._segments, behind)
+        log = self._log
+        return log.log_start_offset <= behind.offset and is_still(log.segments, behind)
 
     def bounded(self, damage: Damage) -> Damage:
         """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""
         if damage.next_offset != NOTHING_FOLLOWS:
             return damage
-        return damage._replace(next_offset=self._segments.starting_at(damage.first_offset)[0].next_offset)
+        return damage._replace(next_offset=self._log.segments.starting_at(damage.first_offset)[0].next_offset)
 
     def unknown_ages(self, now_ms: int) -> TimesLook | None:
         """What retention would have to ask the disk for, to be run in a thread and noted; None if nothing."""
-        return unknown_ages(self._segments, self.config, self.log_start_offset, now_ms)
+        log = self._log
+        return unknown_ages(log.segments, log.config, log.log_start_offset, now_ms)
 
     def sealed_search(self, timestamp_ms: int) -> SealedSearch | None:
         """What `offset_for_timestamp` would ask of sealed segments, to be run in a thread, noted, and given to it; None if nothing."""
-        return sealed_search(self._segments, timestamp_ms, self.log_start_offset)
+        log = self._log
+        return sealed_search(log.segments, timestamp_ms, log.log_start_offset)
 
     def unknown_times(self) -> TimesLook | None:
         """What `offset_of_max_timestamp` would have to ask the disk for, to be run in a thread and noted; None if nothing."""
-        unknown = [segment for segment in self._segments.sealed if not segment.knows("max_timestamp")]
+        unknown = [segment for segment in self._log.segments.sealed if not segment.knows("max_timestamp")]
         return TimesLook(unknown, None, lambda _: False) if unknown else None
 
     def offset_for_timestamp(self, timestamp_ms: int, searched: SealedSearch | None = None) -> TimestampedOffset | None:
         """The first record at or after a time; None if there is none."""
-        if searched is None or not searched.holds(self._segments, self.log_start_offset):
-            return first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
-        return searched.found or first_at_or_after(searched.behind(self._segments), timestamp_ms, self.log_start_offset)
+        log = self._log
+        if searched is None or not searched.holds(log.segments, log.log_start_offset):
+            return first_at_or_after(log.segments, timestamp_ms, log.log_start_offset)
+        return searched.found or first_at_or_after(searched.behind(log.segments), timestamp_ms, log.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """The first record that has the largest time in the log; None in an empty log."""
-        return None if self.log_start_offset == self.log_end_offset else newest(self._segments, self.log_start_offset)
+        log = self._log
+        return None if log.log_start_offset == log.log_end_offset else newest(log.segments, log.log_start_offset)
 
     def segment_end(self, offset: int) -> int:
         """The offset that the segment which `offset` falls in ends before."""
-        return self._segments.starting_at(offset)[0].next_offset
+        return self._log.segments.starting_at(offset)[0].next_offset
 
     def has_segment_behind(self, offset: int, end: int) -> bool:
         """Whether the segment which `offset` falls in ends, and not past `end`."""
-        segment = self._segments[max(0, self._segments.index_of(offset))]
-        return segment is not self._segments.active and segment.next_offset <= end
+        log = self._log
+        segment = log.segments[max(0, log.segments.index_of(offset))]
+        return segment is not log.segments.active and segment.next_offset <= end
 
     @property
     def latest_epoch(self) -> int:
         """The leader epoch of the last record, -1 before the first."""
-        return self._epochs.epochs.latest
+        return self._log.epoch_file.epochs.latest
 
     @property
     def epoch_of_end(self) -> int:
@@ -127,41 +139,43 @@ class ReadableLog(LogState):
 
         Where all records were removed it is that of the last of them, or one that began where they ended.
         """
-        is_emptied = 0 < self.log_start_offset == self.log_end_offset
-        return self.epoch_at(self.log_end_offset - (not is_emptied))
+        log = self._log
+        is_emptied = 0 < log.log_start_offset == log.log_end_offset
+        return self.epoch_at(log.log_end_offset - (not is_emptied))
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch in which the record at `offset` was or will be written, -1 if unknown."""
-        return self._epochs.epochs.epoch_of(offset)
+        return self._log.epoch_file.epochs.epoch_of(offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest epoch up to this one and the offset its records end before; (-1, -1) where that is unknown (KIP-101)."""
-        return self._epochs.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+        log = self._log
+        return log.epoch_file.epochs.end_offset_for(leader_epoch, log.log_end_offset)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the first transaction begins that readers of committed records may not pass; None without one."""
-        return self._producers.first_unstable_offset(high_watermark)
+        return self._log.producer_states.first_unstable_offset(high_watermark)
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a producer's transaction, of this epoch, is open here."""
-        return self._producers.is_in_transaction(producer_id, epoch)
+        return self._log.producer_states.is_in_transaction(producer_id, epoch)
 
     def has_producer(self, producer_id: int) -> bool:
         """Whether anything is known of a producer here."""
-        return self._producers.get(producer_id) is not None
+        return self._log.producer_states.get(producer_id) is not None
 
     def first_open_transaction(self) -> ProducerEntry | None:
         """The producer whose open transaction holds readers of committed records back; None without one."""
-        return self._producers.first_open()
+        return self._log.producer_states.first_open()
 
     def markers_of(self, producer_id: int) -> int:
         """Another number after each marker of a producer."""
-        return self._producers.markers_of(producer_id)
+        return self._log.producer_states.markers_of(producer_id)
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[CompletedTransaction]:
         """The aborted transactions with records in [first_offset, end_offset)."""
         found = []
-        for segment in self._segments.starting_at(first_offset):
+        for segment in self._log.segments.starting_at(first_offset):
             for entry in aborted_in(segment, first_offset):
                 if entry.first_offset < end_offset:
                     found.append(entry)
@@ -171,16 +185,17 @@ class ReadableLog(LogState):
 
     def producers(self) -> list[ProducerDescription]:
         """Everyone who wrote with a producer id and is not forgotten yet."""
-        return self._producers.describe()
+        return self._log.producer_states.describe()
 
     def last_writes(self) -> dict[int, LastWrite]:
         """For each producer, what compaction must leave of it."""
-        return self._producers.last_writes()
+        return self._log.producer_states.last_writes()
 
     def expire_producers_in_parts(self, now_ms: int, silent_ms: int) -> Iterator[int]:
         """As `expire_producers`; others may go on between the parts, each of which says how many it looked at."""
-        return self._producers.expire_in_parts(now_ms, silent_ms)
+        return self._log.producer_states.expire_in_parts(now_ms, silent_ms)
 
     def expire_producers(self, now_ms: int, silent_ms: int | None = None) -> int:
         """Forget producers that were silent for so long, by default as the log was opened with; how many."""
-        return self._producers.expire(now_ms, self.producer_id_expiration_ms if silent_ms is None else silent_ms)
+        log = self._log
+        return log.producer_states.expire(now_ms, log.producer_id_expiration_ms if silent_ms is None else silent_ms)
