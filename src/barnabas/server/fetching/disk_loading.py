@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
@@ -19,43 +20,80 @@ from barnabas.server.logs.damaged_reads import tell_damage
 from barnabas.server.page_cache import Loaded
 from barnabas.server.pinned_regions import PinnedRegion
 from barnabas.storage.file_region import FileRegion
+from barnabas.storage.files import Files
 from barnabas.storage.verify import Verified
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
 MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
 
 
-class DiskLoading(PartitionLookup):
-    """A look of which not all may be sent as it is."""
+def not_at_hand(files: Files, found: list[Found]) -> list[int]:
+    """The slots of what may not be sent as it is; a little of what is in memory alone is copied into `found`."""
+    doubtful = []
+    copied = 0
+    for slot, (wanted, data) in enumerate(found):
+        region = data.records
+        if isinstance(region, FileRegion):
+            records = page_cache.at_hand(files, region, may_copy=copied < MOST_COPIED_BYTES)
+            if records is None:
+                doubtful.append(slot)
+            elif records is not region:
+                copied += records.size
+                found[slot] = wanted, data.with_records(records)
+    return doubtful
 
-    __slots__ = ()
 
-    def _be_late(self) -> None:
-        """The answer comes in a later turn of the loop."""
-        raise NotImplementedError
-
-    def _answer(self, found: list[Found]) -> None:
-        """All that was found is in memory and sound."""
-        raise NotImplementedError
-
-    def _load(self, found: list[Found]) -> None:
-        files = self._broker.files
-        doubtful = []
-        copied = 0
+def hold(broker: Broker, connection: Connection, found: list[Found]) -> dict[int, FileRegion] | None:
+    """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
+    held, regions, is_first = broker.pinned_files, dict[int, FileRegion](), True
+    try:
         for slot, (wanted, data) in enumerate(found):
             region = data.records
             if isinstance(region, FileRegion):
-                records = page_cache.at_hand(files, region, may_copy=copied < MOST_COPIED_BYTES)
-                if records is None:
-                    doubtful.append(slot)
-                elif records is not region:
-                    copied += records.size
-                    found[slot] = wanted, data.with_records(records)
-        if not doubtful:
-            self._answer(found)
-            return
-        self._be_late()
-        regions = self._hold(found)
+                if is_first or held.has_room_for(region):
+                    regions[slot] = region
+                    found[slot] = wanted, data.with_records(held.hold(region))
+                else:  # it has its turn in the next answer
+                    found[slot] = wanted, data.without_records()
+            is_first = is_first and region is None
+    except OSError as error:  # no descriptors: the reader comes again
+        logger.warning("event=cold-read-given-up peer=%s error=%r", connection.peer, str(error))
+        connection.close()
+        return None
+    return regions
+
+
+class DiskLoading:
+    """The part of a fetch that waits for the disk; made when it is needed.
+
+    Args:
+        lookup: what found it, and looks again.
+        answer: takes what was found when all of it is in memory and sound.
+        again: takes what was found when it is to be looked through once more.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        connection: Connection,
+        lookup: PartitionLookup,
+        answer: Callable[[list[Found]], None],
+        again: Callable[[list[Found]], None],
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._lookup = lookup
+        self._answer = answer
+        self._again = again
+
+    def start(self, found: list[Found], doubtful: list[int]) -> None:
+        """Have a thread look at what is in these slots."""
+        files = self._broker.files
+        regions = hold(self._broker, self._connection, found)
         if regions is None:
             return
         doubtful = [slot for slot in doubtful if slot in regions]
@@ -67,25 +105,6 @@ class DiskLoading(PartitionLookup):
         asked = [(slot, region, region.integrity.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
         named = [wanted.named for wanted, _ in found]
         future.add_done_callback(lambda done: self._after_load(found, asked, named, done))
-
-    def _hold(self, found: list[Found]) -> dict[int, FileRegion] | None:
-        """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
-        held, regions, is_first = self._broker.pinned_files, dict[int, FileRegion](), True
-        try:
-            for slot, (wanted, data) in enumerate(found):
-                region = data.records
-                if isinstance(region, FileRegion):
-                    if is_first or held.has_room_for(region):
-                        regions[slot] = region
-                        found[slot] = wanted, data.with_records(held.hold(region))
-                    else:  # it has its turn in the next answer
-                        found[slot] = wanted, data.without_records()
-                is_first = is_first and region is None
-        except OSError as error:  # no descriptors: the reader comes again
-            logger.warning("event=cold-read-given-up peer=%s error=%r", self._connection.peer, str(error))
-            self._connection.close()
-            return None
-        return regions
 
     def _after_load(
         self,
@@ -109,26 +128,26 @@ class DiskLoading(PartitionLookup):
             if region.integrity.cuts == cuts:
                 found[slot] = self._loaded(found[slot], region, loaded, minimum_one=minimum_one)
             else:  # the log was truncated while a thread looked at it
-                found[slot] = self._again(found[slot], region, minimum_one=minimum_one)
-        if self._replica_id >= 0:
+                found[slot] = self._another_look(found[slot], region, minimum_one=minimum_one)
+        if self._lookup.replica_id >= 0:
             found = [each for each, count in zip(found, named, strict=True) if each[0].named == count]
         if not self._connection.closed:
-            self._load(found)
+            self._again(found)
 
     def _loaded(self, found: Found, region: FileRegion, loaded: Loaded | OSError, *, minimum_one: bool) -> Found:
         """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
         wanted, data = found
         if isinstance(loaded, OSError):
-            return wanted, self._unreadable(wanted, loaded)
+            return wanted, self._lookup.unreadable(wanted, loaded)
         integrity, verified = region.integrity, loaded.verified
         integrity.add(region.position, verified.end)
         if loaded.is_from_disk:
             integrity.forget_behind(verified.end, verified.size, region.position + region.size)
-        partition = self._find(wanted)
+        partition = self._lookup.find(wanted)
         if partition is None:  # deleted meanwhile
-            return wanted, self._failed(wanted, self._absence(wanted))
+            return wanted, self._lookup.failure(wanted, self._lookup.absence(wanted))
         if partition.is_offline:
-            return wanted, self._failed(wanted, partition.refusal)
+            return wanted, self._lookup.failure(wanted, partition.refusal)
         if verified.damage is None:
             return self._sound(found, region, verified, minimum_one=minimum_one)
         damage = partition.log.reader.bounded(verified.damage)
@@ -139,7 +158,7 @@ class DiskLoading(PartitionLookup):
             cast(PinnedRegion, data.records).size = verified.end - region.position
             return found
         if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
-            data = self._look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
+            data = self._lookup.look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
             again = cast("FileRegion | None", data.records)
             if again is None or again.position != region.position:
                 return wanted, data
@@ -149,18 +168,18 @@ class DiskLoading(PartitionLookup):
         """What a partition gives of a region that was verified: its whole batches."""
         _, data = found
         if not verified.has_records and (
-            region.reach or self._replica_id < 0
+            region.reach or self._lookup.replica_id < 0
         ):  # nothing, or what compaction emptied, which followers take
-            return self._again(found, region, minimum_one=minimum_one)
+            return self._another_look(found, region, minimum_one=minimum_one)
         if verified.end != region.position + region.size:
             cast(PinnedRegion, data.records).size = verified.end - region.position
         region.integrity.note_end(verified.next_offset, verified.end)
         return found
 
-    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:
+    def _another_look(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:
         """What a partition gives by another look, which finds the end of the region itself."""
         wanted, _ = found
-        partition = self._find(wanted)
+        partition = self._lookup.find(wanted)
         if partition is None:
-            return wanted, self._failed(wanted, self._absence(wanted))
-        return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)
+            return wanted, self._lookup.failure(wanted, self._lookup.absence(wanted))
+        return wanted, self._lookup.look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)

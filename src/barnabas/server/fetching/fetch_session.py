@@ -3,7 +3,7 @@
 Rules
   1. A partition without news is not looked at: a poll of 10,000 idle partitions costs what a poll of none does. So a partition is
      `pending` from the first request that names it until an answer leaves nothing to tell, and again as soon as something happens to it.
-  2. What can happen is told by `Partition` to its waiters, of which each followed partition is one: records, another log start, its end.
+  2. What can happen is told by a partition to its waiters, of which each followed one is one: records, another log start, its end.
      Whoever lets something else change what a fetch answers (a leader epoch, a last stable offset) must tell the waiters as well.
   3. A partition with an error, or that is not here, stays pending: it is asked about, and answered, each time.
   4. What is pending, while no fetch of the session waits, is not followed: its partition would go on telling a fetcher that may be gone.

@@ -30,6 +30,7 @@ from barnabas.protocol.older_fetch import (
 from barnabas.protocol.records.batch_header import HEADER_SIZE, read_header, split_batches
 from barnabas.protocol.records.compression import NAMES, Compression
 from barnabas.protocol.records.message_sets.down_conversion import message_set_of
+from barnabas.server.fetching.disk_loading import hold
 from barnabas.server.fetching.fetch import Fetch, Known
 from barnabas.server.fetching.fetch_session import FetchedPartition
 from barnabas.server.fetching.partition_lookup import Found, Records
@@ -86,7 +87,7 @@ class OlderFetch(Fetch):
         self._max_bytes = min(self._max_bytes, limits.MAX_CONVERTED_BYTES)
         super().start(known)
 
-    def _look_at(
+    def look_at(
         self,
         partition: Partition,
         wanted: FetchedPartition,
@@ -97,13 +98,13 @@ class OlderFetch(Fetch):
         is_verified_later: bool = True,
     ) -> FetchedData[Records]:
         if partition.is_offline:
-            return self._failed(wanted, partition.refusal)
+            return self.failure(wanted, partition.refusal)
         if NAMES.get(partition.log.config.compression_type) == Compression.ZSTD:
-            return self._failed(wanted, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            return self.failure(wanted, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if self._version < FIRST_BOUNDED_VERSION:
             minimum_one = left > 0 and wanted.max_bytes > 0
         for _ in range(MOST_STEPPED_OVER):
-            data = super()._look_at(
+            data = super().look_at(
                 partition, wanted, left, minimum_one=minimum_one, first=first, is_verified_later=is_verified_later
             )
             region, first = data.records, False
@@ -127,7 +128,7 @@ class OlderFetch(Fetch):
             self._tell(_made(files, self._asked(found), magic), size)
             return
         self._be_late()
-        if self._hold(found) is not None:
+        if hold(self._broker, self._connection, found) is not None:
             future = self._broker.loop.run_in_executor(self._broker.io_threads, _made, files, self._asked(found), magic)
             future.add_done_callback(lambda done: self._after(done, size))
 

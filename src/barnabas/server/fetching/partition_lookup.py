@@ -106,11 +106,11 @@ class PartitionLookup:
         "_is_held_back",
         "_max_bytes",
         "_partitions",
-        "_replica_id",
         "_request",
         "_uncounted",
         "_version",
         "_waited_without",
+        "replica_id",
     )
 
     def __init__(
@@ -130,7 +130,7 @@ class PartitionLookup:
         self._version = version
         self._correlation_id = correlation_id
         self._client_id = client_id  # for the audit log, None where there is none
-        self._replica_id = replica_id_of(request)
+        self.replica_id = replica_id_of(request)
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._is_held_back = False  # a throttle kept something from a follower at the last look
         self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
@@ -153,20 +153,20 @@ class PartitionLookup:
             self._context.session.check_rights(access.version)
         for wanted in self._context.partitions:
             if access is not None:
-                denied = why_not_fetch(self._broker.metadata, access, self._replica_id, wanted)
+                denied = why_not_fetch(self._broker.metadata, access, self.replica_id, wanted)
                 if denied is not None:
                     absent.append((wanted, failed(wanted.index, denied, ())))
                     continue
-            partition = self._find(wanted)
+            partition = self.find(wanted)
             if partition is None:
-                reason = self._absence(wanted)
+                reason = self.absence(wanted)
                 must_answer = must_answer or reason not in NOWHERE
-                absent.append((wanted, self._failed(wanted, reason, ())))
+                absent.append((wanted, self.failure(wanted, reason, ())))
                 continue
             if open_files is not None and open_files.is_crowded:
                 left = 0  # the rest has its turn in the next answer
             wanted.follow(partition)
-            data = self._look_at(partition, wanted, left, minimum_one=size == 0, first=first)
+            data = self.look_at(partition, wanted, left, minimum_one=size == 0, first=first)
             if data.records is not None:
                 size += data.records.size
                 left -= data.records.size
@@ -175,7 +175,7 @@ class PartitionLookup:
             found.append((wanted, data))
         if first and self._asks_for_more_than(len(absent)):
             self._waited_without = len(absent)
-        if first and absent and self._replica_id >= 0:
+        if first and absent and self.replica_id >= 0:
             self._uncounted = frozenset(wanted for wanted, _ in absent)
         must_answer = must_answer or len(absent) > self._waited_without
         if size and not must_answer and size < self._request.min_bytes:
@@ -184,10 +184,10 @@ class PartitionLookup:
 
     def _goes_on_behind(self, wanted: FetchedPartition, data: FetchedData[Records]) -> bool:
         """Whether what was found ends with its segment, and the next fetch finds more: no answer has more than a segment's rest."""
-        partition = self._find(wanted)
+        partition = self.find(wanted)
         if data.records is None or partition is None or partition.is_offline or self._is_held_back:
             return False
-        if self._replica_id >= 0:
+        if self.replica_id >= 0:
             end = partition.log.log_end_offset
         else:
             end = data.last_stable_offset if self._request.isolation_level == READ_COMMITTED else data.high_watermark
@@ -199,7 +199,7 @@ class PartitionLookup:
         session = self._context.session
         return len(self._context.partitions if session is None else session.partitions) > count
 
-    def _look_at(
+    def look_at(
         self,
         partition: Partition,
         wanted: FetchedPartition,
@@ -211,7 +211,7 @@ class PartitionLookup:
     ) -> FetchedData[Records]:
         try:
             if not partition.is_leader and (
-                partition.is_offline or self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION
+                partition.is_offline or self.replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION
             ):
                 raise KafkaError(partition.refusal)
             leader = partition if partition.is_leader else None
@@ -221,10 +221,10 @@ class PartitionLookup:
             region = None
             if diverging is None:
                 size = min(left, wanted.max_bytes)
-                if leader is not None and self._replica_id >= 0:
+                if leader is not None and self.replica_id >= 0:
                     if first or wanted in self._uncounted:
                         self._uncounted -= {wanted}
-                        count_follower(self._broker, self._request, self._replica_id, leader, wanted)
+                        count_follower(self._broker, self._request, self.replica_id, leader, wanted)
                     region = self._read_as_follower(
                         leader, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
                     )
@@ -243,9 +243,9 @@ class PartitionLookup:
                 if size < 0 and region is not None:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
         except KafkaError as error:
-            return self._failed(wanted, error.code)
+            return self.failure(wanted, error.code)
         except (StorageError, OSError) as error:
-            return self._unreadable(wanted, error)
+            return self.unreadable(wanted, error)
         self._partitions.append(partition)
         aborted = partition.aborted_in(region, wanted.fetch_offset) if committed else None
         marks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
@@ -254,7 +254,7 @@ class PartitionLookup:
     def _read_as_follower(
         self, partition: LeaderPartition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
     ) -> FileRegion | None:
-        room = self._broker.throttles.room_to_send(partition, self._replica_id)
+        room = self._broker.throttles.room_to_send(partition, self.replica_id)
         if room is not None and offset < partition.log.log_end_offset:
             if not room:
                 self._is_held_back = True
@@ -274,7 +274,7 @@ class PartitionLookup:
             preferred_read_replica=replica_id,
         )
 
-    def _find(self, wanted: FetchedPartition) -> Partition | None:
+    def find(self, wanted: FetchedPartition) -> Partition | None:
         followed = wanted.partition
         if followed is not None and not followed.closed:
             return followed
@@ -282,7 +282,7 @@ class PartitionLookup:
         partitions = self._broker.partitions
         return partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
 
-    def _absence(self, wanted: FetchedPartition) -> ErrorCode:
+    def absence(self, wanted: FetchedPartition) -> ErrorCode:
         name: str | None
         if isinstance(wanted.topic, UUID):
             name = self._broker.metadata.topic_name(wanted.topic)
@@ -292,12 +292,12 @@ class PartitionLookup:
             name = wanted.topic
         return self._broker.partitions.absence(name, wanted.index)
 
-    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Records]:
-        partition = self._find(wanted)
+    def unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Records]:
+        partition = self.find(wanted)
         place = str(wanted.topic) if partition is None or partition.is_offline else str(partition.log.directory)
-        return self._failed(wanted, refuse_read(self._broker, place, wanted.fetch_offset, error))
+        return self.failure(wanted, refuse_read(self._broker, place, wanted.fetch_offset, error))
 
-    def _failed(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
+    def failure(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < FIRST_VERSION_WITH_STORAGE_ERROR:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # by which they ask for metadata; the other code they do not know
         return failed(wanted.index, code, aborted)

@@ -20,10 +20,10 @@ from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.store.interface import Put
 from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
-from barnabas.replication.partition import Partition
+from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.server.cluster import cluster_session
 from barnabas.server.logs import replica_manager
-from barnabas.storage import log
+from barnabas.storage.log import truncator
 
 
 @contextmanager
@@ -43,8 +43,8 @@ def followers_that_do_not_truncate() -> Iterator[None]:
 
     Leaders do not say where histories part, for who is told and does not cut refuses to go on (`replication/follower_state.py`).
     """
-    silent = mock.patch.object(Partition, "diverging_epoch", return_value=None)
-    with silent, mock.patch.object(log.Log, "truncate_to", return_value=None):
+    silent = mock.patch.object(LeaderPartition, "diverging_epoch", return_value=None)
+    with silent, mock.patch.object(truncator.LogTruncator, "truncate_to", return_value=None):
         yield
 
 
@@ -90,7 +90,7 @@ def in_sync_changes_that_are_lost() -> Iterator[None]:
         shrinks = any(before is not None and after is not None and len(after.isr) < len(before.isr) for before, after in states)
         return outcomes, Plan() if shrinks else planned
 
-    trusting = mock.patch.object(Partition, "is_within_isr", return_value=True)
+    trusting = mock.patch.object(LeaderPartition, "is_within_isr", return_value=True)
     with trusting, mock.patch.object(Controller, "alter_partitions", forgetful):
         yield
 
