@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
-from barnabas.server.fetching.partition_lookup import Found, PartitionLookup, failed
+from barnabas.server.fetching.partition_lookup import FetchBroker, Found, PartitionLookup, failed
 from barnabas.server.logs.damaged_reads import tell_damage
 from barnabas.server.page_cache import Loaded
 from barnabas.server.pinned_regions import PinnedRegion
@@ -24,7 +24,6 @@ from barnabas.storage.files import Files
 from barnabas.storage.verify import Verified
 
 if TYPE_CHECKING:
-    from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ def not_at_hand(files: Files, found: list[Found]) -> list[int]:
     return doubtful
 
 
-def hold(broker: Broker, connection: Connection, found: list[Found]) -> dict[int, FileRegion] | None:
+def hold(broker: FetchBroker, connection: Connection, found: list[Found]) -> dict[int, FileRegion] | None:
     """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
     held, regions, is_first = broker.pinned_files, dict[int, FileRegion](), True
     try:
@@ -78,7 +77,7 @@ class DiskLoading:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: FetchBroker,
         connection: Connection,
         lookup: PartitionLookup,
         answer: Callable[[list[Found]], None],
