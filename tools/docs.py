@@ -14,8 +14,8 @@ from barnabas.cli.reference import reference as cli_page
 from barnabas.config.reference import reference_page as configuration_page
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages import APIS
+from barnabas.server.api_table import BETWEEN_BROKERS, SERVED
 from barnabas.server.apis.api_versions import KAFKA_4, announced_versions
-from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.scraping import LABELS, NAMES, kind_of
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -22,9 +22,10 @@ from barnabas.protocol.codec import decode, decode_request, encode
 from barnabas.protocol.produce import read_produce
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.answers import request_class
+from barnabas.server.api_table import SERVED
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
-from barnabas.server.dispatch import PRODUCE, SERVED
+from barnabas.server.dispatch import PRODUCE
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver

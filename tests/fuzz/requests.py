@@ -11,8 +11,8 @@ from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.protocol.request_headers import read_request_header, write_request_header
 from barnabas.server.answers import request_class
+from barnabas.server.api_table import SERVED
 from barnabas.server.apis.api_versions import served_versions
-from barnabas.server.dispatch import SERVED
 
 NOW_MS = 1_700_000_000_000
 VALUES = {"bool": True, "float64": 0.5, "uuid": UUID(int=7), "bytes": b"metadata"}

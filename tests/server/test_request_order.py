@@ -11,9 +11,9 @@ import pytest
 
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.server.api_table import BETWEEN_BROKERS, SERVED
 from barnabas.server.authorization.access_control import STANDARD
 from barnabas.server.connection import ORDER
-from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.request_order import EFFECTS, Effect, effect_of, may_begin
 from barnabas.testing import Broker
 from tests.differential.runner import load

@@ -33,7 +33,7 @@ from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError, LogDirFailed, StorageError
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.request_headers import RequestHeader
-from barnabas.server import dispatch, maintenance
+from barnabas.server import api_table, dispatch, maintenance
 from barnabas.server.apis.metadata import AllTopics
 from barnabas.server.apply_instructions import apply_instructions
 from barnabas.server.authentication.principals import PrincipalNaming
@@ -135,8 +135,8 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.connections: dict[Connection, None] = {}
         self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
-        self.served_apis: frozenset[int] = dispatch.SERVED | (
-            dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset()
+        self.served_apis: frozenset[int] = api_table.SERVED | (
+            api_table.BETWEEN_BROKERS if config.zookeeper_connect else frozenset()
         )
         self._opened = Opened(0)
         self._registered = False

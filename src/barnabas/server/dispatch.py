@@ -1,7 +1,6 @@
-"""From a frame to its handler and back: the table of APIs this broker serves.
+"""From a frame to its handler (`api_table.py`) and back.
 
-Produce and Fetch have handlers of their own that work on the frame; everything else is decoded, handed to a handler of its API family
-and encoded. A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
+A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
 (`request_order.py`).
 """
 
@@ -11,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
 from barnabas.protocol.base_message import Message
@@ -22,38 +21,20 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.security.acls import Operation
 from barnabas.server.answers import encode_answer, response_class
-from barnabas.server.apis import (
-    acls,
-    alter_log_dirs,
-    api_versions,
-    cluster,
-    committed_offsets,
-    configs,
-    consumer_groups,
-    controller,
-    delete_records,
-    describe_topic_partitions,
-    groups,
-    groups_admin,
-    list_offsets,
-    liveness,
-    log_dirs,
-    metadata,
-    quorum,
-    quotas,
-    sasl,
-    tokens,
-    topics,
-    transactions,
-    transactions_admin,
-    users,
+from barnabas.server.api_table import (
+    AFTER,
+    BETWEEN_BROKERS,
+    FIRST,
+    HANDLERS,
+    HOT,
+    PARTS,
+    SERVED,
+    ServingBroker,
 )
-from barnabas.server.apis.fetch import FetchingBroker, handle_fetch
-from barnabas.server.apis.produce import ProducingBroker, handle_produce
+from barnabas.server.apis import api_versions, configs
 from barnabas.server.cluster.forwarding import FORWARDED
-from barnabas.server.guards.guard import GuardedBroker, Later
+from barnabas.server.guards.guard import Later
 from barnabas.server.guards.guard_table import guarded
-from barnabas.server.handlers import Handler, Parts, TakeOver
 from barnabas.server.quotas.charging import Stopwatch, charge_response
 from barnabas.server.quotas.connection_mute import delay_over_quota
 from barnabas.server.request_order import effect_of
@@ -61,88 +42,17 @@ from barnabas.server.requests import RequestContext
 from barnabas.tuples import new_tuple
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.protocol.request_headers import RequestHeader
     from barnabas.quota.budget import Budget
     from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.connection import Answer, Connection
-    from barnabas.server.old_requests import OldRequests
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger(__name__)
 
 
-class ServingBroker(
-    acls.AclBroker,
-    alter_log_dirs.AlterLogDirsBroker,
-    api_versions.ApiVersionsBroker,
-    cluster.ClusterBroker,
-    consumer_groups.ConsumerGroupBroker,
-    delete_records.DeleteRecordsBroker,
-    describe_topic_partitions.DescribeTopicPartitionsBroker,
-    list_offsets.ListOffsetsBroker,
-    log_dirs.LogDirsBroker,
-    metadata.MetadataBroker,
-    quorum.QuorumBroker,
-    quotas.ClientQuotaBroker,
-    tokens.TokenBroker,
-    topics.TopicBroker,
-    transactions.TransactionBroker,
-    transactions_admin.TransactionsAdminBroker,
-    users.UserBroker,
-    configs.AlteringBroker,
-    controller.EnvelopeBroker,
-    liveness.LivenessBroker,
-    FetchingBroker,
-    ProducingBroker,
-    GuardedBroker,
-    groups.GroupBroker,
-    Protocol,
-):
-    """What the handlers of all APIs ask of the broker, and the dispatcher itself."""
-
-    old_requests: OldRequests
-
-    @property
-    def metadata(self) -> MetadataImage: ...
-
-
-Hot = Callable[[ServingBroker, "Connection", memoryview, int, int, int], None]
-
 # For the hot path: looking them up in the enumeration takes longer
 PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH
-HOT: dict[int, Hot] = {PRODUCE: handle_produce, FETCH: handle_fetch}
-HANDLERS: dict[int, Handler[ServingBroker]] = {}
-HANDLERS.update(acls.HANDLERS)
-HANDLERS.update(alter_log_dirs.HANDLERS)
-HANDLERS.update(api_versions.HANDLERS)
-HANDLERS.update(cluster.HANDLERS)
-HANDLERS.update(committed_offsets.HANDLERS)
-HANDLERS.update(delete_records.HANDLERS)
-HANDLERS.update(describe_topic_partitions.HANDLERS)
-HANDLERS.update(configs.HANDLERS)
-HANDLERS.update(consumer_groups.HANDLERS)
-HANDLERS.update(controller.HANDLERS)
-HANDLERS.update(groups.HANDLERS)
-HANDLERS.update(groups_admin.HANDLERS)
-HANDLERS.update(log_dirs.HANDLERS)
-HANDLERS.update(metadata.HANDLERS)
-HANDLERS.update(list_offsets.HANDLERS)
-HANDLERS.update(quorum.HANDLERS)
-HANDLERS.update(quotas.HANDLERS)
-HANDLERS.update(sasl.HANDLERS)
-HANDLERS.update(tokens.HANDLERS)
-HANDLERS.update(topics.HANDLERS)
-HANDLERS.update(transactions.HANDLERS)
-HANDLERS.update(transactions_admin.HANDLERS)
-HANDLERS.update(users.HANDLERS)
-SERVED = frozenset(HOT) | frozenset(HANDLERS)
-BETWEEN_BROKERS = frozenset({*controller.BETWEEN_BROKERS, *liveness.BETWEEN_BROKERS})  # served in a cluster
-HANDLERS.update(controller.BETWEEN_BROKERS)
-HANDLERS.update(liveness.BETWEEN_BROKERS)
-FIRST: dict[int, TakeOver[ServingBroker]] = {**sasl.FIRST, **liveness.FIRST}  # asked before a request is decoded
-AFTER: dict[int, Callable[[ServingBroker], None]] = {**transactions.AFTER}  # called when a request is answered
-PARTS: dict[int, Parts[ServingBroker]] = {**configs.PARTS, **tokens.PARTS}  # of forwarded APIs; else all is the controller's
 # From quotas, for who may send them; what is part of a log-in does not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
 # Answers that are long and made in several turns of the loop: a thread encodes them

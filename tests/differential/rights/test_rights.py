@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.server.api_table import SERVED
 from barnabas.server.broker import Broker
-from barnabas.server.dispatch import SERVED
 from barnabas.server.guards.guard_table import ASKS_ITSELF, GUARDS
 from tests.differential.rights.rights import ALICE
 from tests.differential.rights.walk import SECURED, flat, load, walk

@@ -20,8 +20,8 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.server import dispatch
+from barnabas.server.api_table import BETWEEN_BROKERS, SERVED
 from barnabas.server.apis import produce
-from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.guards.guard import Asked
 from barnabas.server.guards.guard_table import ASKS_ITSELF, GUARDS, OPEN
 from barnabas.server.requests import RequestContext
