@@ -23,8 +23,8 @@ COLLECTED = [
 ]
 
 
-def plan() -> Plan:
-    return Plan(COLLECTED, FILES, frozenset({"tests/pipelines/s.py", "tests/pipelines/t.py"}))
+def plan(*, quick_first: bool = False) -> Plan:
+    return Plan(COLLECTED, FILES, frozenset({"tests/pipelines/s.py", "tests/pipelines/t.py"}), quick_first=quick_first)
 
 
 def test_the_spark_of_each_folder_is_a_unit() -> None:
@@ -43,6 +43,11 @@ def order(plan: Plan) -> list[str]:
 
 def test_long_units_start_first_and_the_others_keep_their_order() -> None:
     assert order(plan()) == ["spark in tests/pipelines", "tests/b.py", "tests/a.py", "tests/q.py", "tests/r.py"]
+
+
+def test_quick_units_start_first_in_a_run_of_a_part() -> None:
+    spark = "spark in tests/pipelines"
+    assert order(plan(quick_first=True)) == ["tests/q.py", "tests/r.py", "tests/a.py", "tests/b.py", spark]
 
 
 def test_a_file_is_a_unit_whatever_its_tests_are_called() -> None:
