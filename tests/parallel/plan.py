@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
 SECONDS = Path(__file__).with_name("seconds.tsv")
 LONG_S = 5.0
 RECORDED_S = 1.0
@@ -33,16 +34,16 @@ def read_seconds(path: Path = SECONDS) -> dict[str, float]:
 
 
 def write_seconds(seconds: Mapping[str, float], path: Path = SECONDS) -> None:
-    """The longest first; files that are quick are left out."""
-    ordered = sorted(seconds.items(), key=lambda item: (-item[1], item[0]))
+    """The longest first; files that are quick or gone are left out."""
+    ordered = sorted(
+        ((file, taken) for file, taken in seconds.items() if (ROOT / file).exists()), key=lambda item: (-item[1], item[0])
+    )
     path.write_text("".join(f"{file}\t{taken:.1f}\n" for file, taken in ordered if taken >= RECORDED_S))
 
 
 def files_of_spark() -> frozenset[str]:
     """The files whose tests start a Spark session or use that of this process."""
-    return frozenset(
-        str(path.relative_to(TESTS.parent)) for path in TESTS.rglob("test_*.py") if "pytest.mark.spark" in path.read_text()
-    )
+    return frozenset(str(path.relative_to(ROOT)) for path in TESTS.rglob("test_*.py") if "pytest.mark.spark" in path.read_text())
 
 
 def file_of(test: str) -> str:

@@ -96,9 +96,10 @@ class Distribution:
             self._progress.ended(report.nodeid)
             self._show(self._progress)
 
-    def pytest_sessionfinish(self) -> None:
-        if self._config.getoption("--record-seconds"):
-            write_seconds(self._seconds)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Files of other parts keep their seconds; a run that was interrupted tells nothing."""
+        if self._config.getoption("--record-seconds") and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            write_seconds(read_seconds() | self._seconds)
 
     def _show(self, progress: Progress) -> None:
         now = time.monotonic()

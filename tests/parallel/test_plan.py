@@ -75,9 +75,10 @@ def test_nothing_is_said_of_the_rest_before_anything_is_done() -> None:
 def test_seconds_are_written_for_long_files_alone(tmp_path: Path) -> None:
     path = tmp_path / "seconds.tsv"
     assert read_seconds(path) == {}
-    write_seconds({"tests/a.py": 2.0, "tests/b.py": 0.2, "tests/c.py": 3.04}, path)
-    assert path.read_text() == "tests/c.py\t3.0\ntests/a.py\t2.0\n"
-    assert read_seconds(path) == {"tests/c.py": 3.0, "tests/a.py": 2.0}
+    there = {"tests/waiting.py": 2.0, "tests/locks.py": 0.2, "tests/turns.py": 3.04}
+    write_seconds({**there, "tests/gone.py": 9.0}, path)
+    assert path.read_text() == "tests/turns.py\t3.0\ntests/waiting.py\t2.0\n"
+    assert read_seconds(path) == {"tests/turns.py": 3.0, "tests/waiting.py": 2.0}
 
 
 def test_the_recorded_files_are_there() -> None:
