@@ -27,6 +27,8 @@ def main(arguments: Sequence[str]) -> int:
     if not is_part(folder):
         print(f"there is no part {part!r} of the tests; the parts are: {', '.join(parts())}", file=sys.stderr)
         return 2
+    if part:
+        options.insert(0, "--quick-first")
     return int(pytest.main([*OPTIONS, "-n", str(workers(len(os.sched_getaffinity(0)))), *options, str(folder)]))
 
 

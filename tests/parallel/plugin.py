@@ -24,6 +24,7 @@ Status = tuple[str, str, Any]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick-first", action="store_true", help="start with the quickest files rather than with the longest")
     parser.addoption("--record-seconds", action="store_true", help="write the seconds of each file to tests/parallel/seconds.tsv")
 
 
@@ -39,7 +40,7 @@ class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes 
 
     def schedule(self) -> None:
         if self.collection is None:
-            self.plan = make_plan(next(iter(self.registered_collections.values())))
+            self.plan = make_plan(next(iter(self.registered_collections.values())), self.config)
         super().schedule()
 
     def _split_scope(self, nodeid: str) -> str:
@@ -50,8 +51,8 @@ class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes 
         super()._assign_work_unit(node)
 
 
-def make_plan(tests: list[str]) -> Plan:
-    return Plan(tests, read_seconds(), files_of_spark())
+def make_plan(tests: list[str], config: pytest.Config) -> Plan:
+    return Plan(tests, read_seconds(), files_of_spark(), quick_first=config.getoption("--quick-first"))
 
 
 class Distribution:
@@ -76,7 +77,7 @@ class Distribution:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if self._progress is None:
             self._shown = time.monotonic()
-            self._progress = Progress(make_plan(ids), self._shown)
+            self._progress = Progress(make_plan(ids, self._config), self._shown)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, Status, Status]:
@@ -95,9 +96,10 @@ class Distribution:
             self._progress.ended(report.nodeid)
             self._show(self._progress)
 
-    def pytest_sessionfinish(self) -> None:
-        if self._config.getoption("--record-seconds"):
-            write_seconds(self._seconds)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Files of other parts keep their seconds; a run that was interrupted tells nothing."""
+        if self._config.getoption("--record-seconds") and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            write_seconds(read_seconds() | self._seconds)
 
     def _show(self, progress: Progress) -> None:
         now = time.monotonic()

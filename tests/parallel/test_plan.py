@@ -23,8 +23,8 @@ COLLECTED = [
 ]
 
 
-def plan() -> Plan:
-    return Plan(COLLECTED, FILES, frozenset({"tests/pipelines/s.py", "tests/pipelines/t.py"}))
+def plan(*, quick_first: bool = False) -> Plan:
+    return Plan(COLLECTED, FILES, frozenset({"tests/pipelines/s.py", "tests/pipelines/t.py"}), quick_first=quick_first)
 
 
 def test_the_spark_of_each_folder_is_a_unit() -> None:
@@ -43,6 +43,11 @@ def order(plan: Plan) -> list[str]:
 
 def test_long_units_start_first_and_the_others_keep_their_order() -> None:
     assert order(plan()) == ["spark in tests/pipelines", "tests/b.py", "tests/a.py", "tests/q.py", "tests/r.py"]
+
+
+def test_quick_units_start_first_in_a_run_of_a_part() -> None:
+    spark = "spark in tests/pipelines"
+    assert order(plan(quick_first=True)) == ["tests/q.py", "tests/r.py", "tests/a.py", "tests/b.py", spark]
 
 
 def test_a_file_is_a_unit_whatever_its_tests_are_called() -> None:
@@ -70,9 +75,10 @@ def test_nothing_is_said_of_the_rest_before_anything_is_done() -> None:
 def test_seconds_are_written_for_long_files_alone(tmp_path: Path) -> None:
     path = tmp_path / "seconds.tsv"
     assert read_seconds(path) == {}
-    write_seconds({"tests/a.py": 2.0, "tests/b.py": 0.2, "tests/c.py": 3.04}, path)
-    assert path.read_text() == "tests/c.py\t3.0\ntests/a.py\t2.0\n"
-    assert read_seconds(path) == {"tests/c.py": 3.0, "tests/a.py": 2.0}
+    there = {"tests/waiting.py": 2.0, "tests/locks.py": 0.2, "tests/turns.py": 3.04}
+    write_seconds({**there, "tests/gone.py": 9.0}, path)
+    assert path.read_text() == "tests/turns.py\t3.0\ntests/waiting.py\t2.0\n"
+    assert read_seconds(path) == {"tests/turns.py": 3.0, "tests/waiting.py": 2.0}
 
 
 def test_the_recorded_files_are_there() -> None:
