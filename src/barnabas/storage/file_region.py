@@ -1,6 +1,6 @@
-"""Where the batches lie that a reader gets: the way from an offset to bytes of a file.
+"""Finds the bytes of a file for a read from an offset.
 
-Only headers are looked at; the bytes go from the file to the socket, and whether they may is for `integrity` to say.
+Only headers are read; the bytes go from the file to the socket, and `integrity` decides whether they may be sent unchecked.
 """
 
 from __future__ import annotations
