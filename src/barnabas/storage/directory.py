@@ -240,7 +240,7 @@ class LogDirectory:
 
 
 def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
-    """The cluster that log directories belong to, by the first that says it; None if they are new. What cannot be read is passed over."""
+    """The cluster that log directories belong to, by the first that says it; None if they are new. Unreadable files and folders are skipped."""
     for path in paths:
         with suppress(OSError):  # met again when the directory is opened
             found = checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")
@@ -250,7 +250,7 @@ def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
 
 
 def first_partition(paths: Iterable[Path], files: Files) -> Path | None:
-    """A folder in the log directories that belongs to a topic, None if there is none. What cannot be read is passed over."""
+    """A folder in the log directories that belongs to a topic, None if there is none. Unreadable files and folders are skipped."""
     for path in paths:
         with suppress(OSError):  # as above
             for name in sorted(files.list_directory(path)):

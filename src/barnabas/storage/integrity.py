@@ -42,7 +42,7 @@ class Damage(NamedTuple):
 
 
 class SegmentIntegrity:
-    """What is known of the bytes of one segment.
+    """The state of the bytes of one segment.
 
     `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
     lie outside of the CRC. `cuts` counts how often the segment was cut: what a thread found out before says nothing after it.
