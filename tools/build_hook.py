@@ -1,11 +1,11 @@
-"""Compiles the check of records while the package is built, where that can be done: a hook of hatchling, named in `pyproject.toml`.
+"""A build hook of hatchling (in `pyproject.toml`) that compiles the check of records, if that is possible.
 
-Owns `src/barnabas/protocol/records/_walk*.so`, the machine code of `_walk.c`. A C compiler makes it; without one or Python's headers, or
-with `BARNABAS_PURE=1` in the environment, the package is built without it and works the same, slower.
+Owns `src/barnabas/protocol/records/_walk*.so`, the compiled `_walk.c`. It needs a C compiler and Python's headers. Without
+them, or with `BARNABAS_PURE=1` in the environment, the package is built without it: it works the same, but slower.
 
 Rules
-  1. A build never fails for want of the machine code; it says on standard error why there is none.
-  2. It carries the checksum of the text that it was made of, so that `scan` does not use one that is out of date.
+  1. A build does not fail without the compiled module; it prints the reason to standard error.
+  2. The module contains the checksum of its source, so that `scan` does not use an outdated one.
   3. It uses Python's stable interface only, so that one library, and one wheel, serves Python 3.11 and all later versions.
 """
 
@@ -52,7 +52,7 @@ class CompileHook(BuildHookInterface[Any]):
 
 
 def why_not() -> str:
-    """What stands against compiling; empty if nothing does."""
+    """The reason why compiling is not possible; empty if it is."""
     if os.environ.get("BARNABAS_PURE"):
         return "as BARNABAS_PURE asks for"
     if not shutil.which(_linker()[0]):
@@ -63,7 +63,7 @@ def why_not() -> str:
 
 
 def compile_into(target: Path) -> str:
-    """Compile the source in the folder `target` into it; what went wrong, or nothing."""
+    """Compile the source in the folder `target` into it; returns the error, or an empty text."""
     for old in target.glob(f"{NAME}*.so"):
         old.unlink()
     source = target / SOURCE
@@ -82,7 +82,7 @@ def compile_into(target: Path) -> str:
 
 
 def checksum(source: bytes) -> int:
-    """By which `scan` knows of what text the machine code is."""
+    """The checksum by which `scan` identifies the source of the compiled module."""
     return zlib.crc32(source)
 
 

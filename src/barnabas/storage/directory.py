@@ -240,7 +240,7 @@ class LogDirectory:
 
 
 def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
-    """The cluster that log directories belong to, by the first that says it; None if they are new. Unreadable files and folders are skipped."""
+    """The cluster id of log directories, from the first that has it; None if they are new. Unreadable files are skipped."""
     for path in paths:
         with suppress(OSError):  # met again when the directory is opened
             found = checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")
