@@ -70,7 +70,7 @@ def test_the_group_is_the_same_after_a_restart() -> None:
         ({"subscribe": None, "assign": "t"}, "No topicpartitions to assign as specified value for option 'assign' is 't'"),
         ({"subscribe": None, "assign": "{t"}, 'Expected e.g. {"topicA":[0,1],"topicB":[0,1]}, got {t'),
         ({"subscribe": None, "subscribePattern": " "}, "Pattern to subscribe is empty"),
-        ({"subscribe": None, "subscribePattern": "("}, "is no regular expression"),
+        ({"subscribe": None, "subscribePattern": "("}, "is not a regular expression"),
         ({"minPartitions": "0"}, "minPartitions must be positive"),
         ({"minPartitions": "many"}, "minPartitions must be an integer, got many"),
         ({"maxRecordsPerPartition": "-1"}, "maxRecordsPerPartition must be positive"),

@@ -71,7 +71,7 @@ def test_a_run_is_stopped_from_elsewhere_and_known_to_be_killed(tmp_path: Path) 
 
 def test_names_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("", "..", "a/b", "a b", "x" * 101):
-        with pytest.raises(PipelineError, match="is no name for a pipeline"):
+        with pytest.raises(PipelineError, match="is not a name for a pipeline"):
             RunFolder(name, tmp_path)
     monkeypatch.setenv("BARNABAS_STATE_DIR", "/s")
     assert state_folder() == Path("/s/pipelines")
@@ -80,7 +80,7 @@ def test_names_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert state_folder() == Path("/x/barnabas/pipelines")
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "run.json").write_text("{")
-    with pytest.raises(PipelineError, match=r"run\.json is not what a run leaves"):
+    with pytest.raises(PipelineError, match=r"run\.json is not the file of a run"):
         known_runs(tmp_path)
 
 
@@ -155,7 +155,7 @@ def test_projects_and_targets(tmp_path: Path) -> None:
     script.write_text("")
     assert find_target(script).is_script
     spec = tmp_path / "bad.yml"
-    for text, message in (("{", "is no YAML"), ("storage: x", "has no name for the pipeline")):
+    for text, message in (("{", "is not YAML"), ("storage: x", "has no name for the pipeline")):
         spec.write_text(text)
         with pytest.raises(PipelineError, match=message):
             find_target(spec)
@@ -163,7 +163,7 @@ def test_projects_and_targets(tmp_path: Path) -> None:
     for path, message in (
         (tmp_path, "has no spark-pipeline.yml"),
         (tmp_path / "a.txt", "is neither"),
-        (tmp_path / "n", "not there"),
+        (tmp_path / "n", "does not exist"),
     ):
         with pytest.raises(PipelineError, match=message):
             find_target(path)

@@ -1,4 +1,4 @@
-"""What the writers do, without Spark: pickled for the tasks, which prepares the sink, and asked for a batch that comes again."""
+"""The writers, tested without Spark: pickled for the tasks, which prepares the sink, and asked for a batch that comes again."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def test_a_batch_before_the_last_one_fails_and_says_what_to_do() -> None:
     with pytest.raises(BatchIsPast, match=r"batch 3 .* the query's checkpoint was set back.* sinkName to another name") as caught:
         stream._write(iter(()), "q", 3)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(BatchIsPast, match="a sinkBatchId came again"):
+    with pytest.raises(BatchIsPast, match="a sinkBatchId was repeated"):
         batch.write(iter(()))

@@ -93,7 +93,7 @@ def test_a_batch_is_exactly_once_where_it_is_named() -> None:
         (
             {**STREAM, "kafka.partitioner.class": "org.example.P"},
             True,
-            "Kafka option 'partitioner.class' is not supported as a class",
+            "Kafka option 'partitioner.class' is not supported as a Java class",
         ),
         ({**STREAM, "kafka.max.request.size": "0"}, True, "kafka.max.request.size must be a number above zero, got 0"),
         ({"topic": "t"}, False, "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer"),

@@ -58,7 +58,7 @@ def test_the_first_rule_that_fits_gives_the_name(rules: str, name: str, principa
     ],
 )
 def test_a_name_that_no_rule_is_for_has_no_principal(rules: str, name: str) -> None:
-    with pytest.raises(NoMatchingRule, match=r"no rule of ssl\.principal\.mapping\.rules is for CN="):
+    with pytest.raises(NoMatchingRule, match=r"no rule of ssl\.principal\.mapping\.rules matches CN="):
         PrincipalRules(rules).name_of(name)
 
 

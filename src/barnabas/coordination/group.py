@@ -1,7 +1,7 @@
-"""What every type of group has in common, for whoever stores offsets and lists groups.
+"""The common interface of all types of groups, for the code that stores offsets and lists groups.
 
-The classic protocol is one type, the consumer protocol (KIP-848) another; share groups (KIP-932) would be a third in the same table.
-Nothing outside a type's own package looks further than this.
+The classic protocol is one type, the consumer protocol (KIP-848) another; share groups (KIP-932) would be a third in the same
+table. Code outside a type's own package uses only this interface.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class GroupType(StrEnum):
 
 
 class CommittedPartition(NamedTuple):
-    """Of which an offset is to be committed."""
+    """A partition whose offset is to be committed."""
 
     topic_id: UUID
     partition: int
 
 
 class Committer(NamedTuple):
-    """Who commits offsets of which partitions, by its own account.
+    """The sender of a commit, as it identifies itself.
 
     `generation` may be a member epoch. `api_version` is of OffsetCommit, None for a commit in a transaction.
     """
@@ -44,12 +44,12 @@ class Committer(NamedTuple):
 
     @property
     def is_nobody(self) -> bool:
-        """A consumer that only stores offsets, an administrator, or a producer that has said nothing of a member."""
+        """Whether it names no member: a consumer that only stores offsets, an administrator, or a producer without a member."""
         return self.generation < 0 and not self.member_id and self.instance_id is None
 
 
 class Group(Protocol):
-    """A group, whatever its protocol. Refusals are raised as KafkaError."""
+    """A group of any protocol. Refusals are raised as KafkaError."""
 
     @property
     def group_id(self) -> str: ...
@@ -72,15 +72,15 @@ class Group(Protocol):
 
     @property
     def is_abandoned(self) -> bool:
-        """No members, and nobody on the way in: it may go by itself."""
+        """No members and no pending ones: it may expire."""
         ...
 
     def check_offset_commit(self, commit: Committer) -> None:
-        """Refuse a commit that does not come from the present generation, or member epoch."""
+        """Refuse a commit from another generation or member epoch."""
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse a member that has to learn of another epoch first."""
+        """Refuse a member with an outdated epoch."""
         ...
 
     def check_offset_delete(self) -> None: ...
@@ -88,11 +88,11 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offset_retained_since_ms(self, offset: OffsetCommitValue) -> int | None:
-        """From when on the retention of `offset` counts; None while it does not count at all."""
+        """The start of the retention of `offset`; None while it does not expire."""
         ...
 
     def tombstones(self) -> list[Record]:
-        """The records that forget the group (its offsets are not its own)."""
+        """The tombstones of the group, without those of its offsets."""
         ...
 
     def describe(self) -> DescribedGroup: ...

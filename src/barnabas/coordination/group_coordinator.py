@@ -1,6 +1,6 @@
-"""The group coordinator: what a broker does with requests about groups.
+"""The group coordinator: handles requests about groups.
 
-It finds the shard of `__consumer_offsets` that a group belongs to and has it answer; `runtime.py` writes what the shard wants written.
+It passes a request to the group's shard of `__consumer_offsets`; `runtime.py` writes the shard's records.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class GroupCoordinator:
     """The groups of one broker.
 
     Args:
-        prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
-        topics: what consumer groups see of the metadata.
-        is_coming: as of `CoordinatorRuntime`.
+        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+            topics: the metadata for consumer groups. is_coming: see `CoordinatorRuntime`.
     """
 
     def __init__(
@@ -63,19 +62,19 @@ class GroupCoordinator:
         )
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
-        """This broker leads `partition` now: read it, when `ready` has returned, and serve its groups from then on."""
+        """This broker became leader of `partition`: read it after `ready` has returned, then serve its groups."""
         await self._runtime.load(partition, ready)
 
     def unload(self, partition: int) -> None:
-        """Another broker leads `partition`: whoever waits here is sent there."""
+        """Another broker leads `partition`: waiting requests get NOT_COORDINATOR."""
         self._runtime.unload(partition)
 
     async def prepare(self) -> None:
-        """See to it that the topic exists and is loaded, once, whoever asks."""
+        """Ensure that the topic exists and is loaded; concurrent calls share one attempt."""
         await self._runtime.prepare()
 
     def close(self) -> None:
-        """Send everybody away; nothing of this object runs afterwards."""
+        """Refuse all waiting requests and stop."""
         self._runtime.close()
 
     def partition_of(self, group_id: str) -> int:
@@ -86,13 +85,13 @@ class GroupCoordinator:
         return len(self._runtime)
 
     def committed_offsets(self) -> Iterator[tuple[str, str, int, int]]:
-        """Group, topic, partition and offset of every commit, for those who measure lag."""
+        """Group, topic, partition and offset of every commit, to measure lag."""
         for hosted in self._runtime:
             yield from hosted.shard.offsets.all()
 
     @property
     def shards(self) -> dict[int, GroupShard]:
-        """The shards that serve, by partition."""
+        """The loaded shards by partition."""
         return self._runtime.active()
 
     # -- membership -----------------------------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ class GroupCoordinator:
             hosted = self._runtime.hosted_for(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return HeartbeatResponse()  # clients have no answer to that code; the sessions begin when all is loaded
+                return HeartbeatResponse()  # clients cannot handle that code; the sessions begin when all is loaded
             raise
         try:
             return self._runtime.ask(hosted, lambda: hosted.shard.heartbeat(request, self._runtime.now()))
@@ -123,7 +122,8 @@ class GroupCoordinator:
             await self._settled(hosted, request.group_id)
 
     async def _settled(self, hosted: HostedShard[GroupShard], group_id: str) -> None:
-        """In a group of consumers records hold members of the classic protocol too: what those are told rests on them, refusals as well."""
+        """Classic members of a consumer group are in records too, so their responses, also refusals, depend on these
+        records."""
         if isinstance(hosted.shard.groups.get(group_id), ConsumerGroup):
             await self._runtime.settled(hosted)
 
@@ -155,7 +155,7 @@ class GroupCoordinator:
         return response
 
     def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None] | None:
-        """As `CoordinatorRuntime.end_transaction`."""
+        """Like `CoordinatorRuntime.end_transaction`."""
         return self._runtime.end_transaction(partition, marker)
 
     async def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
@@ -171,8 +171,8 @@ class GroupCoordinator:
         return response
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """Topics were deleted: forget the offsets that were committed for them, as far as the shards' logs take that. What is loading does
-        so as soon as it is loaded."""
+        """Topics were deleted: delete their committed offsets, if the shards' logs accept it. A loading shard does so after
+        loading."""
         gone = set(names)
         commits = []
         for hosted in list(self._runtime):
@@ -190,7 +190,7 @@ class GroupCoordinator:
         return [self._runtime.carry_out_quietly(hosted, outcome) for outcome in outcomes]
 
     def _make_up(self, hosted: HostedShard[GroupShard]) -> None:
-        """Do what was missed while a shard was loading."""
+        """Apply events that a shard missed while it was loading."""
         if hosted.missed_deletions:
             self._forget_topics(hosted, hosted.missed_deletions)
 
@@ -210,7 +210,7 @@ class GroupCoordinator:
         return await self._runtime.read(group_id, lambda shard: shard.clients_of(group_id))
 
     async def list_groups(self) -> list[ListedGroup]:
-        """Every group that is coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known yet."""
+        """Every group of this coordinator; raises COORDINATOR_LOAD_IN_PROGRESS while a shard is loading."""
         hosted_shards = list(self._runtime)
         if any(hosted.phase is Phase.LOADING for hosted in hosted_shards):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

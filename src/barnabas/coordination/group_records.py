@@ -3,11 +3,10 @@
 A key is a 16-bit record type and a message of version 0; a value is a 16-bit version and a message of that version.
 
 Rules
-  1. Offsets are written with value version 4, which carries the topic's id; with version 1 where the request named its own
-     retention (OffsetCommit before version 5), because only that version has room for it. Groups are written with version 3.
+  1. Offsets are written with value version 4, which carries the topic's id; with version 1 if the request has its own retention
+     (OffsetCommit before version 5), because only that version has a field for it. Groups are written with version 3.
   2. Every value version that Kafka ever wrote is read.
-  3. A record type that is not known here is None: the other group types share this topic, and a newer broker may have written
-     more.
+  3. An unknown record type gives None: other group types share this topic, and a broker of a later version may have more types.
 
 Ugly: the record type was once a version of the key, so type 0 is an offset key too.
 """
@@ -36,7 +35,7 @@ V = TypeVar("V", bound=Message)
 OFFSET_VALUE_VERSION, OFFSET_VALUE_VERSION_WITH_EXPIRY = 4, 1
 GROUP_VALUE_VERSION = 3
 NO_TIMESTAMP = -1
-MAX_NAME_BYTES = 32_000  # lengths of names are 16-bit; this leaves room for what is added to a name to make a member id
+MAX_NAME_BYTES = 32_000  # lengths of names are 16-bit; this leaves space for the suffix of a member id
 
 _NEVER = 32767
 
@@ -59,9 +58,9 @@ class OffsetCommitKey(Message):
 
 
 class OffsetCommitValue(Message):
-    """One committed offset; it is also what the coordinator holds in memory.
+    """One committed offset; the coordinator keeps the same object in memory.
 
-    `leader_epoch` is -1 where the committer gave none, `expire_timestamp_ms` unless the request named its retention.
+    `leader_epoch` is -1 if the client sent none, `expire_timestamp_ms` is -1 unless the request had a retention.
     """
 
     __slots__ = ("commit_timestamp_ms", "expire_timestamp_ms", "leader_epoch", "metadata", "offset", "topic_id")
@@ -105,7 +104,7 @@ class GroupMetadataKey(Message):
 
 
 class MemberMetadata(Message):
-    """One member of a classic group as it is written down."""
+    """One member of a classic group, in its stored form."""
 
     __slots__ = (
         "assignment",
@@ -187,7 +186,7 @@ Key = OffsetCommitKey | GroupMetadataKey
 
 
 def offset_record(group: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
-    """The record that commits an offset; without a value, the one that forgets it."""
+    """The record that commits an offset; without a value, its tombstone."""
     key = begin(RecordType.OFFSET_COMMIT)
     writer_of(OffsetCommitKey, 0)(OffsetCommitKey(group=group, topic=topic, partition=partition), key)
     if value is None:
@@ -197,17 +196,17 @@ def offset_record(group: str, topic: str, partition: int, value: OffsetCommitVal
 
 
 def group_record(group: str, value: GroupMetadataValue | None) -> Record:
-    """The record of a group's generation; without a value, the one that forgets the group."""
+    """The record of a group's generation; without a value, its tombstone."""
     key = begin(RecordType.GROUP_METADATA)
     writer_of(GroupMetadataKey, 0)(GroupMetadataKey(group=group), key)
     return bytes(key), None if value is None else _versioned(value, GROUP_VALUE_VERSION)
 
 
 def read_key(data: Buffer) -> Key | None:
-    """The key of a record; None for a record type that is not known here.
+    """The key of a record; None for an unknown record type.
 
     Raises:
-        MalformedMessage: the bytes are no key at all.
+        MalformedMessage: the bytes are not a key.
     """
     match leading_number(data, "coordinator record key"):
         case RecordType.OFFSET_COMMIT_ONCE | RecordType.OFFSET_COMMIT:
@@ -229,7 +228,7 @@ def read_group_value(data: Buffer) -> GroupMetadataValue:
 
 
 def is_too_long(name: str) -> bool:
-    """Whether a name of a request does not fit into a record. Newer versions of requests can carry names that do not."""
+    """Whether a name of a request is too long for a record, which is possible in newer versions of requests."""
     return len(name) > MAX_NAME_BYTES // 4 and len(name.encode()) > MAX_NAME_BYTES
 
 

@@ -1,13 +1,13 @@
 """All groups whose records are in one partition of `__consumer_offsets`.
 
 Owns the table of groups and their offsets. A pure core: requests and `Now` in, `CoordinatorResult` out; `replay` takes records, from the
-log while loading and from its own outcomes later, so that what is in memory is what the log says (except for the members of
-classic groups, see `result.py`).
+log while loading and from its own outcomes later, so that the memory equals the log (except for the members of classic groups,
+see `result.py`).
 
 Rules
-  1. A group that has an offset is in the table; the first commit or the first record of one makes it.
-  2. A group goes with its offsets: when it is deleted, and when it is abandoned and its last offset has expired.
-  3. What is forgotten without anybody's asking goes into the log in parts: however much it is, no batch is too large.
+  1. A group with an offset is in the table; its first commit or its first record creates it.
+  2. A group is removed with its offsets: when it is deleted, or when it is empty and its last offset has expired.
+  3. Tombstones without a request are written in parts, so that no batch is too large.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Off
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-STORY_LENGTH = 64  # events told when an invariant breaks
-OVERWRITTEN = frozenset({bytes(begin(RecordType.OFFSET_COMMIT)), bytes(begin(RecordType.GROUP_METADATA))})  # as keys begin
-PART_BYTES = 16 << 10  # of the keys of a batch of tombstones; more only where a single one has more
+STORY_LENGTH = 64  # events in the report of a broken invariant
+OVERWRITTEN = frozenset({bytes(begin(RecordType.OFFSET_COMMIT)), bytes(begin(RecordType.GROUP_METADATA))})  # first bytes of keys
+PART_BYTES = 16 << 10  # bytes of keys in a batch of tombstones; more only if a single key is larger
 
 
 class GroupShard:
     """The coordinator of the groups of one partition.
 
     Args:
-        topics: what consumer groups see of the metadata.
+        topics: the metadata for consumer groups.
     """
 
     def __init__(self, config: GroupConfig, now: Now, topics: Topics) -> None:
@@ -116,7 +116,7 @@ class GroupShard:
         return self._told(self._consumers.heartbeat(request, caller, now), now)
 
     def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> CoordinatorResult:
-        """The records of the outcome that named `event` are committed, or were refused."""
+        """The records of the outcome with `event` are committed, or were refused."""
         match event:
             case Changed():
                 out = self._consumers.receive_changed(event, error, now)
@@ -141,7 +141,7 @@ class GroupShard:
         return self._offsets.commit(request, now)
 
     def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> CoordinatorResult:
-        """Offsets that are committed when the transaction is."""
+        """Store offsets that are committed with their transaction."""
         group = self._groups.get(request.group_id)
         check_transactional_commit(group, request, self._topics.topic_id)
         if isinstance(group, ClassicGroup) and request.member_id:
@@ -162,7 +162,7 @@ class GroupShard:
         return self._offsets.delete(request, group)
 
     def delete_topics(self, names: Iterable[str]) -> list[CoordinatorResult]:
-        """Topics are gone: so are their offsets."""
+        """Delete the offsets of deleted topics."""
         return list(_in_parts(self._offsets.forget_topics(names)))
 
     # -- groups ---------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class GroupShard:
     # -- the log --------------------------------------------------------------------------------------------------------
 
     def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
-        """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
+        """Replay one record of the log, possibly of a producer's transaction; raises MalformedMessage if it does not parse."""
         value = record[1]
         if (of_consumers := read_consumer_key(record[0])) is not None:
             self._consumers.replay(*of_consumers, value)
@@ -208,12 +208,12 @@ class GroupShard:
             self._classic.replay(key.group, None if value is None else read_group_value(value))
 
     def is_overwritten_by_next(self, record: Record) -> bool:
-        """Of offsets and of groups that is the last one that counts, in whichever order they come. What forgets them, and what belongs to a
-        transaction, has its place among them."""
+        """True for records of offsets and groups, of which only the last one counts. Tombstones and records of transactions
+        must keep their position."""
         return record[1] is not None and record[0][:NUMBER_BYTES] in OVERWRITTEN
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
-        """The transaction of a producer ended: the offsets it has written are committed, or gone."""
+        """The transaction of a producer ended: its offsets are committed, or dropped."""
         self._offsets.replay_end(producer_id, commit=commit)
 
     def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
@@ -222,19 +222,19 @@ class GroupShard:
         return [self._told(outcome, now) for outcome in outcomes]
 
     def unload(self, now: Now) -> CoordinatorResult:
-        """The shard is no longer here: whoever waits is sent away."""
+        """The shard was moved away: waiting requests get NOT_COORDINATOR."""
         return self._told(self._classic.unload(now), now)
 
     # -- time -----------------------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int:
-        """On the steady clock, no later than when `expire` has something to do."""
+        """A time of the monotonic clock, not later than the next work of `expire`."""
         deadlines = (self._timers.next_deadline_ms(), self._consumer_timers.next_deadline_ms(), self._cleanup_at_ms)
         return min(deadline for deadline in deadlines if deadline is not None)
 
     def expire(self, now: Now) -> Iterator[CoordinatorResult]:
-        """What follows from the time that has passed. A consumer group changes when an outcome is carried out, so the next one is asked for
-        after that."""
+        """The outcomes of expired deadlines. A consumer group changes when an outcome is executed, so the caller takes the next
+        one after that."""
         for key in self._timers.due(now.steady_ms):
             yield self._told(self._classic.expire(key, now), now)
         for consumer_key in self._consumer_timers.due(now.steady_ms):
@@ -253,7 +253,7 @@ class GroupShard:
                 forgotten += group.tombstones()
         return forgotten
 
-    # -- for tests and for the worst ------------------------------------------------------------------------------------
+    # -- checks and reports ---------------------------------------------------------------------------------------------
 
     def validate(self) -> None:
         """Raise InvariantViolated, with the story, if the state contradicts itself."""
@@ -274,7 +274,7 @@ class GroupShard:
 
 
 def _in_parts(tombstones: Iterable[Record]) -> Iterator[CoordinatorResult]:
-    """Batches of `PART_BYTES`; each stands for itself, so that one which is refused keeps no other from being written."""
+    """Batches of `PART_BYTES`; they are independent, so a refused one does not prevent the others."""
     part: list[Record] = []
     size = 0
     for record in tombstones:

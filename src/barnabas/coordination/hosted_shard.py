@@ -1,4 +1,4 @@
-"""A partition of an internal topic that is led here: its shard, what is on its way to being committed, and how it is read from the log."""
+"""A partition of an internal topic that this broker leads: its shard, its uncommitted appends, and its loading from the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Shard)
 
-# Taken in while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
+# Replayed while loading before other tasks run: 1 ms, with batches of one record some milliseconds.
 RECORDS_BETWEEN_BREATHS = 200
 MOST_HELD = 50_000  # records; some 20 MB while loading
 
@@ -29,17 +29,17 @@ class Phase(Enum):
 
 
 class HostedShard(Struct, Generic[S], eq=False):
-    """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
+    """A partition that this broker leads; each loading creates another object, so that references to a former one are stale."""
 
     partition: int
     shard: S
     phase: Phase = Phase.LOADING
     uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
-    missed_deletions: set[str] = field(default_factory=set)  # of topics, while it was loading
+    missed_deletions: set[str] = field(default_factory=set)  # deletions of topics while it was loading
 
 
 async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
-    """Replay all that the log holds of a partition, or a part of it where it is not wanted any more."""
+    """Replay the whole log of a partition; stops early if the shard is not needed any more."""
     unreadable = count = 0
     async with aclosing(log_.read_all(hosted.partition)) as parts:
         async for part in _due(hosted.shard, parts):
@@ -65,10 +65,10 @@ async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_
 
 
 async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncIterator[Iterable[LogEntry | None]]:
-    """What is to be replayed of the entries of a log, in parts; None for each that may come to nothing.
+    """The entries of a log to replay, in parts; None for an overwritten one.
 
-    Most records of a coordinator are overwritten by a later one of the same key, and reading them takes longer than all else. So those
-    that may be are held back, until one comes that may not, or there are many: what is held then is replayed first.
+    Most records of a coordinator are overwritten by a later one with the same key, and decoding them takes most of the time. So
+    overwritable records are held back until another record comes, or there are many; then the held ones are replayed first.
     """
     held: dict[bytes, LogEntry] = {}
 
@@ -96,7 +96,7 @@ async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncI
 
 
 def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
-    """Whether it could be read."""
+    """Returns whether it could be decoded."""
     try:
         if entry.record is None:
             hosted.shard.replay_end(entry.producer_id, commit=entry.commit)
@@ -109,12 +109,12 @@ def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
 
 
 async def shielded(commit: asyncio.Future[None]) -> None:
-    """Wait for a commit that others wait for too; a log that lost it is another coordinator's business."""
+    """Wait for a commit that other tasks also wait for; if the log lost it, another coordinator is responsible."""
     try:
         await asyncio.shield(commit)
     except KafkaError as error:
         raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
     except asyncio.CancelledError:
-        if commit.cancelled():  # and not whoever waits for it
+        if commit.cancelled():  # the commit, not the waiting task
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
         raise

@@ -1,7 +1,7 @@
-"""What stands on both sides of the shell of coordinators: the log that they write to, and the core of one partition.
+"""The interfaces on both sides of the coordinators' shell: the log that it writes to, and the core of one partition.
 
-`runtime.py` drives any `Shard` over any `CoordinatorLog`: groups and transactions are two kinds of the one, a broker's partitions and a
-list in the tests two of the other.
+`runtime.py` drives any `Shard` over any `CoordinatorLog`: groups and transactions are shards; a broker's partitions and a list
+in tests are logs.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ class LogEntry(NamedTuple):
     """A record, or (without one) the end of a transaction."""
 
     record: Record | None
-    producer_id: int = NO_PRODUCER  # of the transaction that the record belongs to, or that ends
+    producer_id: int = NO_PRODUCER  # producer of the record's transaction, or of the ended one
     commit: bool = False
 
 
 class CoordinatorLog(Protocol):
-    """An internal topic as its coordinators see it; the server makes it of partitions."""
+    """The log of an internal topic for its coordinators; the server implements it with partitions."""
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has, or will have once it is made."""
+        """The number of partitions that the topic has, or will have once it is created."""
         ...
 
     def append(self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None) -> Future[None] | None:
         """Append `records` as one batch, of the transaction of `producer` if there is one.
 
         Returns:
-            None where they are committed already; else what is done when they are, or has the KafkaError by which they may be lost.
+            None if they are committed already; otherwise a future that is done when they are, or that has the KafkaError by
+            which they may be lost.
 
         Raises:
             KafkaError: they were refused, and nothing was written.
@@ -55,11 +56,11 @@ class CoordinatorLog(Protocol):
         ...
 
     def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> Future[None] | None:
-        """Append the end of a transaction; as `append`."""
+        """Append the end of a transaction; like `append`."""
         ...
 
     def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
-        """All that is in `partition`, oldest first, in parts."""
+        """All entries of `partition`, oldest first, in parts."""
         ...
 
 
@@ -68,20 +69,20 @@ class Shard(Protocol):
 
     @property
     def story(self) -> tuple[str, ...]:
-        """What happened last, for when an invariant breaks."""
+        """The last events, for the report of a broken invariant."""
         ...
 
     def __len__(self) -> int:
-        """How many groups, or transactional ids, there are."""
+        """The number of groups or transactional ids."""
         ...
 
     def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
-        """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
+        """Replay one record of the log, possibly of a producer's transaction; raises MalformedMessage if it does not parse."""
         ...
 
     def is_overwritten_by_next(self, record: Record) -> bool:
-        """Whether a later record of the same key of which this is true as well says all that this one does, where nothing comes between
-        them but records of which it is true. Asked while loading, of records that belong to no transaction."""
+        """Whether a later overwritable record of the same key replaces this record, if there are only overwritable records
+        between them. Called while loading, for records outside of transactions."""
         ...
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
@@ -93,17 +94,17 @@ class Shard(Protocol):
         ...
 
     def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> CoordinatorResult | None:
-        """The records of the outcome that named `event` are committed, or were refused; None where nothing follows."""
+        """The records of the outcome with `event` are committed, or were refused; None without a further outcome."""
         ...
 
     def unload(self, now: Now) -> CoordinatorResult:
-        """The shard is no longer here: whoever waits is sent away."""
+        """The shard was moved away: waiting requests get NOT_COORDINATOR."""
         ...
 
     def next_deadline_ms(self) -> int:
-        """On the steady clock, no later than when `expire` has something to do."""
+        """A time of the monotonic clock, not later than the next work of `expire`."""
         ...
 
     def expire(self, now: Now) -> Iterable[CoordinatorResult]:
-        """What follows from the time that has passed; each outcome is carried out before the next is asked for."""
+        """The outcomes of expired deadlines; the caller executes each one before it takes the next."""
         ...

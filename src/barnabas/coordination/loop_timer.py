@@ -1,4 +1,4 @@
-"""One timer of the event loop for a coordinator's deadlines: it fires no later than asked, and once for each `fire_by`.
+"""One timer of the event loop for a coordinator's deadlines: it fires not later than requested, and once for each `fire_by`.
 
 Rules
   1. It may fire early, if its deadline was moved later meanwhile. So the callback checks which deadlines are due.
@@ -14,7 +14,7 @@ from barnabas.clock import Clock
 
 
 class LoopTimer:
-    """Calls `callback` on the running loop, by the steady clock."""
+    """Calls `callback` on the running loop, by the monotonic clock."""
 
     def __init__(self, clock: Clock, callback: Callable[[], None]) -> None:
         self._clock = clock

@@ -1,13 +1,13 @@
-"""The committed offsets of the groups of one shard, whatever the type of the group.
+"""The committed offsets of the groups of one shard, for all types of groups.
 
 Rules
   1. A commit becomes visible by `replay` of its record only; all offsets of one request are one batch.
-  2. Who may commit is the group's to say; a group that does not exist is made by the first commit that claims no generation.
-  3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); one whose request named
-     its own retention goes when that is over.
-  4. What a transaction commits is pending until its marker is replayed (`pending_offsets.py`).
-  5. Offsets carry the id of the topic they were committed for, if it was known. Asked for under another id there is none: that
-     topic is another, which has taken the name.
+  2. The group decides who may commit; the first commit without a generation creates a missing group.
+  3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); an offset with its own
+     retention expires after that.
+  4. Offsets of a transaction are pending until its marker is replayed (`pending_offsets.py`).
+  5. Offsets have the id of their topic, if it was known. A fetch with another id finds none, because that is another topic with
+     the same name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-DEFAULT_RETENTION = -1  # of a request: the broker's
+DEFAULT_RETENTION = -1  # retention of a request that means the broker's
 MINUTE_MS = 60_000
 
 TopicOffsets = dict[int, OffsetCommitValue]
@@ -67,14 +67,14 @@ class Offsets:
         self._pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
-        """What is committed for a group; not to be changed."""
+        """The committed offsets of a group; read-only."""
         return self._by_group.get(group_id, {})
 
     def group_ids(self) -> Iterable[str]:
         return self._by_group.keys()
 
     def all(self) -> Iterator[tuple[str, str, int, int]]:
-        """Group, topic, partition and offset of every commit; others may come and go meanwhile."""
+        """Group, topic, partition and offset of every commit; commits may change during the iteration."""
         for group_id, topics in list(self._by_group.items()):
             for topic, offsets in list(topics.items()):
                 for partition, value in list(offsets.items()):
@@ -106,7 +106,7 @@ class Offsets:
         return out
 
     def commit(self, request: OffsetCommitRequest, now: Now) -> CoordinatorResult:
-        """The records of a commit that the group has allowed. Topics carry their names, and their ids if known."""
+        """The records of a commit that the group has allowed. Topics have names, and ids if known."""
         response = OffsetCommitResponse(topics=[])
         out = CoordinatorResult(response)
         retention_ms = request.retention_time_ms
@@ -128,7 +128,7 @@ class Offsets:
     def replay(
         self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None, producer_id: int = NO_PRODUCER
     ) -> None:
-        """Take what the log says of one partition, in a producer's transaction if it has one."""
+        """Replay the record of one partition, possibly of a producer's transaction."""
         place = group_id, topic, partition
         if producer_id != NO_PRODUCER:
             self._pending.add(producer_id, place, value)
@@ -165,10 +165,10 @@ class Offsets:
     # -- fetch ----------------------------------------------------------------------------------------------------------
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
-        """The committed offsets asked for, or all of them if no topics are named; -1 where there is none.
+        """The requested committed offsets, or all if no topics are named; -1 for a missing one.
 
         Args:
-            require_stable: where a transaction may still change the offset, answer UNSTABLE_OFFSET_COMMIT (KIP-447).
+            require_stable: if a transaction may still change the offset, answer UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         known = self._by_group.get(request.group_id, {}) if request.group_id in self._groups else {}
         if request.topics is None:
@@ -190,7 +190,7 @@ class Offsets:
     # -- delete ---------------------------------------------------------------------------------------------------------
 
     def delete(self, request: OffsetDeleteRequest, group: Group) -> CoordinatorResult:
-        """Forget single offsets, except those of topics that members read."""
+        """Delete single offsets, except those of topics that members read."""
         out = CoordinatorResult()
         topics = [self._delete_topic(request.group_id, topic, group, out.records) for topic in request.topics]
         out.response = OffsetDeleteResponse(topics=topics)
@@ -210,13 +210,13 @@ class Offsets:
         return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
 
     def forget_group(self, group_id: str) -> list[Record]:
-        """The records that forget all offsets of a group."""
+        """The tombstones of all offsets of a group."""
         committed = [(topic, p) for topic, offsets in self.of_group(group_id).items() for p in offsets]
         pending = [(topic, p) for group, topic, p in self._pending.places() if group == group_id]
         return [offset_record(group_id, topic, p, None) for topic, p in dict.fromkeys([*committed, *pending])]
 
     def forget_topics(self, names: Iterable[str]) -> list[Record]:
-        """The records that forget the offsets of topics that were deleted."""
+        """The tombstones of the offsets of deleted topics."""
         gone = set(names)
         committed = [
             (group_id, topic, p)
@@ -229,7 +229,7 @@ class Offsets:
         return [offset_record(*place, None) for place in dict.fromkeys([*committed, *pending])]
 
     def forget_expired(self, group: Group, now_wall_ms: int) -> tuple[list[Record], bool]:
-        """The records that forget what is kept no longer, and whether nothing is left then."""
+        """The tombstones of expired offsets, and whether no offset is left."""
         retention_ms = self._config.offsets_retention_minutes * MINUTE_MS
         records: list[Record] = []
         left = False
@@ -261,8 +261,8 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
 def check_transactional_commit(
     group: Group | None, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None]
 ) -> None:
-    """As `check_commit`; a producer that says nothing of a member and a generation has been fenced by its transaction instead. One whose
-    member epoch is old has an answer to ILLEGAL_GENERATION only."""
+    """Like `check_commit`; for a producer without member and generation the transaction does the fencing. For an old member
+    epoch producers can only handle ILLEGAL_GENERATION."""
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     partitions = (

@@ -1,13 +1,14 @@
-"""Which partition of `__consumer_offsets` a group belongs to.
+"""The partition of `__consumer_offsets` of a group.
 
-Clients never see this, but data folders of Kafka do, and so do tools that read the topic: it has to be Java's `String.hashCode`.
+Clients do not see it, but data folders of Kafka and tools that read the topic depend on it: it must be Java's
+`String.hashCode`.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-CACHED_GROUPS = 65_536  # bound on what hostile group ids can make us remember: a few megabytes
+CACHED_GROUPS = 65_536  # bound on the cache, which hostile group ids can fill: a few megabytes
 
 
 @lru_cache(maxsize=CACHED_GROUPS)

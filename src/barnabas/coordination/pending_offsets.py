@@ -1,10 +1,10 @@
-"""Offsets that transactions have written and not ended yet.
+"""Offsets of open transactions.
 
 Rules
-  1. They are committed by the marker of their transaction, or gone with it.
-  2. What came after them in the log for the same partition wins, whatever their marker says: a plain commit, or the offset of another
-     transaction that was committed before. Compaction keeps nothing else.
-  3. While an offset is pending, a reader who asks for stable offsets is told to wait (KIP-447).
+  1. The marker of their transaction commits or drops them.
+  2. A later offset of the same partition in the log wins, whatever their marker is: a plain commit, or the offset of another
+     transaction that was committed before. Compaction keeps only that one.
+  3. While an offset is pending, a request for stable offsets is told to wait (KIP-447).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Place = tuple[str, str, int]  # group, topic, partition
 
 
 class PendingOffsets:
-    """What each producer's open transaction has written, and its place in the order of the log; an overtaken offset is None, and is
-    pending all the same."""
+    """The offsets of each producer's open transaction with their order in the log; an overtaken offset is None, but still
+    pending."""
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[Place, tuple[int, OffsetCommitValue | None]]] = {}
@@ -26,17 +26,17 @@ class PendingOffsets:
         self._written = 0
 
     def __len__(self) -> int:
-        """How many transactions are open."""
+        """The number of open transactions."""
         return len(self._by_producer)
 
     def add(self, producer_id: int, place: Place, value: OffsetCommitValue | None) -> None:
-        """A record of a transaction; without a value the offset is to be forgotten, which no transaction does."""
+        """Add a record of a transaction; a tombstone is ignored, since no transaction writes one."""
         self._written += 1
         self._by_producer.setdefault(producer_id, {})[place] = self._written, value
         self._producers.setdefault(place, set()).add(producer_id)
 
     def overtake(self, place: Place) -> None:
-        """A plain commit follows what is pending."""
+        """A plain commit overtakes pending offsets."""
         self._overtake(place, self._written + 1)
 
     def _overtake(self, place: Place, order: int) -> None:
@@ -49,7 +49,7 @@ class PendingOffsets:
         return place in self._producers
 
     def end(self, producer_id: int, *, commit: bool) -> list[tuple[Place, OffsetCommitValue]]:
-        """The transaction of a producer is over; what it has committed and nothing has overtaken."""
+        """End the transaction of a producer; returns its committed offsets that were not overtaken."""
         committed = []
         for place, (order, value) in self._by_producer.pop(producer_id, {}).items():
             self._forget_producer(place, producer_id)
@@ -59,7 +59,7 @@ class PendingOffsets:
         return committed
 
     def forget(self, places: Iterable[Place]) -> None:
-        """Groups or topics are gone, and with them what is pending for them."""
+        """Drop pending offsets of deleted groups or topics."""
         for place in places:
             for producer_id in self._producers.pop(place, ()):
                 left = self._by_producer[producer_id]

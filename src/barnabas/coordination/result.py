@@ -1,10 +1,10 @@
-"""What the coordinators' cores take and give: who calls, what time it is, and what is to be done.
+"""The input and output of the coordinators' cores: the client, the time, and the actions to take.
 
-A core is called with a request and answers with an `CoordinatorResult`. The runtime carries it out in this order: append the records,
-replay them, wait until they are committed, then let the replies go and tell the core with `receive_written`.
+A core is called with a request and returns a `CoordinatorResult`. The runtime executes it in this order: append the records,
+replay them, wait until they are committed, then send the replies and call `receive_written` of the core.
 
-Replies to requests that wait for others (JoinGroup, SyncGroup) are addressed by a token: whatever object the caller handed in.
-The core only keeps it and gives it back.
+Replies to requests that wait for others (JoinGroup, SyncGroup) have a token, any object of the caller. The core only stores and
+returns it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ NO_PRODUCER = -1
 
 
 class Now(NamedTuple):
-    """Two readings of the clock: one is written down, the other counts.
+    """Two clock readings: wall time for records, monotonic time for timeouts.
 
-    A step of the wall clock must not throw members out of their groups, so timeouts are counted on the steady one.
+    A step of the wall clock must not remove members from their groups, so timeouts use the monotonic clock.
     """
 
     wall_ms: int  # milliseconds since 1970-01-01 UTC
-    steady_ms: int  # milliseconds since some moment; never goes back
+    steady_ms: int  # milliseconds of the monotonic clock
 
 
-MayDescribe = Callable[[Collection[str]], Collection[str]]  # of names of topics, those that who asks may know of
+MayDescribe = Callable[[Collection[str]], Collection[str]]  # filters names of topics to those that the client may see
 
 
 def may_describe_all(names: Collection[str]) -> Collection[str]:
@@ -44,7 +44,7 @@ class Caller(NamedTuple):
     api_version: int
     client_id: str
     client_host: str
-    fresh_id: str = ""  # a new random name, used if this request makes a member
+    fresh_id: str = ""  # a random id, used if this request creates a member
     may_describe: MayDescribe = may_describe_all
 
 
@@ -56,24 +56,24 @@ class Reply(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """Whose transaction records belong to."""
+    """The producer of records in a transaction."""
 
     producer_id: int
     epoch: int
 
 
 class Written:
-    """Something a core wants to hear of when its records are committed, or could not be written."""
+    """An event for the core, sent when its records are committed or could not be written."""
 
     __slots__ = ()
 
 
 class CoordinatorResult(Struct):
-    """What follows from one call of a core.
+    """The result of one call of a core.
 
-    `records` go into the log as one batch, of the transaction of `producer` if there is one. `replays` is False where the state
-    already holds what they say: the classic protocol moves members about in memory and writes down only the result. `notes` say
-    in words what happened.
+    `records` go into the log as one batch, of the transaction of `producer` if there is one. `replays` is False if the state
+    has the changes already: the classic protocol changes members in memory and writes only the result. `notes` describe the
+    events as text.
     """
 
     response: Any = None
@@ -89,7 +89,7 @@ class CoordinatorResult(Struct):
 
 
 class GroupConfig(Protocol):
-    """The broker settings that coordinators obey, named as Kafka's keys; read anew each time, since some can be altered."""
+    """The broker settings of coordinators, named as Kafka's keys; read again each time, since some are dynamic."""
 
     @property
     def group_initial_rebalance_delay_ms(self) -> int: ...
@@ -120,7 +120,8 @@ class GroupConfig(Protocol):
 
 
 def response_error_of(code: ErrorCode) -> ErrorCode:
-    """What a client of a group is told when the log refused its records: errors of the topic make no sense to it."""
+    """The error code for a client of a group when the log refused its records, since errors of the topic are meaningless to
+    it."""
     return _RESPONSE_ERRORS.get(code, code)
 
 

@@ -1,22 +1,24 @@
-"""The asyncio shell of a coordinator: one shard, a core without I/O, for each partition of its internal topic that is led here.
+"""The asyncio shell of a coordinator: one shard, a core without I/O, for each partition of its internal topic that this broker
+leads.
 
-Owns which shards are here, the writing of their records and the one timer that wakes them. What coordinators ask of it is what they do
-to a name: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime; `write_at_once` and `read_at_once` for
-who has no task to wait in.
+Owns the set of local shards, the writing of their records and the one timer that wakes them. Coordinators use it by name of a
+group or transactional id: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime;
+`write_at_once` and `read_at_once` are for callers without a task.
 
 Rules
-  1. Whatever a shard wants written goes through `carry_out`: append, replay, wait for the commit, tell the shard, answer.
-     Between a shard's decision and the replay of its records nothing else happens to it, so there are no locks.
-  2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it
-     was when it was read (`settled`); that is a wait only while replication lags. Who has waited for `timeout_ms` is told
-     COORDINATOR_NOT_AVAILABLE: his records may be committed all the same.
-  3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the
-     shard knows too much: it is thrown away and read again from the log. So it is if it cannot take what the log took.
-  4. Whoever gives up waiting (a closed connection) cancels a future, and the shard does not care.
-  5. A broken invariant stops the shard: it is unloaded with its story in the log, and whoever asks finds no coordinator here.
+  1. All records of a shard go through `carry_out`: append, replay, wait for the commit, notify the shard, answer. Between a
+     shard's decision and the replay of its records no other call reaches it, so there are no locks.
+  2. A response is sent only after every record that it may depend on is committed. A read therefore waits until the log end at
+     the time of the read is committed (`settled`); this takes time only while replication lags. After `timeout_ms` the client
+     gets COORDINATOR_NOT_AVAILABLE, although its records may still be committed.
+  3. If the log refuses records at once, nothing has changed, and the shard is notified. If the log accepts them and then loses
+     them, the shard has lost records in its state: it is discarded and loaded again. The same happens if it cannot replay
+     accepted records.
+  4. A caller that gives up waiting (a closed connection) cancels a future, which does not affect the shard.
+  5. A broken invariant stops the shard: it is unloaded, its last events are logged, and its clients find no coordinator here.
 
-Ugly: the log may commit at once or much later, so carrying out is split into a part that runs now and one that may run as a
-callback.
+Ugly: the log may commit at once or much later, so `carry_out` is split into a part that runs at once and one that may run as a
+    callback.
 """
 
 from __future__ import annotations
@@ -42,11 +44,11 @@ logger = logging.getLogger(__name__)
 
 
 class Decision(NamedTuple):
-    """What a shard has decided.
+    """The decision of a shard.
 
     Fields:
-        commit: what is to be waited for (`wait_for`) before the response may leave, if anything is.
-        follow: has the shard go on, as its records are committed; to be called, when the response has left or before.
+        commit: awaited (`wait_for`) before the response is sent, if not None. follow: lets the shard continue after its records
+            are committed; call it before or after the response.
     """
 
     response: Any
@@ -58,13 +60,11 @@ class CoordinatorRuntime(Generic[S]):
     """The shards of one coordinator on this broker.
 
     Args:
-        kind: of what the shards are, for the lines of the log: "group".
-        make: makes the empty shard of a partition.
+        kind: type of the shards for log lines, such as "group". make: creates the empty shard of a partition.
         timeout_ms: how long one request waits for a commit.
-        prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
-        changed: told of a shard after each outcome that was carried out.
-        loaded: told of a shard that has been read, before it serves.
-        is_coming: whether a partition that is not here is about to be loaded.
+        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+            changed: called with a shard after each executed outcome. loaded: called with a loaded shard, before it serves.
+            is_coming: whether a missing partition is about to be loaded.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class CoordinatorRuntime(Generic[S]):
     # -- which partitions are here --------------------------------------------------------------------------------------
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
-        """This broker leads `partition` now: read it, and serve it from then on.
+        """This broker became leader of `partition`: read it, then serve it.
 
         Args:
-            ready: returns when the log can be read to its end; what it raises ends the loading.
+            ready: returns when the log can be read to its end; an exception ends the loading.
         """
         if partition in self._hosted or self._closed:
             return
@@ -110,13 +110,13 @@ class CoordinatorRuntime(Generic[S]):
         try:
             if ready is not None:
                 await ready()
-            async with self._reading:  # fifty at a time would be fifty times as much in a turn of the loop
+            async with self._reading:  # fifty concurrent loads would block the loop fifty times as long
                 if self.is_hosted(hosted):
                     await read_into(hosted, self._log, self._kind, lambda: self.is_hosted(hosted))
             read = True
         finally:
             if not read and self._hosted.get(partition) is hosted:
-                del self._hosted[partition]  # it cannot be read, and will not be served
+                del self._hosted[partition]  # it cannot be read, so it is not served
         if self._hosted.get(partition) is not hosted:
             return  # taken away while loading
         hosted.phase = Phase.ACTIVE
@@ -127,7 +127,7 @@ class CoordinatorRuntime(Generic[S]):
         self.arm(hosted)
 
     def unload(self, partition: int) -> None:
-        """Another broker leads `partition`: whoever waits here is sent there."""
+        """Another broker leads `partition`: waiting requests get NOT_COORDINATOR."""
         hosted = self._hosted.pop(partition, None)
         if hosted is None:
             return
@@ -135,7 +135,7 @@ class CoordinatorRuntime(Generic[S]):
         hosted.uncommitted.clear()
 
     async def prepare(self) -> None:
-        """See to it that the topic exists and is loaded, once, whoever asks."""
+        """Ensure that the topic exists and is loaded; concurrent calls share one attempt."""
         if self._prepare is None or self._hosted or self._closed:
             return
         if self._preparing is None:
@@ -147,7 +147,7 @@ class CoordinatorRuntime(Generic[S]):
                 self._preparing = None
 
     def close(self) -> None:
-        """Send everybody away; nothing of this object runs afterwards."""
+        """Refuse all waiting requests and stop."""
         self._closed = True
         for partition in list(self._hosted):
             self.unload(partition)
@@ -159,25 +159,25 @@ class CoordinatorRuntime(Generic[S]):
         return partition_of(name, self._log.partition_count)
 
     def __len__(self) -> int:
-        """How many groups, or transactional ids, are known here."""
+        """The number of groups or transactional ids on this broker."""
         return sum(len(hosted.shard) for hosted in self._hosted.values())
 
     def is_hosted(self, hosted: HostedShard[S]) -> bool:
-        """Whether this is not stale."""
+        """Whether this object is current."""
         return self._hosted.get(hosted.partition) is hosted
 
     def __iter__(self) -> Iterator[HostedShard[S]]:
-        """What is led here, loading or not."""
+        """The partitions that this broker leads, loaded or not."""
         return iter(list(self._hosted.values()))
 
     def active(self) -> dict[int, S]:
-        """The shards that serve, by partition."""
+        """The loaded shards by partition."""
         return {p: hosted.shard for p, hosted in self._hosted.items() if hosted.phase is Phase.ACTIVE}
 
     # -- carrying out ---------------------------------------------------------------------------------------------------
 
     def hosted_for(self, name: str) -> HostedShard[S]:
-        """Where a group or a transactional id is coordinated.
+        """The hosted shard of a group or a transactional id.
 
         Raises:
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
@@ -196,7 +196,7 @@ class CoordinatorRuntime(Generic[S]):
         return hosted
 
     def ask(self, hosted: HostedShard[S], call: Callable[[], T]) -> T:
-        """Call the shard; a broken invariant is the end of it."""
+        """Call the shard; a broken invariant stops it."""
         try:
             return call()
         except InvariantViolated as error:
@@ -212,17 +212,16 @@ class CoordinatorRuntime(Generic[S]):
             raise
 
     async def write(self, name: str, call: Callable[[S, Now], CoordinatorResult]) -> Any:
-        """Have the shard of a group or a transactional id decide, and answer when what it wants written is committed.
+        """Let the shard of a group or a transactional id decide; returns the response when its records are committed.
 
         Raises:
-            KafkaError: as `hosted_for`, what the shard refuses with, and what the log refuses the records with.
-            InvariantViolated: as `ask`.
+            KafkaError: as `hosted_for`, an error of the shard, or an error of the log. InvariantViolated: as `ask`.
         """
         hosted = self.hosted_for(name)
         return await self.perform(hosted, self.ask(hosted, lambda: call(hosted.shard, self.now())))
 
     def decide(self, name: str, call: Callable[[S, Now], CoordinatorResult]) -> Decision:
-        """As `write`, for who has no task to wait in, or would answer before he has the shard go on."""
+        """Like `write`, for callers without a task, or callers that answer before the shard continues."""
         hosted = self.hosted_for(name)
         outcome = self.ask(hosted, lambda: call(hosted.shard, self.now()))
         commit = self.carry_out(hosted, outcome, tells=False)
@@ -232,31 +231,31 @@ class CoordinatorRuntime(Generic[S]):
         return Decision(outcome.response, commit, follow)
 
     async def post(self, name: str, token: asyncio.Future[T], call: Callable[[S, Now], CoordinatorResult]) -> T:
-        """As `write` where the answer comes by `token`, with this outcome or a later one."""
+        """Like `write`, but the answer goes to `token`, with this outcome or a later one."""
         hosted = self.hosted_for(name)
         self.carry_out_quietly(hosted, self.ask(hosted, lambda: call(hosted.shard, self.now())))
         return await token
 
     async def read(self, name: str, call: Callable[[S], T]) -> T:
-        """Look something up in the shard of a group or a transactional id; what it rests on is committed when it is answered."""
+        """Read from the shard of a group or a transactional id; returns when the records behind the result are committed."""
         hosted = self.hosted_for(name)
         found = call(hosted.shard)
         await self.settled(hosted)
         return found
 
     def write_at_once(self, name: str, call: Callable[[S, Now], CoordinatorResult]) -> bool:
-        """As `write`, but False where that would wait for a commit: the shard is to be asked again then, by `write`."""
+        """Like `write`, but False if that would wait for a commit: then call `write`."""
         hosted = self.hosted_for(name)
         outcome = self.ask(hosted, lambda: call(hosted.shard, self.now()))
         return self.carry_out(hosted, outcome) is None and not hosted.uncommitted
 
     def read_at_once(self, name: str, call: Callable[[S], T]) -> T | None:
-        """As `read`, but None where that would wait for a commit."""
+        """Like `read`, but None if that would wait for a commit."""
         hosted = self.hosted_for(name)
         return None if hosted.uncommitted else call(hosted.shard)
 
     async def perform(self, hosted: HostedShard[S], outcome: CoordinatorResult) -> Any:
-        """Carry out, and give the outcome's own response when that may leave."""
+        """Execute an outcome, and return its own response when it may be sent."""
         commit = self.carry_out(hosted, outcome)
         if commit is not None:
             await self.wait_for(commit)
@@ -265,12 +264,12 @@ class CoordinatorRuntime(Generic[S]):
         return outcome.response
 
     def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None] | None:
-        """The coordinator of a transaction that has records in `partition` has decided its end: write that down.
+        """Append the end of a transaction with records in `partition`, as its coordinator decided.
 
-        As `CoordinatorLog.append_marker`; what comes back is to be waited for `shielded`.
+        Like `CoordinatorLog.append_marker`; wait for the returned future by `shielded`.
 
         Raises:
-            KafkaError: NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as `hosted_for`, and what the log refuses the marker with.
+            KafkaError: NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as `hosted_for`, and an error of the log.
         """
         hosted = self._hosted_in(partition)
         commit = self._log.append_marker(partition, marker, self._clock.now_ms())
@@ -285,12 +284,12 @@ class CoordinatorRuntime(Generic[S]):
         return commit
 
     def carry_out(self, hosted: HostedShard[S], outcome: CoordinatorResult, *, tells: bool = True) -> asyncio.Future[None] | None:
-        """Do what `outcome` says. A future that is not done yet comes back if its records wait to be committed.
+        """Execute `outcome`. Returns a pending future if its records wait to be committed.
 
         Args:
-            tells: the shard is told of records that are committed at once; else the caller does.
+            tells: notify the shard of records that are committed at once; otherwise the caller does.
 
-        Raises KafkaError if the records were refused; everybody who waits for this outcome has been told then.
+        Raises KafkaError if the records were refused; then all waiting requests of this outcome got the error.
         """
         for note in outcome.notes:
             logger.info("event=shard-note kind=%s note=%r", self._kind, note)
@@ -316,7 +315,7 @@ class CoordinatorRuntime(Generic[S]):
         return commit
 
     def _replay(self, hosted: HostedShard[S], outcome: CoordinatorResult) -> None:
-        """Have the shard take what the log took."""
+        """Replay the accepted records in the shard."""
         producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
         try:
             for record in outcome.records:
@@ -326,7 +325,7 @@ class CoordinatorRuntime(Generic[S]):
             raise
 
     def _part(self, hosted: HostedShard[S], outcome: CoordinatorResult, error: Exception) -> None:
-        """A shard has failed to take what the log took: it is not to be asked any more."""
+        """A shard failed to replay accepted records: it must not be called any more."""
         self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
         self._reload(hosted, f"the shard does not take it: {error}")
 
@@ -363,7 +362,7 @@ class CoordinatorRuntime(Generic[S]):
             self.carry_out_quietly(hosted, follow_up)
 
     def carry_out_quietly(self, hosted: HostedShard[S], outcome: CoordinatorResult) -> asyncio.Future[None] | None:
-        """For what nobody waits for, or waits for by token: a refusal has been logged, and the tokens have been answered."""
+        """Execute an outcome without a waiting caller: a refusal was logged, and its tokens were answered."""
         try:
             return self.carry_out(hosted, outcome)
         except KafkaError as error:
@@ -393,7 +392,7 @@ class CoordinatorRuntime(Generic[S]):
             logger.error("event=shard-not-loaded kind=%s error=%r", self._kind, str(task.exception()))
 
     async def settled(self, hosted: HostedShard[S]) -> None:
-        """Wait until what the log holds now is committed.
+        """Wait until the current log end is committed.
 
         Raises:
             KafkaError: NOT_COORDINATOR if it was lost, COORDINATOR_NOT_AVAILABLE if it takes too long.
@@ -418,11 +417,11 @@ class CoordinatorRuntime(Generic[S]):
         return new_tuple(Now, (self._clock.now_ms(), int(self._clock.monotonic_ms())))
 
     def arm(self, hosted: HostedShard[S]) -> None:
-        """See to it that the timer fires no later than `hosted` has something to do."""
+        """Set the timer so that it fires not later than the next work of `hosted`."""
         self._timer.fire_by(hosted.shard.next_deadline_ms())
 
     def wake(self) -> None:
-        """Do what has become due, and set the timer for what will."""
+        """Execute due deadlines, and set the timer for the next one."""
         now = self.now()
         for hosted in list(self._hosted.values()):
             if hosted.phase is Phase.ACTIVE and hosted.shard.next_deadline_ms() <= now.steady_ms:
@@ -433,7 +432,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def _expire(self, hosted: HostedShard[S], now: Now) -> None:
         def expire() -> None:
-            for outcome in hosted.shard.expire(now):  # which may go on with what is due between two outcomes
+            for outcome in hosted.shard.expire(now):  # callbacks may run between two outcomes
                 self.carry_out_quietly(hosted, outcome)
 
         with suppress(InvariantViolated):  # logged, and the shard is gone; the others still have their timers

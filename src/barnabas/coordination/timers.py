@@ -1,13 +1,13 @@
-"""Deadlines as data: who is due when, without a clock of its own.
+"""Deadlines as data, without a clock.
 
 Rules
   1. A key has at most one deadline; setting it again replaces it.
-  2. Nothing is due before its deadline; what is due comes out in order of deadline.
+  2. No key is due before its deadline; due keys are returned in order of deadline.
 
-How: a heap of entries beside a table of the real deadlines. Moving a deadline later, which every heartbeat does, only writes the
-table; the heap's entry is found to be early when it comes up and is put back. So a heartbeat costs one store into a dict. An entry
-whose key was cancelled stays as well; when most are such, which a peer can bring about with members that come and go and deadlines
-of days, the heap is made anew.
+How: a heap of entries and a table of the real deadlines. Every heartbeat moves a deadline later, which changes only the table;
+    the early entry of the heap is put back when it comes up. So a heartbeat costs one store into a dict. Entries of cancelled
+    keys also stay. A peer can create many of them with members that come and go and deadlines of days; when most entries are
+    such, the heap is built again.
 """
 
 from __future__ import annotations
@@ -17,38 +17,39 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
-SPARE_ENTRIES = 8  # beyond two for each deadline
+SPARE_ENTRIES = 8  # entries beyond two for each deadline
 
 
 class Timers(Generic[K]):
-    """The deadlines of one shard, in milliseconds of whatever clock the caller uses."""
+    """The deadlines of one shard, in milliseconds of the caller's clock."""
 
     def __init__(self) -> None:
         self._deadlines: dict[K, int] = {}
         self._heap: list[tuple[int, int, K]] = []
         self._entries: dict[K, int] = {}  # the earliest entry of the heap for each key that has one
-        self._sequence = 0  # keeps keys out of comparisons
+        self._sequence = 0  # breaks ties, so that keys are never compared
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
     def schedule(self, key: K, deadline_ms: int) -> None:
-        """Make `key` due at `deadline_ms`, whatever it was before."""
+        """Make `key` due at `deadline_ms`, replacing an earlier deadline."""
         self._deadlines[key] = deadline_ms
         entry = self._entries.get(key)
         if entry is None or deadline_ms < entry:
             self._push(key, deadline_ms)
 
     def cancel(self, key: K) -> None:
-        """Forget `key`; it need not be known."""
+        """Remove `key`, if it is known."""
         self._deadlines.pop(key, None)
 
     def next_deadline_ms(self) -> int | None:
-        """No later than the next deadline; it may be early, since a deadline that moved is put in order only when it comes up."""
+        """A time not later than the next deadline; it may be earlier, since a moved deadline is reordered only when it comes
+        up."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> Iterator[K]:
-        """The keys due at `now_ms`, each forgotten as it is handed out. Those set while iterating may come out as well."""
+        """The keys due at `now_ms`, each removed when it is returned. Keys set during the iteration may be included."""
         while self._heap and self._heap[0][0] <= now_ms:
             entry, _, key = heapq.heappop(self._heap)
             if self._entries.get(key) != entry:

@@ -1,6 +1,6 @@
-"""What the records of all internal topics have in common: a 16-bit number before each key and each value.
+"""The common prefix of records in all internal topics: a 16-bit number before each key and each value.
 
-Before a key it says what the record is about, before a value in which version the message behind it is.
+Before a key it is the type of the record, before a value the version of the message after it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ NUMBER_BYTES = _NUMBER.size
 
 
 def begin(number: int) -> bytearray:
-    """A key or value so far; the message is to be written behind it."""
+    """The beginning of a key or value; the caller appends the message."""
     return bytearray(_NUMBER.pack(number))
 
 
 def leading_number(data: Buffer, name: str) -> int:
-    """Raises MalformedMessage, which names it so, where there is none."""
+    """The number; raises MalformedMessage with `name` if there is none."""
     if len(data) < NUMBER_BYTES:
-        raise MalformedMessage(name, -1, f"{len(data)} bytes where a 16-bit number should stand")
+        raise MalformedMessage(name, -1, f"{len(data)} bytes instead of a 16-bit number")
     number: int = _NUMBER.unpack_from(data)[0]
     return number
 
 
 def version_of(data: Buffer, name: str, last: int) -> int:
-    """The version of a value; raises MalformedMessage where it is none of 0 to `last`."""
+    """The version of a value; raises MalformedMessage if it is not in 0 to `last`."""
     version = leading_number(data, name)
     if not 0 <= version <= last:
         raise MalformedMessage(name, version, "an unknown version")

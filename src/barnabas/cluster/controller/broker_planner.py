@@ -1,7 +1,8 @@
-"""What each broker plans for itself, controller or not: its registration, what it says in that, what it takes from the store.
+"""The changes that every broker plans for itself, even if it is not controller: its registration, the content of the
+registration, and ids that it takes from the store.
 
-No fence guards these plans, for any broker may write them at any time; the versions of what was read do, as those of every plan. Where
-nobody is controller, registering and burying claim the office as well.
+No fence guards these plans, since any broker may write them at any time; the versions of the read entries do, as in every plan.
+If there is no controller, the plans of registering and of unregistering dead brokers also claim that role.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ class BrokerPlanner(ControllerState):
     # Its registration
 
     def set_cluster_id(self, cluster_id: str) -> Plan:
-        """Name a new cluster; nothing to do for one that has a name."""
+        """Set the id of a cluster that has none."""
         if self.image.cluster_id:
             return Plan()
         put = Put(store_entries.CLUSTER, store_entries.encode({"id": cluster_id}), ABSENT)
         return Plan((put,), MetadataDelta(cluster_id=cluster_id))
 
     def set_minimum(self) -> Plan:
-        """Write down how many replicas have to be in sync where topics do not say it; nothing to do where that is done.
+        """Store the default of min.insync.replicas for all brokers, if it is not stored yet.
 
-        From then on it is the same for every broker, whatever its own configuration says (as in Kafka, with eligible leader replicas).
+        From then on it is the same for every broker, whatever its own configuration is (as in Kafka, with eligible leader
+        replicas).
         """
         resource = (ResourceType.BROKER, ALL_BROKERS)
         settings = self.image.config(*resource)
@@ -55,7 +57,7 @@ class BrokerPlanner(ControllerState):
         return plan.build()
 
     def register(self, broker: BrokerRegistration) -> Plan:
-        """Announce this broker and, where nobody is, become controller; raises BrokerIdInUse.
+        """Register this broker and, if there is no controller, become controller; raises BrokerIdInUse.
 
         In a cluster it begins FENCED, see `has_old_duties`.
         """
@@ -74,12 +76,12 @@ class BrokerPlanner(ControllerState):
         return Plan(tuple(operations), delta, claims_controller=claims)
 
     def _claim(self) -> tuple[Operation, ...]:
-        """What makes this broker controller where nobody is."""
+        """Make this broker controller if there is none."""
         instructions = self.election.handle(ControllerReadEvent(None, self._controller_epoch))
         return tuple(each for claim in instructions if isinstance(claim, Claim) for each in claim.operations)
 
     def _held_controller_entry(self, former: BrokerRegistration) -> bool:
-        """Whether a former process of this broker is controller by the books."""
+        """Whether the stored controller is a former process of this broker."""
         return self._holds_controller_entry(former) and former.incarnation != self.incarnation
 
     def _holds_controller_entry(self, broker: BrokerRegistration) -> bool:
@@ -91,11 +93,11 @@ class BrokerPlanner(ControllerState):
 
     @property
     def has_old_duties(self) -> bool:
-        """Whether partitions still count on this broker as it was before it registered: then it may not become ACTIVE.
+        """Whether partitions still rely on this broker's state before its registration: then it must not become ACTIVE.
 
-        Going on to lead in the same leader epoch, after a stop that may have cost the end of the log, would give offsets that others
-        have already read to other records. Once the controller has seen it fenced, it leads nothing and is in sync where it is the
-        last hope only; from there on it is elected in an epoch of its own. Where it may have lost records, it is in sync nowhere.
+        If it lost the end of its log and continued to lead in the same leader epoch, it would assign offsets that clients have
+        already read to other records. Once the controller has seen it fenced, it leads nothing, and it is in sync only where no
+        other replica is; later elections have a higher epoch. If it may have lost records, it is in sync nowhere.
         """
         mine = self.image.brokers.get(self.broker_id)
         electorate = Electorate.of(() if mine is None else (mine,))
@@ -107,22 +109,22 @@ class BrokerPlanner(ControllerState):
         return False
 
     def change_own_state(self, state: BrokerState) -> Plan:
-        """Say what this broker may do now: it is ready, or it is about to stop."""
+        """Change this broker's state: it is ready, or it is about to stop."""
         broker = replace(self.image.brokers[self.broker_id], state=state)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def say_log_ends(self, ends: tuple[LogEnd, ...]) -> Plan:
-        """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
+        """Report to the controller the ends of this broker's logs of lost partitions, and of no others."""
         broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def say_offline(self, offline: Mapping[UUID, tuple[int, ...]]) -> Plan:
-        """Tell whoever is controller of which partitions the log here is in a directory that failed."""
+        """Report to the controller the partitions whose log on this broker is in a failed directory."""
         broker = replace(self.image.brokers[self.broker_id], offline=offline)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def unregister_dead(self, dead: DeadBrokers) -> Plan | None:
-        """Take away the registration of one of these, if that is for this broker to do."""
+        """Remove the registration of one of these brokers, if this broker has to do it."""
         for broker in dead.among(self.image.brokers):
             if self._holds_controller_entry(broker):
                 return remove_registration(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
@@ -133,22 +135,23 @@ class BrokerPlanner(ControllerState):
     # Logs of topics that are gone
 
     def forget_deleted_topics(self) -> Plan:
-        """No log of them is left on this broker; each broker says so for itself, controller or not. Of many it is some in each plan.
+        """Record that no log of these topics is left on this broker; every broker does this for itself. A plan contains only
+        some of many topics.
 
-        Brokers that live take turns, the least id first: they are done at about the same time, and of several that write the same entry at
-        once the store refuses all but one.
+        Live brokers take turns, the lowest id first: they finish at about the same time, and if several write the same entry at
+        once, the store refuses all but one.
         """
         plan = PlanBuilder(self.versions)
         self._forget(plan, self.broker_id, sorted(filter(self._has_turn, self.deleted_topics))[:FORGOTTEN_AT_ONCE])
         return plan.build()
 
     def _has_turn(self, topic_id: UUID) -> bool:
-        """A broker that is away, or that cannot say it because a log directory failed, is not waited for."""
+        """Brokers that are down, or that cannot confirm because a log directory failed, are not waited for."""
         found = (self.image.brokers.get(other) for other in self.image.deletions[topic_id] if other < self.broker_id)
         return not any(other is not None and other.is_active and not other.offline for other in found)
 
     def _forget(self, plan: PlanBuilder, broker_id: int, topic_ids: Iterable[UUID]) -> None:
-        """A broker has no log of these topics any more."""
+        """Record that a broker has no log of these topics any more."""
         for topic_id in topic_ids:
             brokers = self.image.deletions.get(topic_id)
             if brokers is not None:

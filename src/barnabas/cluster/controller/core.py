@@ -1,11 +1,11 @@
-"""The controller: decides what becomes of topics and settings, on this broker's behalf or the cluster's.
+"""The controller: plans all changes of topics, partitions and settings, for a single broker or for a cluster.
 
-Owns every decision that the office is needed for, on what `ControllerState` knows; what each broker plans for itself is `BrokerPlanner`'s.
-A command returns what to answer and a `Plan`, and answers for each item of its request by itself. A single broker is a cluster of one: it
-runs the same commands, only that nobody can take its office.
+Owns every decision that only the controller may make, based on `ControllerState`; `BrokerPlanner` has the changes that each
+broker plans for itself. A command returns its answer and a `Plan`; each item of its request succeeds or fails separately. A
+single broker is a cluster of one: it runs the same commands, but no other broker can become controller.
 
-What becomes of partitions when brokers come and go, or when settings come to allow unclean elections, is planned in steps of some
-milliseconds, each a commit of its own:
+Brokers that come and go, and settings that allow unclean elections, change many partitions. These changes are planned in steps
+of some milliseconds, each with a commit of its own:
 
     controller.observe(found)
     while controller.is_unsettled:
@@ -44,7 +44,7 @@ class Controller(BrokerPlanner):
     """See the module; the arguments are those of `ControllerState` and
 
     Args:
-        new_id: a topic id nobody has.
+        new_id: function that returns an unused topic id.
     """
 
     def __init__(
@@ -62,9 +62,10 @@ class Controller(BrokerPlanner):
     # Brokers
 
     def unregister(self, broker_id: int) -> Plan:
-        """Wait for a broker no more that is gone for good; raises KafkaError.
+        """Forget a broker that was removed for good; raises KafkaError.
 
-        It is known as long as it has replicas or logs to remove, and until this is asked where this process saw it go.
+        A broker stays known while it has replicas or logs to remove; if this process saw it leave, it stays known until this
+        call.
         """
         if broker_id in self.image.brokers:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is alive; stop it first.")
@@ -81,7 +82,7 @@ class Controller(BrokerPlanner):
     def bump_leader_epochs(self) -> Plan:
         """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
 
-        Consumers that saw what was lost find out by the epoch (KIP-320).
+        Consumers that read lost records detect it by the epoch (KIP-320).
         """
         plan = self._new_plan()
         for topic in self.image.topics.values():
@@ -97,11 +98,11 @@ class Controller(BrokerPlanner):
 
     @property
     def is_unsettled(self) -> bool:
-        """Brokers came or went, or settings allow more, and not all that follows is done."""
+        """Brokers or settings changed, and not all resulting changes are planned yet."""
         return bool(self._unsettled)
 
     def settle(self) -> Plan:
-        """The next step of what follows from that; it may be empty though more steps follow."""
+        """The next step of these changes; it may be empty although more steps follow."""
         plan = self._new_plan()
         planner = self._partitions(plan)
         self._unsettled = planner.settle(self._unsettled)
@@ -109,10 +110,11 @@ class Controller(BrokerPlanner):
         return plan.build()
 
     def balance_leaders(self, limit: int, but: frozenset[int] = frozenset()) -> tuple[int, Plan]:
-        """Give up to `limit` partitions back to their preferred leaders; how many, which may be fewer than there are to give back.
+        """Move leadership of up to `limit` partitions back to their preferred leaders; returns how many, possibly fewer than
+        there are.
 
         Args:
-            but: brokers that are given nothing.
+            but: brokers that get no leadership.
         """
         plan = self._new_plan()
         planner = self._partitions(plan)
@@ -121,9 +123,10 @@ class Controller(BrokerPlanner):
         return moved, plan.build()
 
     def give_back(self, brokers: frozenset[int], limit: int) -> tuple[tuple[int, frozenset[int]], Plan]:
-        """Give up to `limit` partitions back to these brokers, as far as they are in sync in all that they are to lead.
+        """Move leadership of up to `limit` partitions back to those of these brokers that are in sync in all partitions that
+        they are to lead.
 
-        Returns: how many, and the brokers that are not in sync everywhere.
+        Returns: the number of partitions, and the brokers that are not in sync everywhere.
         """
         plan = self._new_plan()
         planner = self._partitions(plan)
@@ -135,9 +138,9 @@ class Controller(BrokerPlanner):
     def alter_partitions(
         self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]
     ) -> tuple[list[PartitionOutcome], Plan]:
-        """A leader says who is in sync with it; raises KafkaError(STALE_BROKER_EPOCH).
+        """Change the in-sync replicas at the request of a leader; raises KafkaError(STALE_BROKER_EPOCH).
 
-        Where the leader is about to stop, who comes into sync may lead in its place: its topics are settled once more.
+        If the leader is about to stop, a replica that comes into sync may lead instead: its topics are settled again.
         """
         plan = self._new_plan()
         planner = self._partitions(plan)
@@ -148,7 +151,7 @@ class Controller(BrokerPlanner):
         return outcomes, plan.build()
 
     def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> tuple[list[PartitionOutcome], Plan]:
-        """For None, all partitions are meant, and only those are answered for that needed it."""
+        """None means all partitions; then the result contains only those that needed an election."""
         plan = self._new_plan()
         return self._partitions(plan).elect(kind, partitions), plan.build()
 
@@ -166,14 +169,14 @@ class Controller(BrokerPlanner):
         return self._topics(plan).create(requests), plan.build()
 
     def auto_create(self, names: Iterable[str]) -> tuple[dict[str, KafkaError | None], Plan]:
-        """Make the topics that are missing; None for each that then exists."""
+        """Create the missing topics; None for each topic that exists afterwards."""
         told: dict[str, KafkaError | None] = dict.fromkeys(names)
         outcomes, plan = self.create_topics(self.missing_topics(told))
         told.update((outcome.name, outcome.error) for outcome in outcomes)
         return told, plan
 
     def missing_topics(self, names: Iterable[str]) -> list[NewTopic]:
-        """Those that are not there, as they are made where nobody says how: internal ones by their own settings."""
+        """Requests for the missing topics with default settings; internal topics have settings of their own."""
         missing = [name for name in names if name not in self.image.topics]
         return [internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in missing]
 
@@ -204,7 +207,7 @@ class Controller(BrokerPlanner):
         return outcomes, plan.build()
 
     def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
-        """And what it is then; 1, the least there is, where nobody has said it for all brokers."""
+        """Also returns the resulting value; 1, the minimum, if it is not set for all brokers."""
         before, of_all = self.image.config, (ResourceType.BROKER, ALL_BROKERS)
         default = int(plan.configs.get(of_all, before(*of_all)).get(MIN_IN_SYNC, 1))
         is_default_new = default != int(before(*of_all).get(MIN_IN_SYNC, 1))

@@ -1,17 +1,18 @@
-"""Brokers whose processes were found dead: their registrations are taken away, so that nobody waits for their sessions to end.
+"""Brokers whose processes were found dead: removes their registrations, so that the cluster does not wait for the end of their
+sessions.
 
-A session ends some seconds after its broker was last heard, since a silent broker may be alive. That a process is gone is told by its
-machine: it ends the process's connections and refuses others. Who finds that out says so, with the epoch of the registration that it
-was found under (`tell`), and takes it back where somebody listens there after all (`take_back`). The plans made here do what the end of
-the session would.
+A session ends some seconds after the last sign of its broker, since a silent broker may be alive. If a process ends, its
+machine closes its connections and refuses others. A broker that detects this reports it with the epoch of the registration
+(`tell`), and withdraws it if a process listens there after all (`take_back`). The plans of this module have the same effect as
+the end of the session.
 
 Rules
-  1. That a broker is dead is a hint. It need not be true: whoever takes a living broker's registration away has done what a session that
-     ends too early does. Leaders are elected in new epochs, what the broker writes as controller is refused by the fence, and it stands
-     down and registers anew when it sees that it is gone.
-  2. The controller unregisters the others. Where the controller is dead, everybody does, and the first whose commit is done is its
-     successor.
-  3. Only an ACTIVE registration with the very epoch is removed. Who says that it is SHUTTING_DOWN closes its sockets in order.
+  1. Such a report is a hint and may be wrong: removing the registration of a live broker has the same effect as a session that
+     ends too early. Leaders are elected in higher epochs, the fence refuses what the broker writes as controller, and the
+     broker stands down and registers again when it sees that its registration is gone.
+  2. The controller unregisters other brokers. If the controller is dead, every broker tries, and the first successful commit
+     makes its broker the successor.
+  3. Only an ACTIVE registration with exactly this epoch is removed. A broker that is SHUTTING_DOWN closes its sockets in order.
 """
 
 from __future__ import annotations
@@ -28,40 +29,41 @@ from barnabas.cluster.store.interface import ABSENT, Check, Operation, Remove
 
 
 class Successor(NamedTuple):
-    """A broker that stands for controller, and what it writes for that."""
+    """A candidate for controller, and the operations of its claim."""
 
     broker_id: int
     claim: tuple[Operation, ...]
 
 
 class DeadBrokers:
-    """The broker epochs that were told, as long as they mean something."""
+    """The reported broker epochs that are still registered."""
 
     def __init__(self) -> None:
         self._epochs: dict[int, int] = {}  # by broker
 
     def tell(self, broker_id: int, epoch: int) -> None:
-        """The process that registered under this epoch is gone."""
+        """Record that the process with this broker epoch is dead."""
         self._epochs[broker_id] = epoch
 
     def take_back(self, broker_id: int, epoch: int) -> None:
-        """It was not: who is not controller keeps what it was told, and would unregister a living broker when it becomes controller."""
+        """Withdraw a report: a broker that is not controller keeps reports, and would unregister a live broker when it becomes
+        controller."""
         if self._epochs.get(broker_id) == epoch:
             del self._epochs[broker_id]
 
     def among(self, brokers: Mapping[int, BrokerRegistration]) -> list[BrokerRegistration]:
-        """The registrations that are to be taken away; forgets who is not there any more."""
+        """The registrations to remove; drops reports about brokers that are gone."""
         self._epochs = {i: epoch for i, epoch in self._epochs.items() if i in brokers and brokers[i].epoch == epoch}
         return [brokers[broker_id] for broker_id in self._epochs if brokers[broker_id].is_active]
 
 
 def remove_registration(broker: BrokerRegistration, versions: Versions, *, successor: Successor | None) -> Plan:
-    """The registration goes, and with it the office of controller where the broker held that.
+    """Plans removing the registration, and the controller's entry if the broker is controller.
 
-    It conflicts when a broker has registered or somebody was elected since the image was made: then it is to be looked at anew.
+    It conflicts if a broker has registered or a controller was elected since the image was made: then the caller checks again.
 
     Args:
-        successor: who takes the office that the broker held; without one the planner has it.
+        successor: the next controller if the broker was controller; without it the planner is.
     """
     path = store_entries.broker_path(broker.broker_id)
     operations: list[Operation] = [

@@ -1,21 +1,20 @@
-"""Who is controller: the election as events in, instructions out.
+"""The election of the controller: events in, instructions out.
 
-Owns what one broker knows of the office: whether it holds it, and if so since which epoch. No store, clock or thread.
+Owns one broker's view of the election: whether it is controller, and since which epoch. No store, clock or thread.
 
 Rules
-  1. The office is an ephemeral entry; whoever makes it is controller until the entry goes or somebody raises the epoch.
+  1. The controller's entry is ephemeral; the broker that creates it is controller until the entry is removed or another broker
+     raises the epoch.
   2. A claim raises the epoch in the same commit: [make /controller, raise /controller-epoch from the version that was read]. So
-     every epoch has one controller, and a claim on an old reading is refused.
-  3. `fence` is the version that /controller-epoch got by this broker's own claim. Every write of the controller checks it.
-     It is never taken from a later reading: that would let a deposed controller write in its successor's name.
-  4. Who is in doubt reads. After an unanswered claim, a lost connection or a refused write, nothing is done before the two entries
-     were read again, and a broker that finds its own claim there holds the office.
+     every epoch has one controller, and a claim based on an old reading is refused.
+  3. `fence` is the version that this broker's own claim gave to /controller-epoch. Every write of the controller checks it. It
+     never comes from a later reading: otherwise a deposed controller could write with its successor's fence.
+  4. After an unanswered claim, a lost connection or a refused write, a broker first reads the two entries again. If it finds
+     its own claim, it is controller.
 
 States
-    FOLLOWING    somebody else is controller, or it is not known who
-    CLAIMING     a claim is under way
-    LEADING      this broker is controller
-    STOPPED      it does not stand any more
+    FOLLOWING another broker is controller, or the controller is unknown CLAIMING a claim is in progress LEADING this broker is
+    controller STOPPED it is no candidate any more
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ class ElectionState(Enum):
 
 
 class ControllerReadEvent(Struct, frozen=True):
-    """The entries CONTROLLER and CONTROLLER_EPOCH as they are now."""
+    """The current entries CONTROLLER and CONTROLLER_EPOCH."""
 
     controller: Entry | None
     epoch: Entry | None
 
 
 class ClaimOutcome(Enum):
-    """What became of the claim."""
+    """The result of the claim."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -60,7 +59,7 @@ class WriteRefusedEvent(Struct, frozen=True):
 
 
 class StopEvent(Struct, frozen=True):
-    """The broker goes; the office is to be free at once."""
+    """The broker stops; the controller's entry must be removed at once."""
 
 
 ElectionEvent = ControllerReadEvent | ClaimOutcome | SessionState | WriteRefusedEvent | StopEvent
@@ -70,17 +69,17 @@ ElectionEvent = ControllerReadEvent | ClaimOutcome | SessionState | WriteRefused
 
 
 class ReadController(Struct, frozen=True):
-    """Read the two entries and say what they are (OfficeReadEvent)."""
+    """Read the two entries and report them (OfficeReadEvent)."""
 
 
 class Claim(Struct, frozen=True):
-    """Commit these and say what became of it (ClaimOutcome)."""
+    """Commit these and report the result (ClaimOutcome)."""
 
     operations: tuple[Operation, ...]
 
 
 class Withdraw(Struct, frozen=True):
-    """Commit these, then read the office; that it is refused or not answered makes no difference."""
+    """Commit these, then read the entries; a refused or unanswered commit makes no difference."""
 
     operations: tuple[Operation, ...]
 
@@ -93,7 +92,7 @@ class BecomeController(Struct, frozen=True):
 
 
 class ResignController(Struct, frozen=True):
-    """It is controller no more: what it has under way fails with NOT_CONTROLLER."""
+    """This broker is not controller any more: its running commands fail with NOT_CONTROLLER."""
 
     reason: str
 
@@ -105,16 +104,16 @@ class Election:
     """See the module.
 
     Args:
-        incarnation: names this process, among all that ever had the broker's id.
+        incarnation: unique id of this process among all processes with the broker's id.
     """
 
     def __init__(self, broker_id: int, incarnation: str) -> None:
         self.broker_id = broker_id
         self.incarnation = incarnation
         self.state = ElectionState.FOLLOWING
-        self.controller_entry: ControllerEntry | None = None  # who is controller, as last read
+        self.controller_entry: ControllerEntry | None = None  # the controller's entry in the last reading
         self.fence: int | None = None  # while LEADING
-        self._claim = 0  # the epoch that was last claimed
+        self._claim = 0  # the epoch of the last claim
         self._claimed_fence = 0
 
     @property
@@ -150,7 +149,7 @@ class Election:
             return left
         if (self.controller_entry.epoch, current, version) == (self._claim, self._claim, self._claimed_fence):
             return self._lead()
-        # Somebody raised the epoch under this controller: the entry stands for nothing, and while it stands nobody is elected.
+        # The epoch was raised although this controller's entry exists: the entry is void, but it blocks every election.
         left = self._leave(f"the epoch was raised to {current}")
         self.state = ElectionState.FOLLOWING
         return [*left, _withdraw(version)]
@@ -198,7 +197,7 @@ class Election:
             case SessionState.CONNECTED:
                 return [ReadController()]
             case SessionState.SUSPENDED:
-                return []  # what it holds it may still hold; nothing can be written meanwhile
+                return []  # it may still be controller; nothing can be written meanwhile
             case SessionState.EXPIRED | SessionState.CLOSED:
                 self.controller_entry = None
                 left = self._leave("its session ended")
@@ -213,5 +212,5 @@ class Election:
 
 
 def _withdraw(epoch_version: int) -> Withdraw:
-    """Free the office, but not a successor's: whoever claims it raises the epoch's version."""
+    """Remove the controller's entry, but not that of a successor: every claim raises the epoch's version."""
     return Withdraw((Check(store_entries.CONTROLLER_EPOCH, epoch_version), Remove(store_entries.CONTROLLER)))

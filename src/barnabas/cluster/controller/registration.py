@@ -1,14 +1,14 @@
-"""How a broker makes itself known, and how it knows its own registration again.
+"""Registering a broker, and recognising its own registration.
 
-A registration is an ephemeral entry: it ends with the broker's session, and with it the broker counts as gone. Each gets an epoch
-that no other had, from a counter written in the same commit, so that what a broker says can be told from what it said before it was gone.
+A registration is an ephemeral entry: it ends with the broker's session, and then the broker counts as gone. Each registration
+gets a unique epoch from a counter in the same commit. So a broker's messages can be told from those before it was gone.
 
-Cases, by what stands at the broker's path:
+Cases, by the entry at the broker's path:
     nothing                         register
-    a registration of this process  an earlier session's that is about to vanish, or one whose answer was lost: replace it
-    that of a former process        replace it, and free the controller's office where it held that: it had the same log directories,
-                                    which this process has locked, so it is dead and only its session lives on
-    another process's               the id is in use: refused
+    a registration of this process of an earlier session that is about to vanish, or one whose answer was lost: replace it that
+    of a former process replace it, and also remove the controller's entry if it was controller: it had the same log
+    directories, which this process has locked, so it is dead and only its session is left another process's the id is in use:
+    refused
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ class BrokerIdInUse(BarnabasError):
 def register(
     broker: BrokerRegistration, found: BrokerRegistration | None, last_epoch: int, versions: Versions
 ) -> tuple[BrokerRegistration, list[Operation]]:
-    """The registration with its epoch, and what makes it.
+    """The registration with its epoch, and the operations that create it.
 
     Args:
-        found: what stands in the store for this id.
-        last_epoch: that any broker was given.
+        found: the entry in the store for this id. last_epoch: the last epoch that was given to any broker.
 
     Raises:
         BrokerIdInUse: it is another process's.
@@ -61,11 +60,12 @@ def register(
 
 
 def is_former_self(broker: BrokerRegistration, found: BrokerRegistration) -> bool:
-    """Whether `found` is of a dead process that `broker` goes on from: two that live cannot lock the same directory."""
+    """Whether `found` is of a dead process whose directories `broker` has: two live processes cannot lock the same
+    directory."""
     return not set(broker.log_dirs).isdisjoint(found.log_dirs)
 
 
 def update(broker: BrokerRegistration, versions: Versions) -> list[Operation]:
-    """Say something new (a state, addresses) under the registration that is there; conflicts when that is gone."""
+    """Change the content (state, addresses) of the existing registration; conflicts if it is gone."""
     path = store_entries.broker_path(broker.broker_id)
     return [Put(path, store_entries.encode_broker(broker), versions.expected(path))]

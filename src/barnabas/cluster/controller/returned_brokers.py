@@ -1,15 +1,17 @@
-"""Which brokers that came back get their preferred leaderships back, and when.
+"""Decides when a broker that came back gets its preferred leaderships again.
 
-A broker that was found dead, or that was restarted, leads nothing when it is back. To let it wait for the next round of balancing leaves
-its share to the others for minutes; to give it everything at once moves leaderships back and forth with a broker that comes and goes.
+A broker that was found dead or restarted leads nothing when it is back. If it waited for the next round of balancing, the other
+brokers would carry its load for minutes. If it got everything at once, leaderships would move back and forth with an unstable
+broker.
 
 Rules
-  1. A broker is due when it has been ACTIVE for `STABLE_MS` without a break, and is in sync in every partition that it is to lead.
-  2. With each loss within `FORGIVEN_MS` of the one before it has to be ACTIVE twice as long, up to `LONGEST_MS`. Until then it is on
-     probation: nothing is given back to it, by the rounds of balancing neither. So leaderships go back and forth a few times at most,
-     however often it goes.
-  3. Every registration has an epoch of its own, so that a loss is seen though the broker was back before anybody looked.
-  4. Every broker keeps this book, and who is controller acts by it: a controller that goes is followed by one that knows as much.
+  1. A broker is due if it has been ACTIVE for `STABLE_MS` without a break, and is in sync in every partition that it is to
+     lead.
+  2. With each loss within `FORGIVEN_MS` of the previous one it must be ACTIVE twice as long, up to `LONGEST_MS`. Until then it
+     is on probation: it gets no leaderships back, also not by the rounds of balancing. So leaderships move back and forth only
+     a few times, however often the broker fails.
+  3. Every registration has a unique epoch, so a loss is detected even if the broker was back before the next check.
+  4. Every broker keeps this record, and the controller uses it: the next controller then knows the same.
 """
 
 from __future__ import annotations
@@ -25,18 +27,18 @@ MOVED_AT_ONCE = 100  # partitions, each second
 
 
 class _Seen(Struct):
-    """What is known of one broker."""
+    """The record of one broker."""
 
     epoch: int
-    losses: int = 0  # one soon after the other
+    losses: int = 0  # losses in quick succession
     lost_at_ms: int = 0
     is_gone: bool = False
     active_since_ms: int | None = None
-    is_settled: bool = False  # it has what it is to lead, or did when it was looked at
+    is_settled: bool = False  # it had all its preferred leaderships at the last check
 
     @property
     def stable_for_ms(self) -> int:
-        """How long it has to be ACTIVE before it is trusted."""
+        """How long it must be ACTIVE before it gets leaderships."""
         doublings = max(self.losses - 1, 0)
         return LONGEST_MS if doublings > LONGEST_MS // STABLE_MS else min(STABLE_MS * 2**doublings, LONGEST_MS)
 
@@ -45,13 +47,14 @@ class _Seen(Struct):
 
 
 class ReturnedBrokers:
-    """The book of one broker."""
+    """The records that one broker keeps."""
 
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
 
     def look(self, image: MetadataImage, now_ms: int) -> frozenset[int]:
-        """Take note of who came and went since the last time; the brokers that are due by rule 1, if they are in sync."""
+        """Record the brokers that came and went since the last call; returns the brokers that are due by rule 1, if they are in
+        sync."""
         for broker_id, seen in list(self._seen.items()):
             if broker_id not in image.brokers:
                 if not seen.is_gone:
@@ -71,15 +74,15 @@ class ReturnedBrokers:
         return frozenset(each for each, seen in self._seen.items() if not seen.is_settled and seen.is_trusted(now_ms))
 
     def on_probation(self, now_ms: int) -> frozenset[int]:
-        """The brokers that nothing is given back to yet."""
+        """The brokers that get no leaderships yet."""
         return frozenset(broker_id for broker_id, seen in self._seen.items() if not seen.is_trusted(now_ms))
 
     def settle(self, broker_id: int) -> None:
-        """It has all that it is to lead."""
+        """Record that a broker has all its preferred leaderships."""
         self._seen[broker_id].is_settled = True
 
     def put_off(self, broker_id: int, now_ms: int) -> None:
-        """It is not in sync everywhere: the time that it has to be ACTIVE begins anew."""
+        """Record that a broker is not in sync everywhere: its time of being ACTIVE starts again."""
         self._seen[broker_id].active_since_ms = now_ms
 
 

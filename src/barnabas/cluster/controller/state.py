@@ -1,13 +1,13 @@
-"""What a controller knows: the image and the versions of the store's entries.
+"""The state of a controller: the image and the versions of the store's entries.
 
-No store, clock or randomness. Whoever carries a plan out writes its operations to the store, and only when they are written calls
-`committed`, which makes the image and hands out the instructions.
+No store, clock or randomness. The caller writes a plan's operations to the store, and only after that calls `committed`, which
+makes the next image and returns the instructions.
 
 Rules
-  1. The image is never ahead of the store: it changes in `committed`, and in `observe` with what was read.
-  2. At most one plan is under way; the next command is planned on the image that the last one left.
+  1. The image is never ahead of the store: it changes only in `committed`, and in `observe` with entries that were read.
+  2. At most one plan is in progress; the next command is planned on the resulting image.
   3. In a cluster only the elected controller plans for others, and each such plan carries the fence of its election.
-  4. A registration is ephemeral. That a broker had one and is gone is remembered by who saw it, while its process runs (`_departed`).
+  4. A registration is ephemeral. Each process remembers the brokers whose registrations it saw disappear (`_departed`).
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ class ControllerState:
     """See the module.
 
     Args:
-        static: the broker's configuration as given at start.
-        entries: everything the store holds.
-        alone: no other broker can ever join (the store is embedded).
-        incarnation: names this process, among all that ever had the broker's id.
+        static: the broker's configuration as given at start. entries: all entries of the store. alone: no other broker can join
+            (the store is embedded). incarnation: unique id of this process among all processes with the broker's id.
     """
 
     def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, alone: bool, incarnation: str) -> None:
@@ -53,7 +51,7 @@ class ControllerState:
         self.load(entries)
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Start from what the store holds, at first or after somebody else wrote."""
+        """Load all entries of the store, at the start or after another broker wrote."""
         self.image = MetadataImage("")
         self.versions = Versions()
         self._controller_epoch: Entry | None = None
@@ -64,7 +62,7 @@ class ControllerState:
         self.settle_all()
 
     def committed(self, plan: Plan) -> tuple[Instruction, ...]:
-        """The plan's operations are in the store: the image follows, and these are the instructions to carry out."""
+        """The plan's operations are in the store: update the image, and return the instructions to execute."""
         if not plan.operations:
             return ()
         self.versions.learn(plan.operations)
@@ -82,7 +80,7 @@ class ControllerState:
         return plan.instructions
 
     def observe(self, found: Observation) -> None:
-        """What others wrote; what it means for partitions is planned by `settle`."""
+        """Apply changes of other writers; `settle` plans their effect on partitions."""
         if found.is_complete:
             self.versions = Versions()
         self.versions.reread(found.entries)
@@ -102,7 +100,7 @@ class ControllerState:
         self._unsettle_reconfigured(before, delta)
 
     def settle_all(self) -> None:
-        """Look at every topic again: who may lead has changed, or it is not known what the last controller has done."""
+        """Mark every topic for `settle`: the possible leaders changed, or the progress of the last controller is unknown."""
         self._unsettled = list(self.image.topics)
 
     def _brokers_changed(self, delta: MetadataDelta) -> None:
@@ -111,7 +109,7 @@ class ControllerState:
             self.settle_all()
 
     def _unsettle_reconfigured(self, before: BrokerConfig, delta: MetadataDelta) -> None:
-        """Look again at what nobody leads where an unclean election is allowed since settings changed."""
+        """Mark partitions without a leader for `settle`, if settings allow an unclean election since their change."""
         if self.config.unclean_leader_election_enable and not before.unclean_leader_election_enable:
             self.settle_all()
             return
@@ -119,7 +117,7 @@ class ControllerState:
         self._unsettle([topic.name for topic in changed if topic is not None and self._awaits_unclean_election(topic)])
 
     def _unsettle(self, topics: Sequence[str]) -> None:
-        """Look again at these too."""
+        """Mark these topics for `settle` too."""
         if topics:
             self._unsettled = list(dict.fromkeys((*self._unsettled, *topics)))
 
@@ -128,18 +126,18 @@ class ControllerState:
 
     @property
     def controller_epoch(self) -> int:
-        """Of who is controller, as far as is known."""
+        """The epoch of the controller, if it is known."""
         controller_entry = self.election.controller_entry if self.election.is_leading else self._controller_entry
         return 0 if controller_entry is None else controller_entry.epoch
 
     @property
     def deleted_topics(self) -> set[UUID]:
-        """Topics whose deletion is written down and may not be carried out on this broker."""
+        """Topics whose deletion is stored but may not be done on this broker yet."""
         mine = {self.broker_id, store_entries.ANY_BROKER}
         return {topic_id for topic_id, brokers in self.image.deletions.items() if not mine.isdisjoint(brokers)}
 
     def topic_config(self, name: str) -> TopicConfig:
-        """What a topic's settings come to."""
+        """The resolved settings of a topic."""
         return topic_config(self.image.topic_config(name), self.config.topic_defaults)
 
     def _policy(self, topic: str) -> Policy:

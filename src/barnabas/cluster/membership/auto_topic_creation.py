@@ -1,12 +1,12 @@
-"""Topics that are missing and are made because somebody asked for them: nobody waits long for that.
+"""Creates missing topics because a request named them, without a long wait.
 
-The controller may be busy, stand still or be away, and who asks for metadata or for a coordinator has a connection on which other requests
-wait. Clients ask again for what is not there yet; Kafka has them do so each time.
+The controller may be busy, paused or down, and other requests wait on the connection of the client. Clients retry for a topic
+that does not exist yet; in Kafka they always have to.
 
 Rules
-  1. A topic is asked of the controller once at a time, whoever asks for it meanwhile.
-  2. Its making goes on when those who asked have been told that it is not there.
-  3. `MAX_TOPICS_IN_THE_MAKING` are made at once; what comes beyond is as if it were not asked for.
+  1. Only one request for a topic goes to the controller at a time, however many clients ask for it.
+  2. The creation continues after the clients got the answer that the topic does not exist.
+  3. At most `MAX_TOPICS_IN_THE_MAKING` are created at once; requests for further topics are dropped.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class AutoTopicCreation:
         return name in self._under_way
 
     async def close(self) -> None:
-        """Nothing of this object runs afterwards."""
+        """End all running creations."""
         tasks = set(self._under_way.values())
         for task in tasks:
             task.cancel()

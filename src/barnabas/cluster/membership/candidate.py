@@ -1,9 +1,9 @@
-"""A broker standing for controller: the election's instructions carried out on a store.
+"""A candidate for controller: executes the election's instructions on a store.
 
-Blocks as the store does: it is for the thread on which the store is used. Callbacks are called there too.
+It blocks like the store, so it runs on the store's thread. Callbacks run there too.
 
-Who drives it tells it of session events and of watch events on the office (`concerns`), and calls `settle` again when the last call
-ended undecided: because the store was away. Nothing is repeated within a call while the store is away.
+The caller passes in session events and watch events of the controller's entries (`concerns`), and calls `settle` again if the
+last call ended without a decision because the store was unavailable. A call does not retry while the store is unavailable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Candidate:
     """See the module.
 
     Args:
-        on_take, on_leave: the broker is controller from now on; it is no more. Who asks `election` after each call needs neither.
+        on_take, on_leave: called when the broker becomes controller, and when it stops being controller. A caller that reads
+        `election` after each call needs neither.
     """
 
     def __init__(
@@ -48,29 +49,29 @@ class Candidate:
         on_leave: Callable[[ResignController], None] = lambda _: None,
     ) -> None:
         self.election = election
-        self.undecided = False  # the store was away: call `settle` when it is back
+        self.undecided = False  # the store was unavailable: call `settle` when it is back
         self._store = store
         self._on_take = on_take
         self._on_leave = on_leave
 
     @staticmethod
     def concerns(paths: Sequence[str]) -> bool:
-        """Whether a change of these is to be followed by `settle`."""
+        """Whether `settle` must follow a change of these paths."""
         return not CONTROLLER_PATHS.isdisjoint(paths)
 
     def settle(self) -> None:
-        """Read who is controller, and stand where nobody is."""
+        """Read the controller's entry, and claim it if there is none."""
         self._carry_out([ReadController()])
 
     def tell(self, event: ElectionEvent) -> None:
-        """Something happened: a write was refused, the broker stops."""
+        """Handle an event: a write was refused, or the broker stops."""
         self._carry_out(self.election.handle(event))
 
     def session_changed(self, event: SessionEvent) -> None:
         self._carry_out(self.election.handle(event.state))
 
     def stop(self) -> None:
-        """Give the office up where it is held, and stand no more."""
+        """Give up the controller's entry if this broker has it, and be no candidate any more."""
         self._carry_out(self.election.handle(StopEvent()))
 
     def _carry_out(self, instructions: Sequence[ElectionInstruction]) -> None:
@@ -92,8 +93,8 @@ class Candidate:
                     self._on_leave(left)
 
     def _read(self) -> Sequence[ElectionInstruction]:
-        # The epoch first: every election raises it, so a controller that was elected between the two readings is not taken for one
-        # under whom somebody raised it, whose office is to be freed.
+        # Read the epoch first: every election raises it. In the other order a controller that was elected between the two
+        # readings would look like one whose epoch was raised, and its entry would be removed.
         try:
             epoch = self._store.get(store_entries.CONTROLLER_EPOCH)
             event = ControllerReadEvent(self._store.get(store_entries.CONTROLLER), epoch)

@@ -1,9 +1,10 @@
-"""What is asked of the controller, carried out by a broker of a cluster: in its turn, to the end, or refused where another is controller.
+"""Executes commands for the controller in a broker of a cluster: one after the other, each to its end, or refused if another
+broker is controller.
 
 Rules
-  1. A command that has its turn runs to its end even when who asked for it went away.
-  2. A refused write on the fence ends this broker's office; what it was asked meanwhile fails with NotController.
-  3. A command is answered when what follows from it was carried out on this broker.
+  1. A started command runs to its end, even if its caller was cancelled.
+  2. If the fence refuses a write, this broker is not controller any more; its waiting commands fail with NotController.
+  3. A command is answered after its instructions were executed on this broker.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import MetadataStore, SessionState, StoreConflict, StoreUnavailable
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
-MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # by way of the controller
+MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # longest wait for the controller
 BALANCED_AT_ONCE = 1_000  # partitions given back to their preferred leaders in one round
 NO_ANSWER = "The metadata store does not answer."
 logger = logging.getLogger(__name__)
@@ -47,7 +48,8 @@ class CommandQueue(FollowedStore):
         return self._auto_topic_creation.is_under_way(name)
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """As for a broker alone, but nobody waits long: what is not there by then may be when it is asked for again."""
+        """Like that of a standalone broker, but with a short wait: a topic that is missing after it may exist at the next
+        request."""
         if self._closed:
             raise Closed("the metadata store is closed")
         return await self._auto_topic_creation.want(names)
@@ -69,14 +71,14 @@ class CommandQueue(FollowedStore):
             return command()[0]
 
     async def balance(self) -> None:
-        """Give partitions back to their preferred leaders, where this broker is controller."""
+        """Move leadership back to preferred leaders, if this broker is controller."""
         left, but = BALANCED_AT_ONCE, self._returned_brokers.on_probation(_now_ms())
         while left > 0 and self.is_controller:
             try:
                 moved = await self._do(partial(self._core.balance_leaders, left, but), as_controller=True)
             except NotController:
                 return
-            except KafkaError as error:  # the next time will do
+            except KafkaError as error:  # the next round retries
                 logger.warning("event=leaders-not-balanced error=%r", str(error))
                 return
             if not moved:
@@ -84,7 +86,7 @@ class CommandQueue(FollowedStore):
             left -= moved
 
     async def catch_up(self) -> None:
-        """Have in the image, and carried out on this broker, all that anybody had written before.
+        """Wait until everything that was written before is in the image and executed on this broker.
 
         Raises:
             StoreUnavailable: the store does not answer.
@@ -105,14 +107,14 @@ class CommandQueue(FollowedStore):
         await handed
 
     async def give_back(self) -> None:
-        """Give partitions back to brokers that have come back, see `controller/returned_brokers.py`; to be called every second."""
+        """Move leadership back to brokers that came back, see `controller/returned_brokers.py`; call it every second."""
         now_ms = _now_ms()
         due = self._returned_brokers.look(self.image, now_ms)
         if not due or not self.is_controller:
             return
         try:
             moved, lagging = await self._do(partial(self._core.give_back, due, MOVED_AT_ONCE), as_controller=True)
-        except KafkaError as error:  # it is asked for again in a second
+        except KafkaError as error:  # the next second retries
             logger.info("event=leaders-not-given-back error=%r", str(error))
             return
         for broker_id in lagging:
@@ -124,7 +126,7 @@ class CommandQueue(FollowedStore):
             self._returned_brokers.settle(broker_id)
 
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
-        """Carry out a command to the end, even when who asked for it went away."""
+        """Execute a command to its end, even if its caller was cancelled."""
         if self._closed:
             raise Closed("the metadata store is closed")
         task = asyncio.ensure_future(self._in_turn(command, as_controller=as_controller))
@@ -143,7 +145,8 @@ class CommandQueue(FollowedStore):
         return answer
 
     def _check_store(self) -> None:
-        """The store waits for its connection, which is a long time where many commands do so in turn: those that have no hope do not."""
+        """Refuse a command at once if the session has no connection: the store would wait for it, and many commands would wait
+        one after the other."""
         if self._closed:
             raise Closed("the metadata store is closed")
         if self.is_down and self._store.session.state is SessionState.SUSPENDED:
@@ -169,7 +172,8 @@ class CommandQueue(FollowedStore):
 
 
 def _taken(task: asyncio.Task[R]) -> None:
-    """Whoever asked may be gone (`shield` does not look then): what the command failed with is no news."""
+    """Retrieve the exception of a command whose caller was cancelled (`shield` does not do it), so that asyncio does not report
+    it."""
     if not task.cancelled():
         task.exception()
 

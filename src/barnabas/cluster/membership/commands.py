@@ -1,6 +1,7 @@
-"""What is asked of the controller, as handlers ask it: each command is planned by the core and carried out by whoever owns the store.
+"""The commands of the controller that handlers call: the core plans each command, and the owner of the store executes the plan.
 
-`StandaloneController` does so for a broker alone, `Member` for a broker of a cluster, which carries out only what the controller may do.
+`StandaloneController` does so for a standalone broker, `Member` for a broker of a cluster, which executes commands only while
+it is controller.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ T = TypeVar("T", NewTopic, MorePartitions)
 Command = Callable[[], tuple[R, Plan]]
 Apply = Callable[[Sequence[Instruction]], Awaitable[None]]
 
-MAX_ATTEMPTS = 5  # plans of one command that the store may refuse before the command fails
-TOO_OFTEN = "the metadata changed too often meanwhile"  # what it fails with then
+MAX_ATTEMPTS = 5  # attempts of one command that the store may refuse before the command fails
+TOO_OFTEN = "the metadata changed too often meanwhile"  # its error then
 
 
 class ChangesTooMuch(KafkaError):
-    """A command is too much for one commit of the store; nothing was done."""
+    """A command is too large for one commit of the store; nothing was done."""
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time.")
 
 
 class NotController(KafkaError):
-    """Another broker is controller, or nobody; nothing was done."""
+    """This broker is not controller; nothing was done."""
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.NOT_CONTROLLER)
@@ -57,29 +58,31 @@ class NotController(KafkaError):
             refusals.append(self)
 
 
-REFUSALS: ContextVar[list[NotController] | None] = ContextVar("REFUSALS", default=None)  # of whoever wants to try elsewhere then
+REFUSALS: ContextVar[list[NotController] | None] = ContextVar(
+    "REFUSALS", default=None
+)  # addresses of the controller, for a retry there
 
 
 class Commands:
-    """What handlers call; `broker.controller` is one of these."""
+    """The interface for handlers; `broker.controller` is one of these."""
 
     def __init__(self, core: Controller) -> None:
         self._core = core
-        self.policies: Policies | None = None  # where users' classes are asked
+        self.policies: Policies | None = None  # the users' policy classes
         self._producer_ids = range(0)
         self._producer_id_turn = asyncio.Lock()
 
     async def _run(self, command: Command[R]) -> R:
-        """Carry out a command in its turn, to the end; raises NotController."""
+        """Execute a command after the waiting ones, to its end; raises NotController."""
         raise NotImplementedError
 
     async def _plan_only(self, command: Command[R]) -> R:
-        """What a command would answer; raises NotController."""
+        """The answer of a command without executing it; raises NotController."""
         return command()[0]
 
     @property
     def is_controller(self) -> bool:
-        """Whether commands are carried out here."""
+        """Whether this broker executes commands."""
         return True
 
     @property
@@ -98,11 +101,11 @@ class Commands:
 
     @property
     def controller_epoch(self) -> int:
-        """How often somebody has become controller; 0 while nobody is, or it is not known."""
+        """The controller epoch; 0 without a controller, or if it is unknown."""
         return self._core.controller_epoch
 
     async def position(self) -> int:
-        """The number of the last commit of the store that this broker's metadata has, when all that was told is read.
+        """The revision of the store that this broker's metadata has, after reading all reported changes.
 
         Raises:
             StoreUnavailable: it is not known.
@@ -110,7 +113,7 @@ class Commands:
         raise NotImplementedError
 
     def warn_of_minimum(self) -> None:
-        """The one of all brokers counts, whatever a file says; who changes the file has to be told."""
+        """The value for all brokers overrides the file; a user who changes the file needs a warning."""
         given, counts = self.static.given.get(MIN_IN_SYNC), self.layers.of_all_brokers.get(MIN_IN_SYNC)
         if given is not None and counts is not None and given != counts:
             note = "barnabas config alter broker default --set changes it"
@@ -143,10 +146,10 @@ class Commands:
         return [outcomes[outcome.name] for outcome in planned]
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
+        """Create the missing topics, with the broker's defaults or with the settings of internal topics.
 
-        Returns None for each topic that then exists. Racing calls all succeed. Does not look at auto.create.topics.enable:
-        that is the caller's to ask.
+        Returns None for each topic that exists afterwards. Concurrent calls all succeed. The caller checks
+        auto.create.topics.enable.
         """
         wanted = tuple(names)
         if self.policies is None:
@@ -158,7 +161,7 @@ class Commands:
         return told
 
     def is_being_made(self, name: str) -> bool:
-        """Whether a missing topic has been asked for already: who asks for it again asks for nothing more."""
+        """Whether the creation of a missing topic is running already, so that another request needs nothing more."""
         return False
 
     async def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
@@ -199,10 +202,10 @@ class Commands:
         requests: Sequence[Q],
         refuse: Callable[[Q, KafkaError], Said],
     ) -> list[Said]:
-        """Do in commits of half as much, as often as it takes, what is too much for one: requests that stand each for itself.
+        """Split independent requests that are too large for one commit into halves, as often as needed.
 
         Raises:
-            KafkaError: what the first commit was refused with; later ones refuse those they were about.
+            KafkaError: the error of the first commit; errors of later commits are in the outcomes of their requests.
         """
         if len(requests) == 1:
             return [refuse(requests[0], ChangesTooMuch())]
@@ -242,33 +245,33 @@ class Commands:
         return outcomes
 
     async def declare(self, declaring: Declaring[R], *, validate_only: bool = False) -> R:
-        """What `declaring` answers, once what it says is declared; raises what it raises, and KafkaError."""
+        """The result of `declaring`, after its declarations were committed; raises its exceptions, and KafkaError."""
         if validate_only:
             return await self._plan_only(lambda: self._core.declare(declaring))
         return await self._run(lambda: self._core.declare(declaring))
 
     async def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
-        """For None, all partitions are meant, and only those are answered for that needed it."""
+        """None means all partitions; then the result contains only those that needed an election."""
         return await self._run(lambda: self._core.elect_leaders(kind, partitions))
 
     async def reassign(self, requests: Sequence[MoveRequest], *, may_change_factor: bool = True) -> list[PartitionOutcome]:
-        """Begin and cancel moves of partitions."""
+        """Start and cancel moves of partitions."""
         return await self._run(lambda: self._core.reassign(requests, may_change_factor=may_change_factor))
 
     async def alter_partitions(self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]) -> list[PartitionOutcome]:
-        """A leader says who is in sync with it; raises KafkaError(STALE_BROKER_EPOCH)."""
+        """Change in-sync replicas at the request of a leader; raises KafkaError(STALE_BROKER_EPOCH)."""
         return await self._run(lambda: self._core.alter_partitions(leader, broker_epoch, requests))
 
     async def unregister(self, broker_id: int) -> None:
-        """Wait for a broker no more that is gone for good; raises KafkaError."""
+        """Forget a broker that was removed for good; raises KafkaError."""
         await self._run(lambda: (None, self._core.unregister(broker_id)))
 
     async def take_producer_ids(self) -> range:
-        """A block of producer ids that nobody was given before."""
+        """A block of unused producer ids."""
         return await self._run(self._core.take_producer_ids)
 
     async def next_producer_id(self) -> int:
-        """A producer id that nobody was given before, across restarts and brokers."""
+        """A producer id that is unique across restarts and brokers."""
         async with self._producer_id_turn:
             if not self._producer_ids:
                 self._producer_ids = await self.take_producer_ids()

@@ -1,22 +1,25 @@
-"""Brokers that take connections and answer nothing: who is silent for too long to be waited for.
+"""Detects brokers that accept connections but do not answer: decides when a silent broker counts as dead.
 
-A process that stands still, or that cannot be reached, refuses nothing, so nobody is told of it. But it does not answer either. Every
-broker asks every other one for a sign of life again and again; here is decided whom to ask, and who has been silent for too long. Whoever
-is found silent is found dead (`controller/dead_brokers.py`). That is a hint, and safety does not rest on it: what is decided here is how
-soon a broker loses its leaderships, and how often a living one does for nothing.
+A paused or unreachable process refuses no connection, so no error reports it; but it does not answer. Every broker probes every
+other broker regularly. This module decides which broker to probe, and which one has been silent for too long. A silent broker
+counts as dead (`controller/dead_brokers.py`). That is only a hint, and safety does not depend on it: it affects how soon a dead
+broker loses its leaderships, and how often a live broker loses them by mistake.
 
 Rules
-  1. Time is this broker's own: what passes between two looks counts as one interval at most. Who stood still himself knows nothing.
-  2. Nobody is found silent but by who hears a majority, himself included: who is cut off hears nobody. So of two brokers never.
-  3. Patience is what a broker needs: a few intervals, a share for each of its replicas, since all may change roles at once, and a
-     multiple of how late this broker itself comes to look, since the others may share its machine; or a multiple of what its answers
-     took of late, so that a busy cluster does not fall upon itself; and some more at the beginning of each registration and when
-     brokers came or went, for then there is work to do.
-  4. Who was found silent and is heard within a session's time was not dead, but slow: it is given much more for a long time.
-  5. With as much patience as a session lasts nobody is found silent: the end of the session says the same.
+  1. Time is this broker's own: the time between two checks counts as one interval at most, because a broker that was paused
+     itself cannot judge others.
+  2. A broker judges others only while it hears a majority of the brokers, itself included: an isolated broker hears none. So
+     with two brokers nobody is found silent.
+  3. The patience for a broker is a few intervals, plus a share for each of its replicas (all may change roles at once), plus a
+     multiple of this broker's own recent delays (both may share a machine). If larger, it is a multiple of the broker's recent
+     answer times, so that a busy cluster does not declare its own brokers dead. It is longer after a registration and after
+     brokers came or went, because that causes work.
+  4. If a broker was found silent but answers within a session's time, it was slow and not dead: for a long time it gets much
+     more patience.
+  5. If the patience is as long as a session, no broker is found silent: the end of the session has the same effect.
 
 How it works
-  Times are in milliseconds. Slowness is remembered as the longest time of late: it halves again and again, until a longer one comes.
+  Times are in milliseconds. Slowness is kept as the longest recent time: it halves at intervals, until a longer one comes.
 """
 
 from __future__ import annotations
@@ -29,25 +32,25 @@ from msgspec import Struct
 
 Registered = tuple[int, int]  # broker, epoch of its registration
 PATIENCE_INTERVALS = 3  # without an answer
-PATIENCE_PER_REPLICA_MS = 0.05  # about what it takes to change the role of one
-TIMES_AS_SLOW = 6  # as it was of late
-TIMES_AS_LATE = 10  # as this broker was of late
-AT_FIRST_INTERVALS = 10  # without an answer, when there is work to do
-HALF_LIFE_INTERVALS, FIRST_HALF_LIFE_INTERVALS = 50, 20  # of what is remembered of how slow a broker was, and of that
-DOUBT_HALF_LIFE_MS = 600_000.0  # and of having found it silent for nothing
-LEAST_INTERVAL_MS = 10.0  # whatever is asked for
-MAX_ASKED_PER_S = 100  # signs of life, of all others together: more brokers are asked less often
+PATIENCE_PER_REPLICA_MS = 0.05  # approximate time to change the role of one replica
+TIMES_AS_SLOW = 6  # of its recent answer time
+TIMES_AS_LATE = 10  # of this broker's recent delay
+AT_FIRST_INTERVALS = 10  # without an answer, after a change that causes work
+HALF_LIFE_INTERVALS, FIRST_HALF_LIFE_INTERVALS = 50, 20  # half-life of the recorded slowness
+DOUBT_HALF_LIFE_MS = 600_000.0  # half-life of a mistake
+LEAST_INTERVAL_MS = 10.0  # lower bound of the interval
+MAX_ASKED_PER_S = 100  # probes a second of all other brokers together: with more brokers, each is probed less often
 
 
 class DetectorReport(NamedTuple):
-    """What is to be done after some time has passed."""
+    """The actions due after some time."""
 
     ask: list[Registered]
     silent: list[Registered]
 
 
 class _Slowness(Struct):
-    """The longest time of late."""
+    """The longest recent time, with decay."""
 
     longest_ms: float
     at_ms: float
@@ -62,8 +65,8 @@ class _Slowness(Struct):
 
 class _Other(Struct):
     slowness: _Slowness  # of its answers
-    at_first: _Slowness  # the patience that it needs since there was work to do
-    asked_ms: float | None = None  # since when an answer is waited for
+    at_first: _Slowness  # its patience after a change that causes work
+    asked_ms: float | None = None  # time of the unanswered probe
     asked_clock_ms: float = 0.0
     is_silent: bool = False
 
@@ -72,43 +75,43 @@ class FailureDetector:
     """See the module.
 
     Args:
-        interval_ms: between two signs of life that one broker is asked for, while there are few.
-        session_timeout_ms: after which a broker is given up without any of this.
+        interval_ms: between two probes of one broker, in a small cluster. session_timeout_ms: after which a broker's session
+            ends anyway.
     """
 
     def __init__(self, interval_ms: float, session_timeout_ms: float) -> None:
         interval_ms = max(interval_ms, LEAST_INTERVAL_MS)
         self._least_interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
-        self._now_ms = 0.0  # of this broker's own time
+        self._now_ms = 0.0  # this broker's own time
         self._looked_ms: float | None = None  # by the clock
         self._lateness = _Slowness(0.0, 0.0, HALF_LIFE_INTERVALS * interval_ms)  # of this broker, by the clock
-        self._others: dict[Registered, _Other] = {}  # who can be asked
-        self._found_ms: dict[int, float] = {}  # brokers that were found silent and not heard since
-        self._doubts: dict[int, _Slowness] = {}  # about brokers that were found silent for nothing
+        self._others: dict[Registered, _Other] = {}  # brokers that can be probed
+        self._found_ms: dict[int, float] = {}  # brokers that were found silent and have not answered since
+        self._doubts: dict[int, _Slowness] = {}  # brokers that were found silent by mistake
         self._brokers = 1
         self._replicas = 0
 
     @property
     def interval_ms(self) -> float:
-        """Until the next look."""
+        """Time until the next check."""
         return max(self._least_interval_ms, (self._brokers - 1) * 1000 / MAX_ASKED_PER_S)
 
     def changed(self, brokers: int, replicas: int) -> None:
-        """Brokers came or went: so many are active, this one included, and each has so many replicas."""
+        """Set the number of active brokers, including this one, and the number of replicas of each."""
         self._brokers, self._replicas = brokers, replicas
         for other in self._others.values():
             other.at_first.seen(self._at_first_ms, self._now_ms)
 
     def reached(self, registered: Registered) -> None:
-        """There is a connection; from now on it can be asked."""
+        """A connection to the broker exists; from now on it can be probed."""
         self._heard(registered[0])
         slowness = _Slowness(0.0, self._now_ms, HALF_LIFE_INTERVALS * self.interval_ms)
         at_first = _Slowness(self._at_first_ms, self._now_ms, FIRST_HALF_LIFE_INTERVALS * self.interval_ms)
         self._others[registered] = _Other(slowness, at_first)
 
     def lost(self, registered: Registered) -> None:
-        """There is none any more."""
+        """The connection is lost."""
         self._others.pop(registered, None)
 
     def answered(self, registered: Registered, clock_ms: float) -> None:
@@ -121,12 +124,14 @@ class FailureDetector:
         self._heard(registered[0])
 
     def look(self, clock_ms: float) -> DetectorReport:
-        """What follows now, by a clock that goes on evenly."""
+        """The actions due now, by a monotonic clock."""
         interval_ms = self.interval_ms
         passed_ms = 0.0 if self._looked_ms is None else min(clock_ms - self._looked_ms, interval_ms)
         if self._looked_ms is not None:
             late_ms = clock_ms - self._looked_ms - interval_ms
-            self._lateness.seen(min(max(0.0, late_ms), interval_ms), self._now_ms)  # more says that this process stood still
+            self._lateness.seen(
+                min(max(0.0, late_ms), interval_ms), self._now_ms
+            )  # a longer time means that this process was paused
         self._looked_ms = clock_ms
         self._now_ms += passed_ms
         silent = list(self._found_silent())
@@ -165,7 +170,7 @@ class FailureDetector:
         return max(least_ms, TIMES_AS_SLOW * other.slowness.now(self._now_ms), other.at_first.now(self._now_ms), doubt_ms)
 
     def _heard(self, broker_id: int) -> None:
-        """Where it was found silent not long ago, that was for nothing."""
+        """If it was found silent recently, that was a mistake."""
         found_ms = self._found_ms.pop(broker_id, None)
         if found_ms is None or self._now_ms - found_ms >= self._session_timeout_ms:
             return

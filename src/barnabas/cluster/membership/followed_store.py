@@ -1,16 +1,18 @@
-"""The cluster's metadata as one broker knows it: read from the store, kept up with it, and written by way of it.
+"""One broker's copy of the cluster's metadata: reads it from the store, follows its changes, and writes through it.
 
-Owns the session with the store, the image that follows from it, and the queue by which a change gets to the replicas here. What is to be
-written is somebody else's decision (`Member`, `Turns`).
+Owns the session with the store, the image of its content, and the queue of instructions to this broker's replicas. `Member` and
+the command queue decide what to write.
 
 How it works
-  The store blocks, so everything asked of it runs on one thread; what watches and the session tell comes to the loop. Whoever reads or
-  writes through the core holds the turn, one at a time.
+  The store blocks, so all calls run on one thread; events of watches and of the session go to the loop. Only one task at a time
+  reads or writes through the core.
 
 Rules
-  1. What others wrote comes into the image by what watchers tell (`metadata/observation.py`); the difference goes to `apply`, in order.
-  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live (`is_down` says that it is not).
-  3. After StoreUnavailable what was to be written is read before anything else is planned: then it is decided (rule 8 of the store).
+  1. Changes of other writers enter the image through watch events (`metadata/observation.py`); the difference goes to `apply`,
+     in order.
+  2. Roles of replicas are passed on only while this broker is ACTIVE in a session that counts as live (`is_down` is false).
+  3. After StoreUnavailable the entries of the failed write are read before the next plan: only then their state is final (rule
+     8 of the store).
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.store.interface import ROOT, CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
 
 T = TypeVar("T")
-MAX_READS = 5  # of what changes again while it is read, until it is taken as it was found
+MAX_READS = 5  # attempts if entries change during a read; then the last result is used
 logger = logging.getLogger(__name__)
 
 
@@ -45,9 +47,8 @@ class FollowedStore(Commands):
     """See the module.
 
     Args:
-        store: open; what its watchers are told comes to the event loop.
-        core: plans, and holds the image.
-        thread: where the store is used, one call at a time.
+        store: open; its watch events arrive on the event loop. core: plans changes and holds the image. thread: runs the calls
+            of the store, one at a time.
     """
 
     def __init__(self, store: MetadataStore, core: Controller, thread: Executor) -> None:
@@ -56,7 +57,7 @@ class FollowedStore(Commands):
         self._thread = thread
         self._candidate = Candidate(store, core.election)
         self._turn = asyncio.Lock()
-        self._dirty: set[str] = {ROOT}  # told to have changed, not read since
+        self._dirty: set[str] = {ROOT}  # changed paths that have not been read yet
         self._wake = asyncio.Event()
         self._instruction_queue = InstructionQueue(self._wake.set)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
@@ -64,7 +65,7 @@ class FollowedStore(Commands):
         self._was_leading = False
         self.lost = LostPartitions(core.broker_id)
         self.offline = OfflineReplicas()
-        self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
+        self.is_down = True  # the session may be over: roles are not passed on
 
     @property
     def is_controller(self) -> bool:
@@ -72,18 +73,18 @@ class FollowedStore(Commands):
 
     @property
     def broker_epoch(self) -> int:
-        """Of this broker's registration; -1 while it has none."""
+        """Epoch of this broker's registration; -1 without one."""
         mine = self._own_registration
         return -1 if mine is None else mine.epoch
 
     @property
     def _own_registration(self) -> BrokerRegistration | None:
-        """As the image has it; that of another process is none."""
+        """This process's registration in the image; None for one of another process."""
         mine = self.image.brokers.get(self._core.broker_id)
         return mine if mine is not None and mine.incarnation == self._core.incarnation else None
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
-        """Until the image is as wanted; the caller bounds the time."""
+        """Wait until the image meets a condition; the caller limits the time."""
         while not condition(self.image):
             await self._changed.wait()
 
@@ -102,7 +103,7 @@ class FollowedStore(Commands):
     # Reading and writing
 
     async def _follow(self) -> None:
-        """Take the image up to all that was told."""
+        """Update the image with all reported changes."""
         for attempt in range(MAX_READS):
             if not self._dirty:
                 return
@@ -113,7 +114,7 @@ class FollowedStore(Commands):
                 self._dirty |= paths
                 raise
             if self._dirty and attempt < MAX_READS - 1:
-                self._dirty |= paths  # it may not be one moment of the tree: once more, with what changed meanwhile
+                self._dirty |= paths  # the reads may be of different moments: repeat with the paths that changed meanwhile
             else:
                 self._observed(found)
 
@@ -125,7 +126,7 @@ class FollowedStore(Commands):
         self._image_changed(before, found.delta)
 
     async def _carry_out(self, plan: Plan) -> None:
-        """Write a plan and make the next image; raises StoreConflict, StoreUnavailable, KafkaError."""
+        """Write a plan and create the next image; raises StoreConflict, StoreUnavailable, KafkaError."""
         if not plan.operations:
             return
         paths = [operation.path for operation in plan.operations]
@@ -147,7 +148,7 @@ class FollowedStore(Commands):
         self.lost.follow(self.image, topics)
         self.offline.forget(topic_id for topic_id in delta.deletions if topic_id not in self.image.deletions)
         if self._registration is None:
-            return  # nothing is served yet: who serves begins with the image as it is when this broker joins
+            return  # nothing is served yet: serving begins with the image at the time of joining
         core, image = self._core, self.image
         changes = config_instructions(before, image, delta, core)
         changes += replica_instructions(before, image, topics, core.broker_id, core.topic_config)
@@ -161,17 +162,17 @@ class FollowedStore(Commands):
         self._changed = asyncio.Event()
 
     async def _refused_write(self, conflict: StoreConflict) -> None:
-        """Somebody else wrote; raises NotController where that was another controller."""
+        """Handle a conflict with another writer; raises NotController if it was another controller."""
         logger.info("event=metadata-conflict error=%r", str(conflict))
         self._dirty.add(conflict.path)
-        if conflict.path == store_entries.BROKER_EPOCH:  # somebody began anew
+        if conflict.path == store_entries.BROKER_EPOCH:  # another broker became controller
             self._dirty.update(map(store_entries.broker_path, self.image.brokers))
         if conflict.path == store_entries.CONTROLLER_EPOCH:
             await self._in_thread(self._candidate.tell, WriteRefusedEvent())
             self._notice_controller()
 
     def _notice_controller(self) -> None:
-        """As a new controller, look at everything: nobody knows how far the last one came."""
+        """After becoming controller, check every topic: the progress of the last controller is unknown."""
         leads = self._core.election.is_leading
         if leads and not self._was_leading:
             self._core.settle_all()

@@ -1,10 +1,10 @@
-"""From one image to the next: what a broker of a cluster must do about the difference.
+"""The instructions for a broker of a cluster that follow from the difference of two images.
 
-Pure. A broker alone gets its instructions from the planners, which know what they changed; in a cluster most changes are somebody
-else's, so the images are compared, no more of them than the delta touched.
+Pure. A standalone broker gets its instructions from its own planners. In a cluster other brokers make most changes, so the
+images are compared, but only in the parts that the delta touched.
 
-Order: settings first, so that nobody acts on who is in sync by a `min.insync.replicas` that was over by then; then what goes (a topic may
-be deleted and made again in between), then new logs, then roles.
+Order: settings first, so that no change of in-sync replicas is judged by an outdated `min.insync.replicas`; then deletions (a
+    topic may be deleted and created again in between), then new logs, then roles.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ConfigOf = Callable[[str], TopicConfig]
 def replica_instructions(
     before: MetadataImage, after: MetadataImage, topics: Iterable[str], broker_id: int, config_of: ConfigOf
 ) -> list[Instruction]:
-    """What became of this broker's replicas of `topics`."""
+    """The instructions for this broker's replicas of `topics`."""
     gone: list[Instruction] = []
     made: list[Instruction] = []
     changed: list[Instruction] = []
@@ -59,7 +59,7 @@ def replica_instructions(
 
 
 def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica]:
-    """The role of every replica here, for a broker that has stood down."""
+    """The role of every replica of this broker, after it had stood down."""
     for topic in image.topics.values():
         for number, state in _mine(topic, broker_id).items():
             yield ChangeReplica(topic.name, number, topic.topic_id, state)
@@ -68,14 +68,14 @@ def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica
 def config_instructions(
     before: MetadataImage, after: MetadataImage, delta: MetadataDelta, core: ControllerState
 ) -> list[Instruction]:
-    """New settings of this broker, and of topics that have replicas here and had them before; then what was declared."""
+    """Changed settings of this broker, and of topics that have and had replicas here; then declarations."""
     instructions: list[Instruction] = []
     mine = {(ResourceType.BROKER, ALL_BROKERS), (ResourceType.BROKER, str(core.broker_id))}
     if mine.isdisjoint(delta.configs):
         names = [name for kind, name in delta.configs if kind is ResourceType.TOPIC]
     else:
         instructions.append(UpdateBrokerConfig(core.config))
-        names = list(after.topics)  # the broker's settings are the defaults of theirs
+        names = list(after.topics)  # the broker's settings are the defaults of the topics
     kept = [name for name in names if name in after.topics and _mine(before.topics.get(name), core.broker_id)]
     instructions += [UpdateTopicConfig(name, core.topic_config(name)) for name in kept]
     kinds = frozenset(kind for kind, _ in delta.declared)

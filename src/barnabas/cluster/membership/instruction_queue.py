@@ -1,7 +1,7 @@
-"""Instructions on their way from the metadata to the hosting of replicas: in order, one run at a time.
+"""A queue of instructions from the metadata to the replicas: executed in order, one run at a time.
 
-The metadata must not wait for disks: a controller that makes a thousand logs of its own still elects leaders. So instructions are kept
-here and carried out by a task of their own, all that came meanwhile in one run.
+The metadata must not wait for disks: a controller that creates a thousand logs must still elect leaders. So a task of its own
+executes the queue, and one run takes all waiting instructions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class InstructionQueue:
     """A queue with one reader.
 
     Args:
-        on_idle: called each time all that was handed was carried out.
+        on_idle: called each time when the queue is empty and executed.
     """
 
     def __init__(self, on_idle: Callable[[], None]) -> None:
@@ -31,11 +31,11 @@ class InstructionQueue:
 
     @property
     def is_idle(self) -> bool:
-        """All that was handed was carried out."""
+        """Whether all instructions were executed."""
         return not self._waiting and self._task is None
 
     def start(self, apply: Apply) -> None:
-        """From now on they are carried out."""
+        """Start executing instructions."""
         self._apply = apply
         self._begin()
 
@@ -44,12 +44,12 @@ class InstructionQueue:
         self._begin()
 
     async def done(self) -> None:
-        """When all that was handed so far was carried out."""
+        """Wait until all instructions so far were executed."""
         while self._task is not None:
             await asyncio.shield(self._task)
 
     async def close(self) -> None:
-        """Finish the run that is under way."""
+        """Finish the current run."""
         self._apply = None
         await self.done()
 

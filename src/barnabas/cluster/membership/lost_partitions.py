@@ -1,11 +1,11 @@
-"""Lost partitions, and how far the logs of them go here: what a controller has to know to have them led again.
+"""Reports the ends of this broker's logs of lost partitions, which the controller needs to elect a leader again.
 
-A broker says it in its own registration, which ends when the broker does, so that what it said is never taken for what another process
-of it has. It says so only of what it has stopped to follow: the log does not change before somebody is elected, and then the partition's
-leader epoch is another.
+A broker reports them in its own registration. The registration ends with the broker, so a report never counts for a later
+process of it. It reports only logs that it has stopped to follow: they do not change before an election, and that raises the
+partition's leader epoch.
 
-Source: KIP-966 has the controller ask each broker for its log's end and epoch (unclean recovery). Here brokers say it unasked, because a
-controller then elects from what it has read, and need not remember whom it asked when it dies in between.
+Source: KIP-966 has the controller ask each broker for its log's end and epoch (unclean recovery). Here brokers report it
+    unasked. So a controller elects from stored reports, and its successor need not know which brokers were asked.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Callable, Iterable
 
 from barnabas.cluster.metadata.image import LogEnd, MetadataImage, Topic
 
-MAX_SAID = 1_000  # at once, some 60 kB of the registration; the next follow when these are led
-LastRecord = tuple[int, int]  # the epoch it was written in, -1 for an empty log, and the offset behind it
+MAX_SAID = 1_000  # reports at once, some 60 kB of the registration; the next follow when these partitions have leaders
+LastRecord = tuple[int, int]  # the epoch of the last record, -1 for an empty log, and the log end offset
 FindLog = Callable[[Topic, int, int], LastRecord | None]  # by topic, partition and leader epoch; None while it may still change
 
 
 class LostPartitions:
-    """Those of the cluster, as one broker sees them: most of the time there are none."""
+    """The cluster's lost partitions from one broker's view: usually there are none."""
 
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
         self._topics: dict[str, list[int]] = {}
 
     def follow(self, image: MetadataImage, changed: Iterable[str]) -> None:
-        """These topics are not as they were."""
+        """Update these changed topics."""
         for name in changed:
             topic = image.topics.get(name)
             lost = [] if topic is None else [number for number, state in enumerate(topic.partitions) if state.is_lost]
@@ -37,7 +37,7 @@ class LostPartitions:
                 self._topics.pop(name, None)
 
     def log_ends(self, image: MetadataImage, find: FindLog) -> tuple[LogEnd, ...]:
-        """What is to be said now: first of those that can be led when it is said, so that none waits for others."""
+        """The reports to send now: first those that make an election possible, so that no partition waits for others."""
         ripe: list[tuple[Topic, int, int]] = []
         waiting: list[tuple[Topic, int, int]] = []
         for name in sorted(self._topics):

@@ -1,18 +1,19 @@
-"""A broker's part in a cluster: it joins and leaves, stands for controller, and where it is controller does that work.
+"""A broker as a member of a cluster: it joins and leaves, is a candidate for controller, and does the controller's work.
 
-Owns what this broker makes of what it is told: by the store's watches, by the session, by who found another broker dead. The decisions are
-the core's (`Controller`, `Election`); here they meet time, threads and what may fail. How the image is kept and written is
-`followed_store.py`, how commands of handlers get their turn `command_queue.py`.
+Owns the reactions to events: watches of the store, the session, and reports of dead brokers. The cores (`Controller`,
+`Election`) decide; this module handles time, threads and failures. `followed_store.py` keeps and writes the image,
+`command_queue.py` executes the commands of handlers.
 
 How it works
-  `_look` is called whenever something was told. It first takes the image up to that, then does what follows: stands for controller,
-  registers, makes itself active, and as controller settles what came of others, a step in each turn.
+  `_look` is called after every event. It first updates the image. Then it takes the next due steps: claim the controller's
+  entry, register, become active, and as controller settle the changes of other brokers, one step at a time.
 
 Rules
-  1. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live: for the session's timeout, but
-     for a margin, since the store has surely heard from this broker. When that is over without a connection, when the session expired,
-     and when the registration is gone, the broker stands down, and takes its roles up anew when it is back.
-  2. What a plan was to settle is looked at again unless its write was done.
+  1. Roles of replicas are passed on only while this broker is ACTIVE in a session that counts as live: for the session timeout
+     minus a margin, from the last time at which the store certainly heard from this broker. After that time without a
+     connection, after the session expired, or if the registration is gone, the broker stands down. It takes its roles again
+     when it is back.
+  2. If the write of a plan was not done, its topics are settled again.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ from barnabas.cluster.store.interface import (
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import KafkaError
 
-OPEN_AGAIN_MS = 200  # after a connection that was lost while a broker starts
-RETRY_MS = 1_000  # after a failure that nothing tells the end of
+OPEN_AGAIN_MS = 200  # after a lost connection during the start
+RETRY_MS = 1_000  # after a failure whose end no event reports
 logger = logging.getLogger(__name__)
 
 
@@ -59,11 +60,10 @@ class Member(CommandQueue):
     """See the module.
 
     Args:
-        store: open; what its watchers are told comes to the event loop. Closed by `close`.
+        store: open; its watch events arrive on the event loop. Closed by `close`.
         static: the broker's configuration as given at start.
-        new_id: a random id that no topic has.
-        incarnation: names this process.
-        thread: where the store is used, one call at a time; closed by `close`.
+        new_id: function that returns an unused random topic id. incarnation: id of this process. thread: runs the calls of the
+            store, one at a time; closed by `close`.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Member(CommandQueue):
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
         self._controller_changed = True
-        self.find_log: FindLog = lambda *_: None  # how far a log goes that nobody leads
+        self.find_log: FindLog = lambda *_: None  # the ends of logs without a leader
         self._looking: asyncio.Task[None] | None = None
 
     # Joining and leaving
 
     async def open(self, cluster_id: str, *, timeout_ms: int = 0) -> str:
-        """Read what the store holds; the cluster's id, which is `cluster_id` where it had none.
+        """Read the store; returns the cluster's id, which becomes `cluster_id` if it had none.
 
         Raises:
-            StoreUnavailable: the connection was lost meanwhile, and not all was read within `timeout_ms`.
+            StoreUnavailable: the connection was lost meanwhile, and the store could not be read within `timeout_ms`.
         """
         self._store.watch_session(self._session_told)
         loop = asyncio.get_running_loop()
@@ -117,7 +117,7 @@ class Member(CommandQueue):
                 try:
                     await self._carry_out(self._core.set_cluster_id(cluster_id))
                     await self._carry_out(self._core.set_minimum())
-                except StoreConflict as conflict:  # others start at the same time
+                except StoreConflict as conflict:  # other brokers start at the same time
                     self._dirty.add(conflict.path)
                 else:
                     return self.image.cluster_id
@@ -133,7 +133,8 @@ class Member(CommandQueue):
         """Register and become active; from now on instructions go to `apply`.
 
         Args:
-            settled: called once, when nothing counts on what this broker was before and it is about to be active.
+            settled: called once, when no partition relies on this broker's former state any more, just before it becomes
+                active.
 
         Raises:
             BrokerIdInUse: another live broker has the id, and still had it after `timeout_ms`.
@@ -152,7 +153,7 @@ class Member(CommandQueue):
             raise self._refused or StoreUnavailable(f"the broker did not become active within {timeout_ms} ms") from None
 
     async def leave(self, timeout_ms: int) -> None:
-        """Have the controller move away what this broker leads and others can lead; gives up after `timeout_ms`."""
+        """Make the controller move this broker's leaderships to other brokers, where possible; gives up after `timeout_ms`."""
         if self.is_down or self._closed or self._store.session.state is not SessionState.CONNECTED:
             return
         self._is_leaving = True
@@ -162,7 +163,7 @@ class Member(CommandQueue):
                 await self.wait_for(lambda image: not self._leads_what_others_could(image))
 
     def _say_leaving(self) -> tuple[None, Plan]:
-        is_known = self._own_registration is not None  # else others have taken over already
+        is_known = self._own_registration is not None  # otherwise other brokers have taken over already
         return None, self._core.change_own_state(BrokerState.SHUTTING_DOWN) if is_known else Plan()
 
     def _leads_what_others_could(self, image: MetadataImage) -> bool:
@@ -175,7 +176,7 @@ class Member(CommandQueue):
         )
 
     async def close(self) -> None:
-        """Finish the command under way and refuse those that wait, give up the office and end the session."""
+        """Finish the running command, refuse waiting ones, give up the controller's entry and end the session."""
         self._closed = True
         if self._lapse is not None:
             self._lapse.cancel()
@@ -194,11 +195,11 @@ class Member(CommandQueue):
 
     @property
     def deleted_topics(self) -> set[UUID]:
-        """Topics that were deleted while this broker was away: logs of theirs are to go."""
+        """Topics that were deleted while this broker was down: their logs must be removed."""
         return self._core.deleted_topics
 
     def forget_deleted_topics(self) -> None:
-        """Their logs are gone, which the store is told in time."""
+        """Record that their logs are removed; it is written to the store later."""
         self._wake.set()
 
     # What is told
@@ -222,17 +223,17 @@ class Member(CommandQueue):
         self._wake.set()
 
     def tell_dead(self, broker_id: int, epoch: int) -> None:
-        """The process of the broker that registered under this epoch was found to be gone."""
+        """Report that the process with this broker epoch is dead."""
         self._dead.tell(broker_id, epoch)
         self._wake.set()
 
     def tell_offline(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """A log directory failed, and with it the logs of these partitions, or they are to lie in one that has."""
+        """Report a failed log directory that has, or would get, the logs of these partitions."""
         self.offline.add(partitions)
         self._wake.set()
 
     def take_back_dead(self, broker_id: int, epoch: int) -> None:
-        """It lives after all."""
+        """Withdraw the report: it is alive."""
         self._dead.take_back(broker_id, epoch)
 
     # The work
@@ -262,7 +263,7 @@ class Member(CommandQueue):
         self._dirty.add(store_entries.broker_path(self._core.broker_id))
 
     async def _look(self) -> None:
-        """Take up what was told, and do the next thing that follows; once more as long as something did."""
+        """Update the image and take the next due step; repeat while there are steps."""
         while self._session_events:
             await self._in_thread(self._candidate.session_changed, self._session_events.pop(0))
         if self._store.session.state is not SessionState.CONNECTED:
@@ -282,7 +283,7 @@ class Member(CommandQueue):
         try:
             await self._carry_out(plan)
         except (StoreConflict, StoreUnavailable, KafkaError) as error:
-            self._core.settle_all()  # what was taken for settled when the plan was made may not be
+            self._core.settle_all()  # the topics that the plan settled may not be settled
             if not isinstance(error, StoreConflict):
                 raise
             await self._refused_write(error)
@@ -290,7 +291,7 @@ class Member(CommandQueue):
 
     @property
     def _may_stand(self) -> bool:
-        """Only a registered broker is found by those who look for the controller."""
+        """Brokers that look for the controller find it only if it is registered."""
         return self.broker_epoch >= 0 and (self.is_controller or not self._is_leaving)
 
     @property
@@ -299,7 +300,7 @@ class Member(CommandQueue):
         return mine is not None and mine.state is BrokerState.FENCED and not self._core.has_old_duties
 
     def _next_step(self) -> Plan | None:
-        """The next thing to be written: what this broker has to say of itself comes first, then what others wait for."""
+        """The next plan to write: first this broker's own registration, then changes that other brokers wait for."""
         own = None if self._registration is None or self._is_leaving else self._say_own(self._registration)
         return own or self._do_for_others() or self._forget_deletions()
 
@@ -307,7 +308,8 @@ class Member(CommandQueue):
         core, mine = self._core, self._own_registration
         if mine is None:
             if registration.kept is not Kept.ALL:
-                # What the store had before it knew of this is read once more: nothing that counts on this broker is overlooked.
+                # Read the store once more after the registration, so that no partition that relies on this broker is
+                # overlooked.
                 self._dirty.add(ROOT)
             return core.register(replace(registration, offline=self.offline.said))
         if self._may_be_active:
@@ -317,20 +319,20 @@ class Member(CommandQueue):
         return core.say_offline(self.offline.said) if mine.offline != self.offline.said else None
 
     def _forget_deletions(self) -> Plan | None:
-        """The logs of deleted topics are out of use here, once all that was handed on is done."""
+        """Confirm that the logs of deleted topics are out of use here, once all instructions were executed."""
         may_forget = self._instruction_queue.is_idle and self._registration is not None and not self.offline.has_failed
         plan = self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
-        return plan if plan is not None and plan.operations else None  # it may be the turn of another broker
+        return plan if plan is not None and plan.operations else None  # another broker may have its turn now
 
     def _do_for_others(self) -> Plan | None:
-        """Bury who was found dead; as controller, settle what came of brokers that came and went."""
+        """Unregister dead brokers; as controller, settle the effects of brokers that came and went."""
         core = self._core
         if not self.is_down and not self._is_leaving and (unregistration := core.unregister_dead(self._dead)) is not None:
             return unregistration
         return core.settle() if core.election.is_leading and core.is_unsettled else None
 
     def _maybe_take_roles(self) -> None:
-        """This broker counts again: what it leads and follows is told to its replicas."""
+        """This broker is active again: pass on the roles to its replicas."""
         mine = self._own_registration
         if mine is None or self._registration is None or self._is_leaving:
             return
@@ -338,7 +340,7 @@ class Member(CommandQueue):
         if mine.state is not BrokerState.ACTIVE or not self.is_down:
             return
         self.is_down = False
-        self._registration = replace(self._registration, kept=Kept.ALL)  # what follows in this process is not lost with a session
+        self._registration = replace(self._registration, kept=Kept.ALL)  # later sessions of this process do not lose logs
         logger.info("event=broker-active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._instruction_queue.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()

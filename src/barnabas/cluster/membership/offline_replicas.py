@@ -1,14 +1,15 @@
-"""Replicas of this broker whose log is in a directory that failed: what the controller has to know to have others lead.
+"""Reports this broker's replicas in failed log directories, so that the controller elects other leaders.
 
-The broker goes on with its other directories (KIP-112). It says in its own registration which partitions it cannot serve, and for those the
-controller takes it for dead. Source: KIP-858 has brokers say that a directory failed, and the controller knows which replicas were in
-it; here nobody but the broker knows where its logs lie, so it names them.
+The broker continues with its other directories (KIP-112). Its registration names the partitions that it cannot serve, and for
+these the controller treats it as dead. Source: in KIP-858 brokers report a failed directory, and the controller knows its
+replicas. Here only the broker knows the directory of each log, so it reports the replicas.
 
 Rules
-  1. What failed is out of use until the process ends: a partition stays here until its topic is gone, even if it is taken from this broker
-     and given back.
-  2. While a directory has failed, the logs of deleted topics are not said to be gone: some may lie there, and the next start removes them.
-     What is said of partitions of theirs stays until then too, so that the other brokers do not wait for this one to say so.
+  1. A failed directory is unused until the process ends: a partition stays in the report until its topic is deleted, even if it
+     is moved away and back.
+  2. While a directory is failed, the broker does not confirm the removal of deleted topics: some of their logs may be there,
+     and the next start removes them. Reports of their partitions also stay until then, so that other brokers do not wait for a
+     confirmation.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-MAX_SAID = 20_000  # some 120 kB of the registration, in a commit of 1 MB; with more the broker ends, as if all had failed
+MAX_SAID = (
+    20_000  # some 120 kB of the registration, in a commit of 1 MB; with more the broker stops, as if all directories had failed
+)
 
 
 class OfflineReplicas:
-    """See the module; nothing of it is there most of the time."""
+    """See the module; usually it is empty."""
 
     def __init__(self) -> None:
         self.has_failed = False
@@ -31,14 +34,14 @@ class OfflineReplicas:
         return sum(map(len, self._partitions.values()))
 
     def add(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """A directory failed that has, or would have, the logs of these."""
+        """A directory failed that has, or would get, the logs of these."""
         self.has_failed = True
         for topic_id, partition in partitions:
             self._partitions.setdefault(topic_id, set()).add(partition)
         self._say()
 
     def forget(self, topic_ids: Iterable[UUID]) -> None:
-        """These topics are gone."""
+        """Drop these deleted topics."""
         gone = [topic_id for topic_id in topic_ids if self._partitions.pop(topic_id, None) is not None]
         if gone:
             self._say()

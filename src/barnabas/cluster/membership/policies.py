@@ -1,14 +1,14 @@
-"""The policies of a controller: what users' classes say to topics that are to be made and settings that are to be changed.
+"""The policies of a controller: users' classes that decide on creating topics and changing settings.
 
-Owns the order in which they are asked, and the thread that they run in.
+Owns the order of the calls, and the thread of the policies.
 
 Rules
-  1. A policy is asked about what the controller would do: a request that is refused anyway does not get there. So each command is planned,
-     its policies are asked, and what they let pass is carried out.
-  2. One command at a time does this: what a policy was asked about is still so when it is carried out.
-  3. A policy is a user's code and may take its time. It runs in a thread of its own, so everything but topics and settings goes on. There
-     is no time limit. Where a client has closed its connection meanwhile, what it asked for is not done.
-  4. What a policy raises refuses the topic or resource it was asked about, and no other.
+  1. A policy sees only requests that the controller would accept. So each command is planned first, then its policies are
+     called, and then the accepted part is executed.
+  2. Only one command at a time does this, so nothing changes between the call of the policy and the execution.
+  3. A policy is a user's code and may be slow. It runs in a thread of its own, so only changes of topics and settings wait.
+     There is no time limit. If the client closes its connection meanwhile, its request is not executed.
+  4. An exception of a policy refuses only the topic or resource of this call.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class Policies:
     """See the module.
 
     Args:
-        create_topic, alter_config: what is asked; None where nothing is.
-        thread: where they run; closed by `close`.
+        create_topic, alter_config: the policies; None for none. thread: runs them; closed by `close`.
     """
 
     def __init__(self, create_topic: CreateTopicPolicy | None, alter_config: AlterConfigPolicy | None, thread: Executor) -> None:
@@ -45,7 +44,7 @@ class Policies:
         self.turn = asyncio.Lock()
 
     async def refused_topics(self, wanted: Sequence[NewTopic], planned: Sequence[TopicOutcome]) -> dict[str, TopicOutcome]:
-        """Those of the topics that could be made which a policy does not want."""
+        """The refusals of a policy for topics that could be created."""
         requests = {request.name: request for request in wanted}
         good = [outcome for outcome in planned if outcome.error is None]
         answers = await self._ask([partial(self._ask_of_topic, requests[o.name], o) for o in good])
@@ -71,7 +70,7 @@ class Policies:
     async def refused_changes(
         self, image: MetadataImage, wanted: Sequence[ResourceChange], planned: Sequence[KafkaError | None]
     ) -> list[KafkaError | None]:
-        """`planned` with what a policy does not want refused, too."""
+        """`planned`, with the refusals of the policy added."""
         policy = self._alter_config
         if policy is None:
             return list(planned)
@@ -84,19 +83,19 @@ class Policies:
         return outcomes
 
     async def _ask(self, questions: Sequence[Question]) -> list[KafkaError | None]:
-        """What each question is answered with, in turn."""
+        """Calls the policy for each item, one after the other."""
         if not questions:
             return []
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: [_answer(ask) for ask in questions])
 
     def close(self) -> None:
-        """Blocks until a policy that is being asked is done."""
+        """Blocks until a running policy has ended."""
         self._thread.shutdown()
 
 
 def altered(change: ResourceChange, before: Mapping[str, str]) -> AlterConfigMetadata:
-    """What a request changes: as in Kafka, settings that stay as they are left out but for brokers, and those that go because the request
-    names all that a resource shall have."""
+    """The settings that a request changes. As in Kafka, unchanged settings are left out except for brokers, and so are settings
+    that a full replacement removes."""
     after = settings_after(change, before)
     is_broker = change.kind == ResourceType.BROKER
     names = dict.fromkeys(name for name, *_ in change.changes)
@@ -109,7 +108,7 @@ def _answer(ask: Question) -> KafkaError | None:
         ask()
     except KafkaError as error:
         return error
-    except Exception:  # a user's code may raise anything; as in Kafka, who asked is not told what
+    except Exception:  # a user's code may raise anything; as in Kafka, the client does not see it
         logger.exception("event=policy-failed")
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return None

@@ -1,12 +1,11 @@
-"""The controller of a broker alone at work: its plans written to the store, its instructions carried out.
+"""The controller of a standalone broker: writes its plans to the store and executes its instructions.
 
-Owns the store and the order of commands: one at a time, each planned on what the one before it left. A commit waits for the
-disk, so it runs on a thread of its own and the event loop goes on. A command that began is finished even when who asked for it
-went away.
+Owns the store and the order of commands: one at a time, each planned on the result of the previous one. A commit waits for the
+disk, so it runs on a thread of its own. A started command runs to its end, even if its caller was cancelled.
 
-When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when the
-store fails, the command fails with UNKNOWN_SERVER_ERROR and everything is read again before the next one, because nobody knows
-whether the write was done.
+If the store refuses a plan because of another writer, everything is read again and the command is planned again. If the store
+fails, the command fails with UNKNOWN_SERVER_ERROR, and everything is read again before the next command, because the write may
+or may not have been done.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ class StandaloneController(Commands):
     Args:
         store: open; closed by `close`.
         static: the broker's configuration as given at start.
-        new_id: a random id that no topic has.
-        cluster_id: the name of the cluster, should it have none yet.
-        thread: where commits wait for the disk, one at a time; closed by `close`.
+        new_id: function that returns an unused random topic id. cluster_id: id for a cluster that has none yet. thread: runs
+            commits, one at a time; closed by `close`.
     """
 
     def __init__(
@@ -61,7 +59,7 @@ class StandaloneController(Commands):
         self._closed = False
 
     def start(self, registration: BrokerRegistration, apply: Apply, *, bump_leader_epochs: bool = False) -> None:
-        """Announce the broker; from now on instructions go to `apply`. Blocks for a commit: call it before serving.
+        """Register the broker; from now on instructions go to `apply`. Blocks for a commit: call it before serving.
 
         Args:
             bump_leader_epochs: the last stop was not clean.
@@ -76,15 +74,15 @@ class StandaloneController(Commands):
 
     @property
     def deleted_topics(self) -> set[UUID]:
-        """Topics that were deleted just before a crash: logs of theirs are to go."""
+        """Topics that were deleted just before a crash: their logs must be removed."""
         return self._core.deleted_topics
 
     def forget_deleted_topics(self) -> None:
-        """Their logs are gone. Blocks for a commit: call it before serving."""
+        """Record that their logs are removed. Blocks for a commit: call it before serving."""
         self._commit_now(self._core.forget_deleted_topics())
 
     async def close(self) -> None:
-        """Finish the commands under way and end the store's session."""
+        """Finish the running commands and end the store's session."""
         self._closed = True
         if self._running:
             await asyncio.wait(self._running)
@@ -92,7 +90,7 @@ class StandaloneController(Commands):
         self._store.close()
 
     async def _run(self, command: Command[R]) -> R:
-        """Carry out a command in its turn, to the end."""
+        """Execute a command after the waiting ones, to its end."""
         if self._closed:
             raise Closed("the metadata store is closed")
         task = asyncio.ensure_future(self._in_turn(command))
@@ -101,7 +99,7 @@ class StandaloneController(Commands):
         return await asyncio.shield(task)
 
     def _done(self, task: asyncio.Task[object]) -> None:
-        """Whoever asked may have gone meanwhile: a refusal is then nobody's business, a fault of ours is."""
+        """The caller may have been cancelled meanwhile: then a refusal is ignored, but an internal error is reported."""
         self._running.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, BarnabasError):
@@ -126,7 +124,7 @@ class StandaloneController(Commands):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_OFTEN)
 
     async def _forget_deleted_topics(self) -> None:
-        """The logs of deleted topics are out of use; should this fail, the next start or deletion does it."""
+        """Record that logs of deleted topics are out of use; after a failure the next start or deletion does it."""
         plan = self._core.forget_deleted_topics()
         try:
             await self._commit(plan)

@@ -1,11 +1,12 @@
-"""What administrators declared of principals: access control lists (of which roles are made), users, tokens and quotas.
+"""Declarations of administrators about principals: access control lists (and roles, which consist of them), users, tokens and
+quotas.
 
-The cluster keeps and hands on what was declared and knows nothing of its meaning: each declaration is a value of JSON under a kind and a
-key. What fields it has, and what they mean, is said by whoever decides with them (`security/`, `quota/`).
+The cluster stores and distributes declarations without knowing their meaning: each is a JSON value under a kind and a key.
+`security/` and `quota/` define the fields.
 
 Rules
   1. A kind's mapping in the image is another object after a change of that kind, and the same object otherwise.
-  2. A change is a plan made from one image: a pure function, that may be called again on a later image.
+  2. A change is a pure function from an image to a plan; it may be called again on a later image.
   3. Keys may hold any character; their UTF-8 is of at most `MAX_KEY_BYTES`.
 """
 
@@ -18,11 +19,11 @@ from typing import Any
 
 from barnabas.errors import ErrorCode, KafkaError
 
-MAX_KEY_BYTES = 4_096  # a name may be that long on the way through ZooKeeper, escaped
+MAX_KEY_BYTES = 4_096  # longest name, escaped, that ZooKeeper accepts
 
 
 class Kind(Enum):
-    """What is declared; the value is its place in the store."""
+    """The kinds of declarations; the value is the path in the store."""
 
     ACL = "acls"
     USER = "users"
@@ -31,7 +32,7 @@ class Kind(Enum):
 
 
 Declarations = Mapping[str, Any]  # values of JSON by key
-Changes = Mapping[tuple[Kind, str], Any]  # what shall be declared; None: nothing any more
+Changes = Mapping[tuple[Kind, str], Any]  # the declared value; None removes the declaration
 
 NOTHING: Declarations = MappingProxyType({})
 
@@ -47,7 +48,7 @@ def apply_changes(before: Mapping[Kind, Declarations], changes: Changes) -> Mapp
 
 
 def check_key(key: str) -> None:
-    """Raises KafkaError(INVALID_REQUEST) for a key that the store does not take."""
+    """Raises KafkaError(INVALID_REQUEST) for a key that the store does not accept."""
     size = len(key.encode("utf-8", "surrogatepass"))
     if not 0 < size <= MAX_KEY_BYTES:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a name of {size} bytes; allowed are 1 to {MAX_KEY_BYTES}")

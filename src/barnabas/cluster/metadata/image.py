@@ -1,8 +1,8 @@
-"""The metadata image: what a broker knows of the cluster, and the changes that lead from one image to the next.
+"""The metadata image: a broker's view of the cluster, and the deltas that lead from one image to the next.
 
-Owns brokers, topics with their partitions, settings by resource, and what was declared of principals. An image never changes: `apply`
-makes the next one and shares with it all that a delta does not touch, so whoever holds an image across an await sees one moment of the
-cluster.
+Owns brokers, topics with their partitions, settings by resource, and declarations about principals. An image never changes:
+`apply` creates the next one, which shares all unchanged parts. So code that holds an image across an await sees one moment of
+the cluster.
 
 Rules
   1. Topic names and topic ids are two keys of the same topics: `topics_by_id` holds exactly the values of `topics`.
@@ -39,28 +39,28 @@ Resource = tuple[ResourceType, str]  # of a broker: its id as text, or ALL_BROKE
 
 
 class BrokerState(Enum):
-    """What a live broker may do."""
+    """The states of a live broker."""
 
     FENCED = "fenced"  # hold replicas; neither lead nor be in sync
     ACTIVE = "active"
-    SHUTTING_DOWN = "shutting-down"  # what it leads is to move away; it leaves the in-sync replicas
+    SHUTTING_DOWN = "shutting-down"  # its leaderships must move away; it leaves the in-sync replicas
 
 
 class Kept(Enum):
-    """What a broker can say of its logs as it found them when it started."""
+    """The state of a broker's logs at its start."""
 
-    ALL = "all"  # what it had: it stopped in order, or only its process ended
-    SYNCED = "synced"  # its machine lost power or was restarted: what was not synced may be gone
-    UNKNOWN = "unknown"  # nothing says that these log directories are the ones it had
+    ALL = "all"  # complete: it stopped in order, or only its process ended
+    SYNCED = "synced"  # its machine lost power or was restarted: unsynced records may be lost
+    UNKNOWN = "unknown"  # these log directories may not be its former ones
 
 
 class LogEnd(NamedTuple):
-    """How far a broker's log of a lost partition goes."""
+    """The end of a broker's log of a lost partition."""
 
     topic_id: UUID
     partition: int
-    leader_epoch: int  # of the partition when this was said: it holds in no later one
-    last_epoch: int  # in which the last record was written; -1 where the log is empty
+    leader_epoch: int  # leader epoch of the report: it is void in a later epoch
+    last_epoch: int  # epoch of the last record; -1 if the log is empty
     end_offset: int
 
 
@@ -70,17 +70,17 @@ class BrokerRegistration(Struct, frozen=True):
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    epoch: int = 0  # of the registration; no two have the same, it grows each time a broker comes back
-    incarnation: str = ""  # names the process, so that it knows its own registration again
+    epoch: int = 0  # of the registration; unique, and higher each time a broker comes back
+    incarnation: str = ""  # id of the process, by which it recognises its own registration
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
     log_dir_paths: tuple[str, ...] = ()
-    cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` as it started with it; dynamic settings stand over it
+    cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` at its start; dynamic settings override it
     state: BrokerState = BrokerState.ACTIVE
-    kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
-    log_ends: tuple[LogEnd, ...] = ()  # of lost partitions, so that the controller can choose among them
+    kept: Kept = Kept.ALL  # used while it is FENCED: before it is active, no partition may rely on records that it may have lost
+    log_ends: tuple[LogEnd, ...] = ()  # ends of lost partitions, for the controller's choice
     offline: Mapping[UUID, tuple[int, ...]] = field(
         default_factory=dict
-    )  # partitions whose log here is in a directory that failed
+    )  # partitions whose log is in a failed directory of this broker
 
     @property
     def is_active(self) -> bool:
@@ -92,11 +92,11 @@ class BrokerRegistration(Struct, frozen=True):
 
 
 class PartitionState(Struct, frozen=True):
-    """Who leads one partition.
+    """The leader and the replicas of one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved,
-    replicas are the new ones in their order and then those that are to go.
+    the preferred leader. A lost partition has no leader and no eligible replicas. The last known ones are within replicas.
+    During a move, replicas lists the target in its order, then the replicas to remove.
     """
 
     leader: int
@@ -106,10 +106,10 @@ class PartitionState(Struct, frozen=True):
     partition_epoch: int = 0  # grows with each change of this state
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    # Of these `planning/leadership.py` has the rules.
-    eligible: tuple[int, ...] = ()  # may lead when nobody in sync can
-    is_lost: bool = False  # all in sync may have lost records: they are the last known ones, and may not lead
-    last_known: tuple[int, ...] = ()  # had everything, and may have lost the end of it with their power (KIP-966)
+    # `planning/leadership.py` has the rules of these fields.
+    eligible: tuple[int, ...] = ()  # may lead if no in-sync replica can
+    is_lost: bool = False  # all in-sync replicas may have lost records: they become the last known ones, and must not lead
+    last_known: tuple[int, ...] = ()  # had everything, but may have lost the end in a power failure (KIP-966)
 
     @property
     def is_moving(self) -> bool:
@@ -124,12 +124,13 @@ class Topic(Struct, frozen=True):
 
     @property
     def is_internal(self) -> bool:
-        """It is the brokers' own."""
+        """The topic is internal."""
         return self.name in INTERNAL_TOPICS
 
 
 class MetadataDelta(Struct, frozen=True):
-    """What changed: topics made or changed (whole), names deleted, settings replaced (empty: none left), brokers come or gone."""
+    """Changes: created or changed topics (complete), deleted names, replaced settings (empty: none left), added or removed
+    brokers."""
 
     topics: tuple[Topic, ...] = ()
     deleted_topics: tuple[str, ...] = ()
@@ -138,7 +139,7 @@ class MetadataDelta(Struct, frozen=True):
     gone_brokers: tuple[int, ...] = ()
     controller_id: int | None = None
     cluster_id: str | None = None
-    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # nobody left: the deletion is done
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # no broker left: the deletion is complete
     declared: Changes = field(default_factory=dict)
 
 
@@ -153,14 +154,16 @@ class MetadataImage(Struct, frozen=True):
     topics_by_id: Mapping[UUID, Topic] = field(default_factory=dict)
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
     collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
-    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # deleted topics, and who may have logs of them
+    deletions: Mapping[UUID, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # deleted topics, and the brokers that may have logs of them
     declared: Mapping[Kind, Declarations] = field(default_factory=dict)
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
 
     def offline_brokers(self, topic_id: UUID, partition: int) -> frozenset[int]:
-        """The live brokers whose log of the partition is in a directory that failed."""
+        """The live brokers whose log of the partition is in a failed directory."""
         return frozenset(
             broker.broker_id
             for broker in self.brokers.values()
@@ -168,7 +171,7 @@ class MetadataImage(Struct, frozen=True):
         )
 
     def holders(self) -> set[int]:
-        """Every broker that has replicas, whether it is there or not; looks at all partitions."""
+        """Every broker that has replicas, also brokers that are down; reads all partitions."""
         alike = {state.replicas for topic in self.topics.values() for state in topic.partitions}
         return {broker_id for replicas in alike for broker_id in replicas}
 
@@ -193,7 +196,7 @@ class MetadataImage(Struct, frozen=True):
         return 0 if topic is None else len(topic.partitions)
 
     def config(self, kind: ResourceType, name: str) -> Mapping[str, str]:
-        """The settings of a resource that were set on it, as text."""
+        """The own settings of a resource, as text."""
         return self.configs.get((kind, name), EMPTY)
 
     def has_open_log_dir(self, broker: BrokerRegistration) -> bool:
@@ -210,12 +213,12 @@ class MetadataImage(Struct, frozen=True):
         return self.declared.get(kind, NOTHING)
 
     def apply(self, delta: MetadataDelta) -> MetadataImage:
-        """The image after `delta`; deletions come first, so a topic may be deleted and made again in one delta."""
+        """The image after `delta`; deletions come first, so a topic may be deleted and created again in one delta."""
         changes = {**self._apply_topics(delta), **self._apply_brokers(delta)}
         configs = {resource: settings for resource, settings in delta.configs.items() if settings}
         dropped = delta.configs.keys() | {(ResourceType.TOPIC, name) for name in delta.deleted_topics}
         if dropped:
-            changed = dict(self.configs)  # copied at once, and not entry by entry: there may be as many as there are topics
+            changed = dict(self.configs)  # copied as a block, not entry by entry: there may be as many as topics
             for resource in dropped:
                 changed.pop(resource, None)
             changed.update(configs)

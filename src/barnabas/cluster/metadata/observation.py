@@ -1,17 +1,17 @@
-"""What others wrote: entries of the store read and decoded, and what they mean as a delta of the image.
+"""Changes of other writers: reads and decodes entries of the store, and converts them to a delta of the image.
 
-Pure but for the store that is read. Reading and decoding may take a while (a new controller reads all partitions), so it is for the
-thread on which the store is used; the outcome is given to `ControllerState.observe` on the loop.
+Pure, except for reading the store. Reading and decoding may take a while (a new controller reads all partitions), so it runs on
+the store's thread; the result goes to `ControllerState.observe` on the loop.
 
 Rules
-  1. Only what was told to have changed is read: the entry of a topic, and of its partitions the chunks that changed. Of a topic
-     that is new, or that has another id or count than in the image, all chunks are.
-  2. ROOT stands for everything; what the image has and the store has not is gone then.
-  3. A topic whose chunks are not all there is one that is being deleted or made again: it stays as it was. What became of it is told
-     to watchers, and read with that.
+  1. Only reported changes are read: the entry of a topic, and the changed chunks of its partitions. For a topic that is not in
+     the image, or has another id or count there, all chunks are read.
+  2. ROOT means everything; parts of the image that the store does not have are then removed.
+  3. A topic with missing chunks is being deleted or created again: it stays unchanged. Watchers report the outcome, which is
+     then read.
 
-Ugly: reads are not one moment of the tree. Whoever applies an observation looks first whether anything of it was told to have changed
-meanwhile, and then observes that again.
+Ugly: the reads are of different moments. Before the caller applies an observation, it checks for changes that were reported
+    meanwhile, and observes these again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ from barnabas.protocol.values import NO_CONTROLLER
 
 
 class Observation(Struct, frozen=True):
-    """Entries as they were found.
+    """The entries that were read.
 
     Args:
-        delta: from the image it was made on.
-        entries: all that was read, by path; None where nothing is.
-        is_complete: there are no others.
+        delta: relative to the given image. entries: all read entries by path; None for a missing one. is_complete: the store
+            has no others.
     """
 
     delta: MetadataDelta
@@ -44,7 +43,7 @@ class Observation(Struct, frozen=True):
 
 
 def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) -> Observation:
-    """What is at `paths` now, compared with `image`; raises StoreUnavailable."""
+    """The current entries at `paths`, compared with `image`; raises StoreUnavailable."""
     wanted = set(paths)
     if ROOT in wanted:
         return observe_all(image, store.list("/"))
@@ -72,7 +71,7 @@ def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) ->
 
 
 def observe_all(image: MetadataImage, entries: Iterable[Entry]) -> Observation:
-    """The same for all there is."""
+    """The same for all entries."""
     found: dict[str, Entry | None] = {entry.path: entry for entry in entries}
     topics = store_entries.decode_topics(_under(found, store_entries.TOPICS), _under(found, store_entries.PARTITIONS))
     changed = [topic for topic in topics if topic != image.topics.get(topic.name)]
@@ -95,7 +94,7 @@ def _chunks_to_read(before: Topic | None, head: Entry | None) -> list[str]:
 
 
 def _put_together(before: Topic | None, head: Entry, found: Mapping[str, Entry | None]) -> Topic | None:
-    """The topic from the chunks that were read and, for the others, from what is known of it."""
+    """The topic from the read chunks; the other chunks come from the image."""
     name = store_entries.topic_of_path(head.path)
     topic_id, count = store_entries.decode_head(head.value)
     states = list(before.partitions) if before is not None and before.topic_id == topic_id else []
@@ -115,7 +114,7 @@ def _under(found: Mapping[str, Entry | None], prefix: str) -> list[Entry]:
 
 
 def _paths_of(image: MetadataImage) -> Iterable[str]:
-    """Of what the image holds but topics."""
+    """The delta of everything except topics."""
     yield from map(store_entries.broker_path, image.brokers)
     yield from map(store_entries.config_path, image.configs)
     yield from map(store_entries.deleted_topic_path, image.deletions)

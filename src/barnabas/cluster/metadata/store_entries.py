@@ -1,20 +1,15 @@
-"""What each entry of the store means: its path, how it is encoded, how it is read.
+"""The entries of the store: their paths and encodings.
 
     /cluster                          the cluster's id
-    /controller                       who is controller, and in which epoch (ephemeral)
-    /controller-epoch                 how often a controller was elected
-    /brokers/<id>                     a live broker's addresses and state (ephemeral)
-    /broker-epoch                     the epoch of the last registration
-    /topics/<name>                    a topic's id and its number of partitions
-    /partitions/<name>/<chunk>        states of CHUNK partitions, in order
-    /configs/<type>/<name>            settings of a resource
-    /<kind>/<key>                     what was declared: ACLs, users, tokens, quotas
-    /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
-    /producer-ids                     the first producer id that no broker has been given
+    /controller the controller and its epoch (ephemeral) /controller-epoch number of elections of a controller /brokers/<id> a
+    live broker's addresses and state (ephemeral) /broker-epoch the epoch of the last registration /topics/<name> a topic's id
+    and its number of partitions /partitions/<name>/<chunk> states of CHUNK partitions, in order /configs/<type>/<name> settings
+    of a resource /<kind>/<key> declarations: ACLs, users, tokens, quotas /deleted-topics/<id> the brokers that may still have
+    logs of a deleted topic /producer-ids the first unused producer id
 
-Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
-in an address (%2F). Partition states are kept in chunks and not one by one, because only the controller writes them and a
-new controller must read them all before it can work.
+Values are JSON: there are few, they change rarely, and people can repair them by hand. Names with arbitrary characters are
+escaped as in a URL (%2F). Partition states are stored in chunks, because only the controller writes them and a new controller
+must read them all before it can work.
 """
 
 from __future__ import annotations
@@ -31,10 +26,10 @@ from barnabas.cluster.store.interface import Entry
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
-USUAL_FIELDS = 5  # of a state of which there is nothing special to say
+USUAL_FIELDS = 5  # the encoding of an ordinary state
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
 
-LEFT_OUT: Sequence[Any] = ((), (), (), False, ())  # what most partitions have in the fields that may be left out
+LEFT_OUT: Sequence[Any] = ((), (), (), False, ())  # the usual values of optional fields
 
 CLUSTER = "/cluster"
 CONTROLLER = "/controller"
@@ -56,21 +51,21 @@ _OWN = re.compile(
 
 
 class ControllerEntry(NamedTuple):
-    """Who is controller."""
+    """The controller's entry."""
 
     broker_id: int
     epoch: int
     incarnation: str = ""  # of the broker's process
 
 
-ANY_BROKER = -1  # among those that a deletion waits for
+ANY_BROKER = -1  # marks any broker in the entry of a deletion
 
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 
 
 def is_own(path: str) -> bool:
-    """Whether entries of ours may be at `path`: a store may be shared with others by mistake."""
+    """Whether `path` can be an entry of barnabas: other programs may use the same store by mistake."""
     return _OWN.fullmatch(path) is not None
 
 
@@ -100,7 +95,7 @@ def declaration_path(kind: Kind, key: str) -> str:
 
 
 def declaration_of_path(path: str) -> tuple[Kind, str] | None:
-    """What is declared by an entry at `path`; None if none can be there."""
+    """The kind of declaration at `path`; None if there can be none."""
     _, kind, key = path.split("/", 2) if path.count("/") == 2 else ("", "", "")
     return (_KINDS[kind], unescape(key)) if key and kind in _KINDS else None
 
@@ -194,12 +189,12 @@ def decode_head(value: bytes) -> tuple[UUID, int]:
 
 
 def chunk_paths(name: str, partitions: int) -> list[str]:
-    """Where the states of so many partitions are."""
+    """The paths of the chunks for this number of partitions."""
     return [chunk_path(name, chunk) for chunk in range((partitions + CHUNK - 1) // CHUNK)]
 
 
 def chunk_of(partition: int) -> int:
-    """Which of its topic's chunks has the state of a partition."""
+    """The index of the chunk with the state of a partition."""
     return partition // CHUNK
 
 
@@ -207,8 +202,8 @@ def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[P
     """The states of a chunk.
 
     Args:
-        before: the same partitions as they were known last. Those that did not change stay what they were, which takes a fifth of the
-            time of making them anew; and of a chunk that is read again, most did not.
+        before: the last known states of the same partitions. Unchanged states are reused, which takes a fifth of the time of
+            decoding them; most states of a chunk that is read again are unchanged.
     """
     found = decode(value)
     if len(found) == len(before):
@@ -218,7 +213,7 @@ def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[P
 
 
 def _is_unchanged(state: PartitionState, fields: Sequence[Any]) -> bool:
-    """Each change of a state gives it another partition epoch; the rest is looked at for the sake of what others may have written."""
+    """Each change of a state changes its partition epoch; the other fields are compared in case another program wrote them."""
     leader, leader_epoch, replicas, isr, partition_epoch, *_ = fields
     return (
         state.partition_epoch == partition_epoch
@@ -239,13 +234,13 @@ def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, 
 
 
 def _encode_states(states: Sequence[PartitionState]) -> bytes:
-    """As `encode` of all their fields; partitions that share a state share its text."""
+    """Like `encode` of all their fields; partitions that share a state share its text."""
     texts = {number: _state_text(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
     return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
 
 
 def _state_text(fields: Sequence[Any]) -> bytes:
-    """As `encode`; by hand where that is simple: a chunk is written whole when one of its partitions changes."""
+    """Like `encode`, but formatted by hand in the simple case: a chunk is written whole when one of its partitions changes."""
     if len(fields) != USUAL_FIELDS:
         return encode(fields)
     leader, leader_epoch, replicas, isr, partition_epoch = fields
@@ -293,7 +288,7 @@ def decode_topic(head: Entry, chunks: Iterable[Entry]) -> Topic | None:
 
 
 def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:
-    """Those that are whole, from the entries under TOPICS and PARTITIONS in the order of their paths."""
+    """The complete topics, from the entries under TOPICS and PARTITIONS in the order of their paths."""
     chunks_of_topic: dict[str, list[Entry]] = {}
     for chunk in chunks:
         chunks_of_topic.setdefault(topic_of_path(chunk.path), []).append(chunk)
@@ -302,12 +297,13 @@ def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topi
 
 
 def is_config_path(path: str) -> bool:
-    """Whether settings stand there. Watchers are told of the parents too: /configs/broker has none, and is not all brokers."""
+    """Whether the path is an entry of settings. Watchers also report parents: /configs/broker has no value, and does not mean
+    all brokers."""
     return path.startswith(CONFIGS) and "/" in path.removeprefix(CONFIGS)
 
 
 def resource_of_path(path: str) -> Resource:
-    """Whose settings an entry under CONFIGS holds."""
+    """The resource of an entry under CONFIGS."""
     kind, _, name = path.removeprefix(CONFIGS).partition("/")
     return ResourceType[kind.upper()], ALL_BROKERS if name == "%" else unescape(name)
 

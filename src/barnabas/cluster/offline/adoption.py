@@ -1,14 +1,15 @@
-"""Taking over data folders that Apache Kafka wrote: which topics they hold, and the metadata that this broker needs to serve them.
+"""Adopts data folders of Apache Kafka: finds their topics, and creates the metadata that this broker needs to serve them.
 
-Owns the plan (what would be taken over, what not, what stands against it) and its one commit. The logs stay as they are, byte by
-byte: the format is the same. What is written is `metadata.db`, in the first folder; until it holds everything it has another name.
+Owns the plan (what is adopted, what is not, and obstacles) and its one commit. The logs stay unchanged, byte by byte: the
+format is the same. Only `metadata.db` is written, in the first folder; until it is complete it has another name.
 
 Rules
-  1. Topic ids come from the partitions' folders, names and counts from both the folders and Kafka's metadata log; they must agree.
+  1. Topic ids come from the partitions' folders; names and counts come from the folders and from Kafka's metadata log, which
+     must agree.
   2. Every leader epoch is above those that Kafka used, so that clients and followers see a new leader.
-  3. Producer ids that Kafka gave away are not given again.
-  4. Access control lists, SCRAM users, quotas and delegation tokens come along as they are in Kafka's metadata log.
-  5. Nothing is taken over by halves: an obstacle refuses all.
+  3. Producer ids that Kafka has given out are not given out again.
+  4. Access control lists, SCRAM users, quotas and delegation tokens are adopted from Kafka's metadata log.
+  5. The adoption is all or nothing: one obstacle refuses it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ SIDE_FILES = (WAL_SUFFIX, MEMORY_SUFFIX, RESERVE_SUFFIX)
 
 
 class AdoptedTopic(Struct, frozen=True):
-    """One topic as it will be."""
+    """A topic after the adoption."""
 
     name: str
     topic_id: UUID
@@ -54,7 +55,7 @@ class AdoptedTopic(Struct, frozen=True):
 
 
 class Adoption(Struct):
-    """What would be done. `obstacles` must be empty for it to be done; `notes` are what does not come along."""
+    """The plan of an adoption. `obstacles` must be empty to execute it; `notes` list what is not adopted."""
 
     folders: list[DataFolder]
     cluster_id: str = ""
@@ -73,10 +74,10 @@ class Adoption(Struct):
 
 
 def plan_adoption(files: Files, paths: Sequence[Path], metadata_dir: Path | None = None) -> Adoption:
-    """What there is to take over in the data folders of one Kafka broker.
+    """The plan for the data folders of one Kafka broker.
 
     Args:
-        metadata_dir: where Kafka kept its metadata log (metadata.log.dir); None to look for it in the data folders.
+        metadata_dir: folder of Kafka's metadata log (metadata.log.dir); None searches the data folders.
 
     Raises:
         OSError: they cannot be read.
@@ -189,13 +190,13 @@ def _next_epoch(files: Files, plan: Adoption, path: Path, told: int) -> int:
 
 
 def _note_producers(files: Files, plan: Adoption, path: Path) -> None:
-    """Producer ids in use, should the metadata log not tell."""
+    """Producer ids in use, for the case that the metadata log does not have them."""
     for name in files.list_directory(path):
         if name.endswith(SNAPSHOT_SUFFIX):
             try:
                 entries = decode_snapshot(files.read_file(path / name), path / name)
             except CorruptLog:
-                continue  # the start drops it and goes by the batches
+                continue  # the start drops it and derives the epochs from the batches
             plan.next_producer_id = max([plan.next_producer_id, *(entry.producer_id + 1 for entry in entries)])
 
 
@@ -244,13 +245,13 @@ def _listed(numbers: Sequence[int], shown: int = 10) -> str:
 
 
 def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
-    """Do it.
+    """Execute the plan.
 
     Args:
         secret: random bytes (see `KraftDeclared.declarations`).
 
     Raises:
-        StoreUnavailable: the metadata could not be written; then nothing is taken over.
+        StoreUnavailable: the metadata could not be written; then nothing is adopted.
         OSError: the disk fails.
     """
     assert not plan.obstacles, "a plan with obstacles is not carried out"
@@ -279,8 +280,8 @@ def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
 
 
 def _make_database(files: Files, folder: Path, operations: Sequence[Operation]) -> None:
-    """Make `metadata.db` with these operations in it, or none: a broker that found an empty one would put all logs aside as strays."""
-    _remove_unfinished(files, folder)  # a kill may have left it
+    """Create `metadata.db` with these operations, or not at all: with an empty one a broker would treat all logs as strays."""
+    _remove_unfinished(files, folder)  # a killed run may have left it
     try:
         with EmbeddedStore(folder, UNFINISHED) as store:
             store.commit(operations)
@@ -288,7 +289,7 @@ def _make_database(files: Files, folder: Path, operations: Sequence[Operation]) 
             raise StoreUnavailable(f"{folder / UNFINISHED}: what was committed could not be put into the file itself")
         sync_file(files, folder / UNFINISHED)
         for suffix in SIDE_FILES:
-            files.unlink(folder / (FILE_NAME + suffix))  # of a database that is gone: SQLite would read its log into this one
+            files.unlink(folder / (FILE_NAME + suffix))  # files of a removed database: SQLite would apply their log to this one
         files.rename(folder / UNFINISHED, folder / FILE_NAME)
     finally:
         _remove_unfinished(files, folder)
@@ -301,7 +302,7 @@ def _remove_unfinished(files: Files, folder: Path) -> None:
 
 
 def _is_empty(files: Files, path: Path) -> bool:
-    """Whether Kafka made the file and never wrote to it."""
+    """Whether Kafka created the file and never wrote to it."""
     return files.exists(path) and not files.file_size(path)
 
 
@@ -310,7 +311,7 @@ def _put_settings(kind: ResourceType, name: str, settings: Mapping[str, str]) ->
 
 
 def _trim_indexes(files: Files, folder: Path) -> None:
-    """Give back the room that Kafka reserves in the indexes of a growing segment, where a crash left it."""
+    """Free the space that Kafka preallocates in the indexes of an active segment, if a crash left it."""
     for name in files.list_directory(folder):
         entry = OFFSET_ENTRY if name.endswith(INDEX_SUFFIX) else TIME_ENTRY if name.endswith(TIME_INDEX_SUFFIX) else None
         if entry is None:

@@ -1,6 +1,6 @@
-"""Verifying the metadata of a data folder offline: `metadata.db` itself, and whether its topics are the folders that are there.
+"""Verifies the metadata of a data folder offline: `metadata.db` itself, and its topics against the existing folders.
 
-Owns the reading of the store without being its user: the file is copied first, so that looking at it changes nothing.
+Owns reading the store without opening it in place: the file is copied first, so that the check changes nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ LOSS = "the broker does not start with it; the topics' settings are in it, the r
 
 
 class StoredMetadata(Struct):
-    """What a `metadata.db` holds; empty where there is none."""
+    """The content of a `metadata.db`; empty if there is none."""
 
     path: Path
     exists: bool = False
     cluster_id: str | None = None
     topics: dict[str, Topic] = field(default_factory=dict)
-    compacted: set[str] = field(default_factory=lambda: set(COORDINATED_TOPICS))  # topics that are, by a setting of their own
-    deleted: set[UUID] = field(default_factory=set)  # topics whose folders may still be there
+    compacted: set[str] = field(default_factory=lambda: set(COORDINATED_TOPICS))  # topics with this setting of their own
+    deleted: set[UUID] = field(default_factory=set)  # deleted topics whose folders may still exist
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -53,7 +53,7 @@ def read_metadata(folder: Path) -> StoredMetadata:
             _read(Path(scratch) / FILE_NAME, found)
         except sqlite3.Error as error:
             found.findings.append(_fault(found.path, str(error)))
-        except (ValueError, KeyError, TypeError) as error:  # JSON that does not say what it should
+        except (ValueError, KeyError, TypeError) as error:  # JSON with other content than expected
             found.findings.append(_fault(found.path, f"an entry of it does not parse: {error}"))
     return found
 
@@ -91,7 +91,7 @@ def _read(path: Path, found: StoredMetadata) -> None:
 def check_topics(
     metadata: StoredMetadata, reports: Mapping[TopicPartition, PartitionReport], folders: Sequence[DataFolder]
 ) -> Iterator[Finding]:
-    """Topics of the metadata against the partitions' folders of all data folders."""
+    """Compares the topics of the metadata with the partitions' folders of all data folders."""
     if not metadata.exists or metadata.findings:
         return
     was_killed = not all(folder.was_clean for folder in folders)
@@ -104,7 +104,7 @@ def check_topics(
                     f"partition {index} of topic {topic.name} has no folder in the data folders that were named",
                     "if it had records, they are not here; the next start begins an empty log",
                     why_not="name all data folders of the broker, or restore the folder",
-                    mended=was_killed and (topic.name, index) not in had_records,  # before the folder was made
+                    mended=was_killed and (topic.name, index) not in had_records,  # before the folder was created
                 )
     for (name, index), report in reports.items():
         known = metadata.topics.get(name)
@@ -114,7 +114,7 @@ def check_topics(
             yield Finding(report.folder, f"topic {name} was deleted", loss, why_not="the next start does", mended=True)
         elif known is None or index >= len(known.partitions):
             loss = "the records are there, but no client can reach them"
-            why_not = "a topic is made by its owner; `barnabas broker adopt` takes it over"
+            why_not = "create the topic, or adopt the folder by `barnabas broker adopt`"
             yield Finding(report.folder, f"the metadata has no partition {index} of topic {name}", loss, why_not=why_not)
         elif report.topic_id is not None and report.topic_id != known.topic_id:
             what = f"its topic id is {report.topic_id}, in the metadata it is {known.topic_id}"

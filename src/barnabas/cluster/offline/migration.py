@@ -1,9 +1,9 @@
-"""A broker that stood alone grows into a cluster: its metadata, copied from its data folder into the cluster's store.
+"""Turns a standalone broker into a cluster: copies its metadata from its data folder into the cluster's store.
 
 Rules
-  1. The cluster's name is written last. Until it is there nothing of the cluster exists, and a copy that was interrupted is made anew.
-  2. A store that has a cluster already is left alone, and so is one with entries that cannot be ours: nothing of it is changed then.
-  3. What belongs to a session (registrations, the controller's office) is not copied.
+  1. The cluster id is written last. Without it the cluster does not exist, and an interrupted copy starts again.
+  2. A store with a cluster stays unchanged, and so does one with entries of other programs.
+  3. Entries of a session (registrations, the controller's entry) are not copied.
 
 The broker registers FENCED when it starts in its cluster, so every partition that it led begins a new leader epoch there.
 """
@@ -17,7 +17,7 @@ from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import ABSENT, Entry, MetadataStore, Operation, Put, Remove
 from barnabas.errors import BarnabasError
 
-COMMIT_BYTES = 400_000  # of values in one commit; a ZooKeeper takes a megabyte with everything
+COMMIT_BYTES = 400_000  # of values in one commit; ZooKeeper accepts a megabyte in total
 COMMIT_OPERATIONS = 500
 
 
@@ -33,7 +33,7 @@ class ClusterExists(BarnabasError):
 
 
 class ForeignEntry(BarnabasError):
-    """The store has something that is not of a cluster of ours."""
+    """The store has an entry that is not part of a barnabas cluster."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -44,7 +44,7 @@ class ForeignEntry(BarnabasError):
 
 
 class Migration(NamedTuple):
-    """What was copied."""
+    """The result of a copy."""
 
     cluster_id: str
     topics: int

@@ -1,11 +1,11 @@
-"""AlterPartition: a leader says who is in sync with it, the controller believes it or says why not (KIP-497, KIP-841, KIP-903).
+"""AlterPartition: a leader changes its in-sync replicas, and the controller accepts or refuses the change (KIP-497, KIP-841,
+KIP-903).
 
-The checks stand in Kafka's order, because a leader acts on the first one that fails:
+The checks are in Kafka's order, because a leader acts on the first one that fails:
     NOT_CONTROLLER           the leader knows a later state than this controller
     FENCED_LEADER_EPOCH      it was deposed
-    INVALID_REQUEST          it is not the leader, or what it says is nonsense
-    INVALID_UPDATE_VERSION   the state changed since it looked
-    INELIGIBLE_REPLICA       a replica it names is gone, leaving, or came back meanwhile
+    INVALID_REQUEST it is not the leader, or the request is invalid INVALID_UPDATE_VERSION the state changed after it read it
+    INELIGIBLE_REPLICA a named replica is down, is leaving, or was restarted meanwhile
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from barnabas.cluster.planning.leadership import Electorate, Policy, change, wit
 from barnabas.cluster.planning.reassignment import complete
 from barnabas.errors import ErrorCode, KafkaError
 
-ANY_EPOCH = -1  # of a broker, in requests of versions that do not say it
+ANY_EPOCH = -1  # broker epoch in versions of the request without this field
 
 
 class InSyncChange(Struct, frozen=True):
-    """What a leader asks for one partition.
+    """A leader's request for one partition.
 
     Args:
         in_sync: broker ids with the epochs of their registrations.
@@ -36,7 +36,7 @@ class InSyncChange(Struct, frozen=True):
 
 
 def check_broker_epoch(brokers: Mapping[int, BrokerRegistration], broker_id: int, epoch: int) -> None:
-    """Raises KafkaError(STALE_BROKER_EPOCH) for who speaks from an earlier life."""
+    """Raises KafkaError(STALE_BROKER_EPOCH) for a request of an earlier registration."""
     found = brokers.get(broker_id)
     if found is None or found.epoch != epoch:
         registered = "it is not registered" if found is None else f"its epoch is {found.epoch}"
@@ -52,13 +52,14 @@ def alter(
     electorate: Electorate | None = None,
     policy: Policy,
 ) -> PartitionState:
-    """The state as `leader` asks for it.
+    """The state that `leader` requests.
 
     Args:
-        electorate: of the partition, where some of the brokers count as gone for it.
+        electorate: the brokers from the view of this partition, where some may count as dead.
 
     Raises:
-        KafkaError: see the module; NEW_LEADER_ELECTED is not raised but follows from the state: a move ended and somebody else leads.
+        KafkaError: see the module; NEW_LEADER_ELECTED is not raised, the caller derives it from the state: a move ended with
+            another leader.
     """
     electorate = electorate or Electorate.of(brokers.values())
     _check(state, asked, leader, brokers, electorate)

@@ -1,7 +1,7 @@
-"""Settings of resources changed: AlterConfigs and IncrementalAlterConfigs (KIP-339).
+"""Changes settings of resources: AlterConfigs and IncrementalAlterConfigs (KIP-339).
 
-Owns the merging of operations into settings and the rules of who may be set what. Pure: takes the image, fills a `PlanBuilder`.
-Broker loggers are not here: their levels are state of the process and not of the cluster.
+Owns the merging of operations into settings, and the rules of settings for each resource. Pure: takes the image, fills a
+`PlanBuilder`. Broker loggers are not here: their levels are state of the process, not of the cluster.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Change = tuple[str, int, str | None]  # key, operation, value
 
 
 class ResourceChange(Struct, frozen=True):
-    """What shall become of one resource: operations, or with `replaces` all of its settings."""
+    """A change of one resource: operations, or with `replaces` all of its settings."""
 
     kind: int
     name: str
@@ -58,7 +58,7 @@ class ConfigPlanner:
     Args:
         static: the broker's configuration without dynamic settings.
         config: the same with them.
-        alone: there are no other brokers whose settings could be meant.
+        alone: there are no other brokers.
     """
 
     def __init__(
@@ -139,7 +139,8 @@ class ConfigPlanner:
             check_client_metrics(settings)
 
     def _check_threads(self, broker: str, settings: Mapping[str, str]) -> None:
-        """What another broker started with only it knows, and looks at before a change gets here; here it is what was set since."""
+        """Only a broker itself knows its start configuration, and it checks a change against that before the change gets here;
+        here only later settings are known."""
         config = self.config
         if broker not in {ALL_BROKERS, str(self.static.node_id)}:
             layers = {**self.image.config(ResourceType.BROKER, ALL_BROKERS), **self.image.config(ResourceType.BROKER, broker)}
@@ -148,8 +149,9 @@ class ConfigPlanner:
         check_threads(config, settings)
 
     def _check_minimum(self, resource: Resource, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """A leader must not acknowledge with fewer in sync than the controller knows of, for the eligible replicas (KIP-966) are sound
-        only then: so the brokers of a cluster have no minimum of their own, and there always is one of all."""
+        """A leader must not acknowledge with fewer in-sync replicas than the minimum that the controller knows, otherwise
+        eligible replicas (KIP-966) are not sound. So brokers of a cluster have no minimum of their own, and there is always one
+        for all."""
         kind, name = resource
         if kind is not ResourceType.BROKER or before.get(MIN_IN_SYNC) == after.get(MIN_IN_SYNC):
             return
@@ -162,7 +164,7 @@ class ConfigPlanner:
             )
 
     def _check_cordoned(self, broker_id: int, text: str) -> None:
-        """Of a broker that is not there it is not known which log directories it has."""
+        """The log directories of a broker that is down are unknown."""
         found = self.image.brokers.get(broker_id)
         known = self.static.log_dirs if broker_id == self.static.node_id else () if found is None else found.log_dir_paths
         try:
@@ -172,7 +174,7 @@ class ConfigPlanner:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
     def _instruct(self) -> None:
-        """What follows for this broker from all that was changed together."""
+        """The instructions for this broker from all changes together."""
         broker_id = str(self.static.node_id)
         resources = [(ResourceType.BROKER, name) for name in (ALL_BROKERS, broker_id)]
         config, changed = self.config, self.plan.configs
@@ -192,11 +194,10 @@ class ConfigPlanner:
 
 
 def check_threads(config: BrokerConfig, settings: Mapping[str, str]) -> None:
-    """As Kafka, which lets nobody change a running pool by more than half or double; raises KafkaError.
+    """As in Kafka, a running pool may only shrink to half or grow to double its size; raises KafkaError.
 
     Args:
-        config: of the broker, as it is now.
-        settings: as they are to be set.
+        config: the broker's current configuration. settings: after the change.
     """
     for name in sorted(THREADS & settings.keys()):
         key = definitions.BROKER[name]
@@ -212,7 +213,7 @@ def check_threads(config: BrokerConfig, settings: Mapping[str, str]) -> None:
 
 
 def settings_after(request: ResourceChange, before: Mapping[str, str]) -> dict[str, str]:
-    """What a resource's settings come to; raises KafkaError."""
+    """The resulting settings of a resource; raises KafkaError."""
     after: dict[str, str] = {} if request.replaces else dict(before)
     for key, operation, value in request.changes:
         _merge(after, _key_of(ResourceType(request.kind), key), key, operation, value)
@@ -231,7 +232,7 @@ def _key_of(kind: ResourceType, name: str) -> ConfigKey | None:
 
 
 def _merge(settings: dict[str, str], key: ConfigKey | None, name: str, operation: int, value: str | None) -> None:
-    """Do one operation on `settings`; raises KafkaError."""
+    """Apply one operation to `settings`; raises KafkaError."""
     if operation == AlterOperation.DELETE:
         settings.pop(name, None)
         return

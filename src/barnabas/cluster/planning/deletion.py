@@ -1,4 +1,4 @@
-"""Which topics a DeleteTopics request means: by name, by id, and what contradicts itself (KIP-516)."""
+"""The topics of a DeleteTopics request, by name or by id, and its contradictions (KIP-516)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 class DeleteOutcome(NamedTuple):
-    """A topic that shall go, or why it does not."""
+    """A topic to delete, or the error."""
 
     name: str | None
     topic_id: UUID
@@ -24,7 +24,7 @@ class DeleteOutcome(NamedTuple):
 
 
 def resolve_deletions(image: MetadataImage, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
-    """One outcome for each topic that is meant; one that is meant twice is refused once."""
+    """One outcome for each topic; a topic that occurs twice is refused once."""
     times = Counter(requests)
     by_name = {name for name, topic_id in requests if name is not None and topic_id == ZERO_UUID}
     outcomes: dict[tuple[str | None, UUID], DeleteOutcome] = {}

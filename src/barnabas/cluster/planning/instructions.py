@@ -1,4 +1,4 @@
-"""What the controller tells a broker to do after the metadata has changed."""
+"""The instructions for a broker after a change of the metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.config.topic import TopicConfig
 
 
 class CreateLog(Struct, frozen=True):
-    """This broker holds a new replica and, where `is_leader`, leads it in `leader_epoch`."""
+    """This broker gets another replica and, if `is_leader`, leads it in `leader_epoch`."""
 
     topic: str
     partition: int
@@ -24,7 +24,8 @@ class CreateLog(Struct, frozen=True):
 
 
 class DeleteLog(Struct, frozen=True):
-    """The topic is gone, or was moved to other brokers; what waits for this partition is told so."""
+    """The topic was deleted, or its replica was moved to other brokers; waiting requests for this partition end with an
+    error."""
 
     topic: str
     partition: int
@@ -32,9 +33,10 @@ class DeleteLog(Struct, frozen=True):
 
 
 class ChangeReplica(Struct, frozen=True):
-    """In a cluster: the state of a partition that this broker has a replica of, now that it is new or changed.
+    """In a cluster: the changed state of a partition with a replica on this broker.
 
-    Who leads it, follows; who led it in an older epoch, stops. Comes after the CreateLog of a replica that is new here.
+    The replica becomes leader or follower; a leader of an older epoch stops leading. It comes after the CreateLog of the
+    replica.
     """
 
     topic: str
@@ -44,11 +46,11 @@ class ChangeReplica(Struct, frozen=True):
 
 
 class StandDown(Struct, frozen=True):
-    """In a cluster: this broker may have been given up by the others. It leads and follows nothing until it hears ChangeReplica."""
+    """In a cluster: other brokers may consider this broker dead. It leads and follows nothing until the next ChangeReplica."""
 
 
 class ForgetTopics(Struct, frozen=True):
-    """In a cluster: these topics are gone, on whichever brokers they lay; what is kept about them by name is void."""
+    """In a cluster: these topics were deleted, on any brokers; state that is kept by their names is void."""
 
     names: tuple[str, ...]
 
@@ -61,13 +63,13 @@ class UpdateTopicConfig(Struct, frozen=True):
 
 
 class UpdateBrokerConfig(Struct, frozen=True):
-    """Dynamic settings changed; the topics' follow as UpdateTopicConfig."""
+    """Dynamic settings changed; changes of topics follow as UpdateTopicConfig."""
 
     config: BrokerConfig
 
 
 class UpdateDeclared(Struct, frozen=True):
-    """What is declared of these kinds changed."""
+    """Declarations of these kinds changed."""
 
     kinds: frozenset[Kind]
 

@@ -1,7 +1,7 @@
-"""The topics that coordinators keep their records in: how many partitions, how many replicas, which settings.
+"""The topics of the coordinators' records: their partitions, replicas and settings.
 
-A broker that stands alone makes them with one replica whatever the keys ask for (Kafka's default is 3, which a single broker
-could never satisfy, so that a first `consume` would hang); in a cluster the keys are followed to the letter.
+A standalone broker creates them with one replica, whatever the keys say: Kafka's default is 3, so on a single broker the first
+`consume` would hang. In a cluster the keys are followed exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.config.broker import BrokerConfig
 
 
 def internal_topic(name: str, config: BrokerConfig, *, alone: bool) -> NewTopic | None:
-    """How to make the internal topic `name`; None for one that is made as any other."""
+    """The request for the internal topic `name`; None for an ordinary topic."""
     if name == OFFSETS_TOPIC:
         partitions, factor = config.offsets_topic_num_partitions, config.offsets_topic_replication_factor
         settings = {

@@ -1,26 +1,28 @@
-"""Who leads one partition, and who is in sync, after something happened: pure functions from one state to the next.
+"""The leader and the in-sync replicas of a partition after an event: pure functions from one state to the next.
 
 Rules
-  1. A leader is in sync and active, or it is shutting down and nobody else can lead.
-  2. The set of in-sync replicas is never emptied: when all of them are gone they stay in it, because one of them has every record that
-     was acknowledged; only an unclean election (`unclean.leader.election.enable`) makes another replica leader.
-  3. Eligible replicas (KIP-966) left the in-sync set when it was, or became, smaller than min.insync.replicas. From then on nothing
-     is acknowledged (the high watermark stands still below min.insync.replicas), so each of them has every acknowledged record
-     and may lead when nobody in sync can. They are forgotten as soon as the in-sync set is large enough.
-  4. Who registers and cannot say that its logs are whole (`Kept`) leaves the in-sync and eligible replicas before it is active again.
-     Where only eligible ones are left, they become the in-sync ones, by rule 3. Where nobody is left, the partition is lost: the last
-     in-sync replica stays written down, and nobody leads. The exceptions are a partition that nobody else holds, which is led on with
-     what there is, and after a loss of power topics that sync each record before it counts.
-  5. Who leaves by rule 4 because its machine lost power, and not its disk, is remembered among the last known (KIP-966), until as many
-     are in sync as min.insync.replicas asks for. Each of them has what was acknowledged, but for an end that was not synced. A lost
-     partition is led again when all of them are back and have said how far their logs go: by the one that goes furthest. Before that
-     only an unclean election ends it. So many had to lose something at once that no promise covers what is missing then; but while one
-     of them is away, or none is left who had anything, nobody but an operator can tell whether waiting is worth it.
-  6. A broker whose log of a partition is on a disk that failed (KIP-112) is dead for that partition and alive for others.
-  7. Each change of a state raises its partition epoch by one, each change of the leader, and each that takes replicas away, its leader
-     epoch by one. An unclean election, and one by rule 5, raises both, also when it confirms who led last.
+  1. A leader is in sync and active, or it is shutting down and no other replica can lead.
+  2. The set of in-sync replicas is never empty: if all of them are down, they stay in it, because one of them has every
+     acknowledged record. Only an unclean election (`unclean.leader.election.enable`) makes another replica leader.
+  3. Eligible replicas (KIP-966) left the in-sync set when it was, or became, smaller than min.insync.replicas. From then on
+     nothing is acknowledged (below min.insync.replicas the high watermark does not advance). So each of them has every
+     acknowledged record and may lead if no in-sync replica can. They are dropped as soon as the in-sync set is large enough.
+  4. A broker that registers without proof that its logs are complete (`Kept`) leaves the in-sync and eligible replicas before
+     it is active again. If only eligible replicas are left, they become the in-sync ones, by rule 3. If none is left, the
+     partition is lost: the last in-sync replica stays recorded, and there is no leader. There are two exceptions: a partition
+     with no other replica keeps its leader with the remaining records; and after a power failure, topics that sync each record
+     before it counts are not affected.
+  5. A replica that leaves by rule 4 because its machine lost power, and not its disk, stays among the last known ones (KIP-966)
+     until min.insync.replicas replicas are in sync. Each of them has the acknowledged records, except an unsynced end. A lost
+     partition gets a leader again when all of them are back and have reported the ends of their logs: the one with the furthest
+     end. Before that only an unclean election ends the loss. Records that are missing then were lost on more replicas than the
+     guarantee covers. But while one of them is down, or none is left that had records, only an operator can decide whether to
+     wait.
+  6. A broker whose log of a partition is on a failed disk (KIP-112) counts as dead for that partition and as alive for others.
+  7. Each change of a state raises its partition epoch by one. A change of the leader or a removal of replicas also raises its
+     leader epoch by one. An unclean election, and one by rule 5, raises both, even if it confirms the last leader.
 
-Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
+Ugly: rule 3 relies on the behaviour of leaders in replication/.
 """
 
 from __future__ import annotations
@@ -39,16 +41,16 @@ NO_ENDS: LogEnds = {}
 
 
 class Electorate(Struct, frozen=True):
-    """The live brokers, by what they may do."""
+    """The live brokers by their states."""
 
-    active: frozenset[int]  # lead, and be in sync
-    leaving: frozenset[int] = frozenset()  # shutting down: lead on what nobody else can
-    doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack what was not synced, or all (`unknown`)
+    active: frozenset[int]  # may lead and be in sync
+    leaving: frozenset[int] = frozenset()  # shutting down: keep only leaderships that no other broker can take
+    doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack unsynced records, or all records (`unknown`)
     unknown: frozenset[int] = frozenset()
-    ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # of lost partitions
+    ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # ends of lost partitions
     offline: Mapping[tuple[UUID, int], frozenset[int]] = field(
         default_factory=dict
-    )  # whose log of a partition is on a disk that failed
+    )  # brokers whose log of a partition is on a failed disk
 
     @classmethod
     def of(cls, brokers: Iterable[BrokerRegistration]) -> Electorate:
@@ -70,21 +72,21 @@ class Electorate(Struct, frozen=True):
         return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown, ends, offline)
 
     def of_partition(self, topic_id: UUID, partition: int) -> Electorate:
-        """Without the brokers whose log of this one is on a disk that failed: for it they are as good as gone."""
+        """The electorate of one partition, without the brokers whose log of it is on a failed disk."""
         offline = self.offline.get((topic_id, partition)) if self.offline else None
         return self if offline is None else replace(self, active=self.active - offline, leaving=self.leaving - offline)
 
     def log_ends(self, topic_id: UUID, partition: int) -> LogEnds:
-        """How far the logs of a lost partition go, by broker."""
+        """The ends of the logs of a lost partition, by broker."""
         return self.ends.get((topic_id, partition), {})
 
     def lossy(self, policy: Policy) -> frozenset[int]:
-        """Whose logs of a topic with this policy may have lost records that counted."""
+        """The brokers whose logs of a topic with this policy may have lost committed records."""
         return self.unknown if policy.is_synced else self.doubtful
 
 
 class Policy(Struct, frozen=True):
-    """What the topic's settings say of elections."""
+    """The election settings of a topic."""
 
     min_in_sync: int = 1
     unclean: bool = False
@@ -92,7 +94,7 @@ class Policy(Struct, frozen=True):
 
 
 def is_settled(state: PartitionState, electorate: Electorate) -> bool:
-    """Whether `settle` would change nothing, told quickly for the many partitions that an event does not touch."""
+    """Whether `settle` would change nothing: a fast check for the many partitions that an event does not affect."""
     return (
         state.leader in electorate.active
         and electorate.active.issuperset(state.isr)
@@ -102,11 +104,10 @@ def is_settled(state: PartitionState, electorate: Electorate) -> bool:
 
 
 def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bool = False) -> bool:
-    """Whether a broker that registered may not be active yet, for this partition counts on what it was before.
+    """Whether a registered broker must not be active yet, because this partition still relies on its former state.
 
     Args:
-        lossy: what it had of this topic may be gone.
-        unknown: all of it may be.
+        lossy: records of this topic may be lost. unknown: all of them may be lost.
     """
     if unknown and broker_id in state.last_known:
         return True
@@ -116,10 +117,10 @@ def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bo
 
 
 def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
-    """After brokers came, went or began to leave; `state` itself when nothing is to change."""
+    """The state after brokers came, went or began to leave; `state` itself without a change."""
     kept = _without(state, electorate.lossy(policy), electorate.unknown)
     after = _settle(kept, electorate, policy)
-    # Where nothing else followed, the epoch of what was taken out is still to be raised.
+    # If there was no other change, the removal must still raise the epoch.
     return after if after is not kept or kept is state else replace(kept, partition_epoch=state.partition_epoch + 1)
 
 
@@ -137,7 +138,7 @@ def _settle(state: PartitionState, electorate: Electorate, policy: Policy) -> Pa
 
 
 def elect_preferred(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState | None:
-    """Led by the first replica; None where that cannot lead."""
+    """The state with the first replica as leader; None if it cannot lead."""
     preferred = state.replicas[0]
     if preferred not in electorate.active or preferred not in state.isr or state.is_lost:
         return None
@@ -145,10 +146,10 @@ def elect_preferred(state: PartitionState, electorate: Electorate, policy: Polic
 
 
 def recover(state: PartitionState, electorate: Electorate, ends: LogEnds) -> PartitionState:
-    """A lost partition led again, by rule 5; `state` itself where that cannot be yet.
+    """A lost partition with a leader again, by rule 5; `state` itself if that is not possible yet.
 
     Args:
-        ends: how far the logs go, by those who said it.
+        ends: the reported ends of the logs, by broker.
     """
     known = {broker_id: ends[broker_id] for broker_id in state.last_known if _is_told(state, electorate, ends, broker_id)}
     if not state.is_lost or not known or len(known) < len(state.last_known):
@@ -162,7 +163,8 @@ def _is_told(state: PartitionState, electorate: Electorate, ends: LogEnds, broke
 
 
 def _furthest(state: PartitionState, ends: LogEnds) -> int:
-    """Who has the newest record, and of those the most; the first of the replicas among equals."""
+    """The replica with the newest leader epoch in its log, among these the one with the furthest end, among equals the
+    first."""
     return max(
         ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id))
     )
@@ -171,15 +173,16 @@ def _furthest(state: PartitionState, ends: LogEnds) -> int:
 def elect_unclean(
     state: PartitionState, electorate: Electorate, policy: Policy, ends: LogEnds = NO_ENDS
 ) -> PartitionState | None:
-    """Led by whoever is alive, at the price of records; None where nobody is, or where a clean election would do.
+    """The state after an unclean election, which loses records; None if no replica is alive, or if a clean election is
+    possible.
 
     Args:
-        ends: where the partition is lost, how far the logs go, by those who said it.
+        ends: for a lost partition, the reported ends of the logs, by broker.
     """
     clean = settle(state, electorate, replace(policy, unclean=False))
     if clean.leader != NO_LEADER:
         return clean
-    # Of a lost partition the last known ones come first: they have the most of it.
+    # For a lost partition the last known replicas come first: they have most of its records.
     told = {n: ends[n] for n in state.last_known if state.is_lost and _is_told(state, electorate, ends, n)}
     last_known = sorted(state.last_known, key=lambda n: n not in state.isr) if state.is_lost else []
     able = [*((_furthest(state, told),) if told else ()), *(state.isr if state.is_lost else ()), *last_known, *state.replicas]
@@ -203,7 +206,7 @@ def _led_with_loss(state: PartitionState, leader: int, *, last_known: tuple[int,
 def change(
     state: PartitionState, policy: Policy, *, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...] | None = None
 ) -> PartitionState:
-    """`state` with these, its epochs raised as they must be; `state` itself where nothing changes."""
+    """`state` with these values and raised epochs; `state` itself without a change."""
     replicas = state.replicas if replicas is None else replicas
     eligible = _eligible(state, in_sync, replicas, policy)
     last_known = state.last_known and _still_known(state, leader, in_sync, replicas, policy)
@@ -216,7 +219,7 @@ def change(
         and last_known == state.last_known
     ):
         return state
-    # Made at once, not by `replace`: a lost broker changes tens of thousands of them.
+    # Constructed directly, not by `replace`: a lost broker changes tens of thousands of states.
     return PartitionState(
         leader,
         state.leader_epoch + moved,
@@ -232,16 +235,17 @@ def change(
 
 
 def with_epochs(before: PartitionState, after: PartitionState) -> PartitionState:
-    """`after` with the epochs that follow from `before`, whatever it was made of."""
+    """`after` with the epochs that follow from `before`."""
     if after == before:
         return before
-    # Who holds it no more forgets its log. Were it added again before the leader hears of either, the leader would take it for what it was.
+    # A removed replica loses its log. If it were added again before the leader sees either change, the leader would assume its
+    # former state.
     raised = after.leader != before.leader or not set(before.replicas) <= set(after.replicas)
     return replace(after, leader_epoch=before.leader_epoch + raised, partition_epoch=before.partition_epoch + 1)
 
 
 def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, ...]:
-    """Who stays in sync; never nobody."""
+    """The replicas that stay in sync; never empty."""
     if state.is_lost:
         return state.isr
     for alive in (electorate.active, electorate.leaving):
@@ -252,7 +256,7 @@ def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, 
 
 
 def candidate(state: PartitionState, in_sync: tuple[int, ...], electorate: Electorate) -> int | None:
-    """Who would lead if these were in sync: the leader where it can stay, else the first replica that can."""
+    """The leader if these are in sync: the current one if it can stay, else the first replica that can lead."""
     if state.is_lost:
         return None
     for alive in (electorate.active, electorate.leaving):
@@ -273,14 +277,14 @@ def _eligible(before: PartitionState, in_sync: tuple[int, ...], replicas: tuple[
 def _still_known(
     state: PartitionState, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...], policy: Policy
 ) -> tuple[int, ...]:
-    """The last known, which are forgotten when something may be acknowledged that they do not have."""
+    """The last known replicas; they are dropped once records may be acknowledged that they do not have."""
     if leader != NO_LEADER and len(in_sync) >= min(policy.min_in_sync, len(replicas)):
         return ()
     return tuple(replica for replica in state.last_known if replica in replicas)
 
 
 def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[int]) -> PartitionState:
-    """Rules 4 and 5, with the epochs and the leader as they were."""
+    """Applies rules 4 and 5, with unchanged epochs and leader."""
     if not unknown.isdisjoint(state.last_known):
         state = replace(state, last_known=tuple(replica for replica in state.last_known if replica not in unknown))
     if state.is_lost or (lossy.isdisjoint(state.isr) and lossy.isdisjoint(state.eligible)):
@@ -299,5 +303,5 @@ def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[in
 
 
 def _holders(state: PartitionState) -> tuple[int, ...]:
-    """Who may have something of it: not those that a move adds and that have not caught up."""
+    """The replicas that may have records: without those that a move adds and that have not caught up."""
     return tuple(r for r in state.replicas if r not in state.adding or r in state.isr or r in state.eligible)

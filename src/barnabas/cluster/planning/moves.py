@@ -1,10 +1,11 @@
-"""Where replicas should lie instead: plans of moves for people who look after a cluster. Pure.
+"""Plans moves of replicas for operators of a cluster. Pure.
 
-Three questions: how to get everything off some brokers (`drain`), how to have another number of replicas (`resize`), how to share the work
-evenly (`balance`). Each changes as little as it can: what lies well stays, in its order, for the first replica leads.
+There are three plans: move all replicas off some brokers (`drain`), change the number of replicas (`resize`), and share the
+load evenly (`balance`). Each changes as little as possible: other replicas stay, in their order, because the first replica
+leads.
 
-A partition weighs its bytes, and something besides, because an empty one costs too. Of brokers that would do, one in a rack without replica
-of the partition comes first, then the one with the least weight.
+The weight of a partition is its bytes plus a constant, because an empty one costs too. Among possible brokers, one in a rack
+without a replica of the partition comes first, then the one with the least weight.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from itertools import pairwise
 Partition = tuple[str, int]
 Replicas = tuple[int, ...]
 Assignment = Mapping[Partition, Replicas]
-Racks = Mapping[int, str | None]  # of the brokers that may hold replicas
+Racks = Mapping[int, str | None]  # weights of the brokers that may hold replicas
 
-PARTITION_BYTES = 1_000_000  # what a partition weighs besides its bytes
-EVEN = 0.05  # of a broker's mean weight: smaller differences are not worth a move
+PARTITION_BYTES = 1_000_000  # the constant weight of a partition
+EVEN = 0.05  # share of the mean weight of a broker: a smaller difference does not justify a move
 
 
 class CannotPlace(ValueError):
@@ -30,7 +31,7 @@ class CannotPlace(ValueError):
 
 
 class _Weights:
-    """How much each broker holds."""
+    """The weight of each broker."""
 
     def __init__(self, assignment: Assignment, sizes: Mapping[Partition, int]) -> None:
         self._sizes = sizes
@@ -48,7 +49,7 @@ class _Weights:
                 self.of_broker[broker] += sign * self.of(partition)
 
     def best(self, partition: Partition, others: Sequence[int], racks: Racks) -> int:
-        """Who takes a replica beside those on `others`; raises CannotPlace."""
+        """The broker for a replica in addition to those on `others`; raises CannotPlace."""
         used = {racks.get(broker) for broker in others} - {None}
         candidates = [broker for broker in racks if broker not in others]
         if not candidates:
@@ -57,7 +58,7 @@ class _Weights:
 
 
 def changes(before: Assignment, after: Assignment) -> dict[Partition, Replicas]:
-    """Those of `after` that differ."""
+    """The partitions whose replicas differ in `after`."""
     return {partition: replicas for partition, replicas in after.items() if before[partition] != replicas}
 
 
@@ -72,9 +73,8 @@ def drain(
     """The assignment without `leaving`; raises CannotPlace.
 
     Args:
-        racks: of all brokers that live; those in `leaving` are passed over.
-        sizes: bytes of a replica, as far as they are known.
-        factor: how many replicas are wanted in the end; those in `leaving` that are too many are dropped and not moved.
+        racks: of all live brokers; those in `leaving` are skipped. sizes: known bytes of replicas. factor: the wanted number of
+            replicas; surplus replicas in `leaving` are dropped, not moved.
     """
     left = {broker: rack for broker, rack in racks.items() if broker not in leaving}
     weights = _Weights(assignment, sizes or {})
@@ -114,7 +114,7 @@ def resize(
 
 
 def balance(assignment: Assignment, racks: Racks, sizes: Mapping[Partition, int] | None = None) -> dict[Partition, Replicas]:
-    """The assignment with weights and leaderships shared evenly, by the fewest moves that a greedy search finds."""
+    """The assignment with evenly shared weights and leaderships, by the fewest moves that a greedy search finds."""
     after = dict(assignment)
     weights = _Weights(assignment, sizes or {})
     for broker in racks:
@@ -128,7 +128,7 @@ def balance(assignment: Assignment, racks: Racks, sizes: Mapping[Partition, int]
 
 
 def _next_move(assignment: Assignment, racks: Racks, weights: _Weights) -> tuple[Partition, int, int] | None:
-    """The largest partition that makes the fullest broker and an emptier one more alike."""
+    """The largest partition whose move reduces the difference of the fullest broker and an emptier one."""
     by_weight = sorted(racks, key=lambda broker: weights.of_broker[broker])
     tolerated = max(PARTITION_BYTES, EVEN * sum(weights.of_broker[broker] for broker in racks) / max(len(racks), 1))
     for source in reversed(by_weight):
@@ -151,20 +151,22 @@ def _keeps_racks(replicas: Replicas, source: int, target: int, racks: Racks) -> 
 
 
 def _spread_leaders(assignment: dict[Partition, Replicas], racks: Racks) -> None:
-    """Put other replicas first until nothing evens out better who leads how many."""
+    """Change first replicas until no change improves the distribution of leaderships."""
     leaders = _Leaders(assignment, racks)
     unsettled = set(leaders.led)
     while unsettled:
         source = max(unsettled, key=lambda broker: (leaders.led[broker], broker))
         chain = leaders.chain_from(source)
         if len(chain) == 1:
-            unsettled.remove(source)  # for good: who led more is settled, so nobody that it reaches gets to lead fewer than now
+            unsettled.remove(
+                source
+            )  # final: brokers with more leaderships are done, so no broker that it reaches will lead fewer than now
         for giver, taker in pairwise(chain):
             leaders.hand_over(giver, taker)
 
 
 class _Leaders:
-    """Who leads how many, and which partitions a broker can hand over to another one: those of which that has a replica too."""
+    """The number of leaderships of each broker, and the partitions that a broker can pass to another one that has a replica."""
 
     def __init__(self, assignment: dict[Partition, Replicas], racks: Racks) -> None:
         self._assignment = assignment
@@ -176,7 +178,8 @@ class _Leaders:
                 self._leads(partition, replicas)
 
     def chain_from(self, source: int) -> list[int]:
-        """The brokers of the shortest chain of partitions handed over from `source` to one that leads fewest, and at least two fewer."""
+        """The shortest chain of brokers from `source` to one with the fewest leaderships, at least two fewer, along which
+        partitions can be passed."""
         before = {source: source}
         reached = [source]
         for broker in reached:
@@ -184,7 +187,7 @@ class _Leaders:
                 if partitions and other not in before:
                     before[other] = broker
                     reached.append(other)
-        target = min(reached, key=lambda broker: self.led[broker])  # of several the one reached first
+        target = min(reached, key=lambda broker: self.led[broker])  # among several the one that was reached first
         chain = [target if self.led[source] - self.led[target] > 1 else source]
         while chain[0] != source:
             chain.insert(0, before[chain[0]])

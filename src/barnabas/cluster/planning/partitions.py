@@ -1,7 +1,7 @@
-"""Commands on partitions: who leads, who is in sync, where they lie.
+"""Commands on partitions: leaders, in-sync replicas, and placement.
 
-Pure, like the other planners: takes an image, says in a `PlanBuilder` what shall be. Each partition of a request succeeds or fails
-alone. Several changes of one topic become one.
+Pure, like the other planners: takes an image and fills a `PlanBuilder`. Each partition of a request succeeds or fails
+separately. Several changes of one topic become one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import NO_LEADER
 
-MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions in chunks that one step of the controller itself changes: some 10 ms, 100 kB
-MAX_CHUNKS_PER_PLAN = 64  # such chunks, where topics are small: each step costs as much as the image has topics
-MAX_LOOKED_AT = 5_000  # partitions in such a step: about a millisecond where nothing changes
+MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions (in whole chunks) that one step of the controller changes: some 10 ms, 100 kB
+MAX_CHUNKS_PER_PLAN = 64  # chunks of a step if topics are small: the cost of each step grows with the topics of the image
+MAX_LOOKED_AT = 5_000  # partitions that a step reads: about a millisecond without changes
 NOT_NEEDED = "Leader election not needed for topic partition."
 
 
@@ -38,7 +38,7 @@ class ElectionType(IntEnum):
 
 
 class PartitionOutcome(NamedTuple):
-    """What became of one partition: its state, or why it stays as it is."""
+    """The outcome for one partition: its state, or the error."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ class InSyncRequest(NamedTuple):
 
 
 class MoveRequest(NamedTuple):
-    """A partition shall have these replicas; None cancels the move that is under way."""
+    """The target replicas of a partition; None cancels its current move."""
 
     topic: str
     partition: int
@@ -64,7 +64,7 @@ class PartitionPlanner:
     """Plans partitions on one image.
 
     Args:
-        policy_of: what the settings of a topic say of elections.
+        policy_of: function from a topic to its election settings.
     """
 
     def __init__(self, image: MetadataImage, policy_of: Callable[[str], Policy], plan: PlanBuilder) -> None:
@@ -77,7 +77,7 @@ class PartitionPlanner:
     # Commands
 
     def alter(self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]) -> list[PartitionOutcome]:
-        """A leader says who is in sync; raises KafkaError(STALE_BROKER_EPOCH) for all of them."""
+        """Change in-sync replicas at the request of a leader; raises KafkaError(STALE_BROKER_EPOCH) for the whole request."""
         check_broker_epoch(self.image.brokers, leader, broker_epoch)
         names = (self.image.topic_name(request.topic_id) or "" for request in requests)
         return self._each(
@@ -86,7 +86,7 @@ class PartitionPlanner:
         )
 
     def elect(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
-        """Elect leaders; of all partitions (None) those that need no election are left out."""
+        """Elect leaders; for None (all partitions) those that need no election are left out."""
         if kind not in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
         asked = self._all() if partitions is None else partitions
@@ -98,10 +98,10 @@ class PartitionPlanner:
     def reassign(self, requests: Sequence[MoveRequest], *, may_change_factor: bool = True) -> list[PartitionOutcome]:
         return self._each((r.topic, r.partition, partial(self._move_one, r, may_change_factor)) for r in requests)
 
-    # What the controller does by itself
+    # Changes by the controller itself
 
     def settle(self, topics: Iterable[str]) -> list[str]:
-        """Elect leaders after brokers came or went; returns the topics that are still to be looked at, for the next plan."""
+        """Elect leaders after brokers came or went; returns the remaining topics for the next plan."""
         waiting = list(topics)
         chunks = rewritten = looked_at = 0
         while waiting and looked_at < MAX_LOOKED_AT:
@@ -118,7 +118,7 @@ class PartitionPlanner:
         return waiting
 
     def _settle_chunk(self, topic: Topic, start: int) -> bool:
-        """Whether any of it changed."""
+        """Whether a partition of the topic changed."""
         changed = False
         for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
             electorate = self.electorate.of_partition(topic.topic_id, number)
@@ -128,13 +128,13 @@ class PartitionPlanner:
             if after is state and state.is_lost:
                 after = recover(state, electorate, electorate.log_ends(topic.topic_id, number))
                 if after is not state:
-                    # Who said how far its log goes must not have begun anew since, perhaps with less.
+                    # A broker whose report of a log end is used must not have restarted since, possibly with fewer records.
                     self.plan.rests_on(BROKER_EPOCH)
             changed |= self._put(topic.name, number, after)
         return changed
 
     def lagging(self, brokers: frozenset[int]) -> frozenset[int]:
-        """Those of them that are not in sync in some partition of which they are the preferred leader."""
+        """The brokers that are not in sync in at least one partition of which they are the preferred leader."""
         return frozenset(
             state.replicas[0]
             for topic in self.image.topics.values()
@@ -143,7 +143,8 @@ class PartitionPlanner:
         )
 
     def balance(self, limit: int, may_lead: Callable[[int], bool]) -> int:
-        """Give partitions back to those preferred leaders that may lead, at most `limit` of them and what one plan takes; how many."""
+        """Move leadership back to preferred leaders that can lead, at most `limit` partitions and at most one plan; returns how
+        many."""
         chunks = rewritten = moved = 0
         for topic in self.image.topics.values():
             for start in range(0, len(topic.partitions), CHUNK):
@@ -171,10 +172,12 @@ class PartitionPlanner:
         return moved
 
     def forget_eligible(self, topic: Topic, minimum: int) -> None:
-        """min.insync.replicas changed: from now on records may be acknowledged that eligible and last known ones do not have.
+        """Handle a change of min.insync.replicas: from now on records may be acknowledged that eligible and last known replicas
+        do not have.
 
         Args:
-            minimum: what it is now, at least. Where fewer are in sync nothing is acknowledged, as before, and they stay.
+            minimum: a lower bound of the changed value. With fewer in-sync replicas nothing is acknowledged, as before, and the
+                eligible replicas stay.
         """
         for number, state in enumerate(topic.partitions):
             if len(state.isr) < min(minimum, len(state.replicas)):
@@ -185,7 +188,7 @@ class PartitionPlanner:
                 self._put(topic.name, number, replace(state, eligible=(), last_known=last_known, partition_epoch=epoch))
 
     def finish(self) -> None:
-        """Put what was collected into the plan."""
+        """Put the collected changes into the plan."""
         for name, states in self._changed.items():
             before = self.image.topics[name]
             after = tuple(states.get(number, state) for number, state in enumerate(before.partitions))
@@ -203,10 +206,10 @@ class PartitionPlanner:
         electorate = self.electorate.of_partition(topic.topic_id, request.partition)
         after = alter(before, request.change, leader=leader, brokers=self.image.brokers, electorate=electorate, policy=policy)
         if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
-            # Who comes into sync must not have begun anew, perhaps with less, while this controller did not look.
+            # A replica that comes into sync must not have restarted unnoticed, possibly with fewer records.
             self.plan.rests_on(BROKER_EPOCH)
         if (after.leader, after.leader_epoch) != (leader, before.leader_epoch):
-            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same one, which begins anew with who is left
+            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same leader, in a higher epoch with the remaining replicas
         return after
 
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:
@@ -268,7 +271,7 @@ class PartitionPlanner:
         return [(topic.name, number) for topic in self.image.topics.values() for number in range(len(topic.partitions))]
 
     def _state(self, topic: str, partition: int) -> PartitionState:
-        """As this plan leaves it so far."""
+        """The state of a topic in this plan so far."""
         changed = self._changed.get(topic, {}).get(partition)
         found = changed or self.image.partition(topic, partition)
         if found is None:
@@ -279,7 +282,7 @@ class PartitionPlanner:
         return self.electorate.of_partition(self.image.topics[topic].topic_id, partition)
 
     def _put(self, topic: str, partition: int, state: PartitionState) -> bool:
-        """Whether that is a change."""
+        """Returns whether that is a change."""
         if state == self._state(topic, partition):
             return False
         self._changed.setdefault(topic, {})[partition] = state

@@ -1,12 +1,11 @@
-"""Which brokers hold the replicas of new partitions, which assignments given by hand are refused, and who leads at first.
+"""Places the replicas of new partitions, checks assignments given by hand, and chooses the first leaders.
 
-Brokers stand in a ring that alternates between racks; each partition starts one place further than the one before, so leaders
-spread evenly, and takes its followers from the places after it, first one from each rack that has none of its replicas yet. The
-followers' distance grows with each turn round the ring, so that the load of a lost broker spreads over all others instead of
-falling on one neighbour.
+Brokers form a ring that alternates between racks. Each partition starts one place after the previous one, so leaders are spread
+evenly. Its followers come from the next places, first one from each rack without a replica of it. The distance of the followers
+grows with each round of the ring, so that all other brokers share the load of a lost broker, not only one neighbour.
 
-Where there are fewer brokers than replicas, those that are away now get the rest: they hold them when they are back. They are never
-first, so they are not to lead.
+If there are fewer live brokers than replicas, brokers that are down get the rest, for when they are back. They are never first,
+so they are not the preferred leader.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class Ring:
         """The replicas of each of `partitions` new partitions, preferred leader first.
 
         Args:
-            start: where in the ring to begin; a number that differs from topic to topic.
-            last_resort: other brokers, the better ones first; one of a later group is taken when all of the earlier are.
+            start: the first place in the ring, different for each topic. last_resort: groups of other brokers, the better ones
+                first; a group is used after all brokers of the earlier groups.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR, there are too few brokers.
@@ -90,13 +89,14 @@ def check_assignment(known: Container[int], assignment: Sequence[int], replicati
 
 
 def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
-    """The states of partitions that nobody has led yet; those with the same replicas share one."""
+    """The states of new partitions; partitions with the same replicas share one."""
     states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
     return tuple([states[brokers] for brokers in replicas])
 
 
 def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:
-    """The state of a partition nobody has led yet: led by the first replica that may lead, all who may be in sync in sync.
+    """The state of a new partition: the first replica that may lead is the leader, and all replicas that may be in sync are in
+    sync.
 
     Raises:
         KafkaError: INVALID_REPLICA_ASSIGNMENT, none of them may.
@@ -111,7 +111,7 @@ def new_partition(replicas: tuple[int, ...], active: Container[int]) -> Partitio
 
 
 def _some_of(groups: Sequence[Sequence[int]], count: int, turn: int) -> list[int]:
-    """`count` of these brokers, the first groups first; within a group each has its turn."""
+    """`count` of these brokers, earlier groups first; within a group in rotation."""
     chosen: list[int] = []
     for group in groups:
         chosen += [group[(turn + step) % len(group)] for step in range(min(count - len(chosen), len(group)))]
@@ -128,7 +128,7 @@ def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
 def _replicas(
     ring: Sequence[int], racks: Mapping[int, str | None], rack_count: int, place: int, replication_factor: int
 ) -> tuple[int, ...]:
-    """Looks at few of the other brokers only: a cluster may have hundreds, and a topic thousands of partitions."""
+    """Considers only a few of the other brokers: a cluster may have hundreds, and a topic thousands of partitions."""
     size, others = len(ring), len(ring) - 1
     first = place % size
     shift = (place // size) % others if others else 0

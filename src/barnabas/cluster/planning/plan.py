@@ -1,8 +1,8 @@
-"""A change of the cluster before it is made: what to write, what the image becomes, what brokers must do.
+"""A planned change of the cluster: operations for the store, the delta of the image, and instructions for brokers.
 
-A plan is made from one image and one set of entry versions. Every write in it expects the version that was read, so if anyone
-else wrote in between, the store refuses it as a whole and it is planned anew. A controller's plan also checks its fence, so that
-what is left of a deposed one is refused for good.
+A plan is based on one image and one set of entry versions. Every write in it expects the version that was read. So if another
+broker wrote in between, the store refuses the whole plan, and it is planned again. A controller's plan also checks its fence,
+so that the plans of a deposed controller are refused for good.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Pu
 from barnabas.protocol.values import ResourceType
 
 R = TypeVar("R")
-Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and what it says is done
+Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and the operations that make it true
 
 
 class Versions:
-    """The version of each entry as last read or written."""
+    """The last read or written version of each entry."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._of = {entry.path: entry.version for entry in entries}
@@ -34,7 +34,7 @@ class Versions:
         return self._of.get(path, ABSENT)
 
     def reread(self, found: Mapping[str, Entry | None]) -> None:
-        """What was found at some paths, None for nothing."""
+        """The entries at some paths, None for a missing one."""
         for path, entry in found.items():
             if entry is None:
                 self._of.pop(path, None)
@@ -54,14 +54,14 @@ class Plan(Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
     delta: MetadataDelta = field(default_factory=MetadataDelta)
     instructions: tuple[Instruction, ...] = ()
-    claims_controller: bool = False  # it makes this broker controller
+    claims_controller: bool = False  # the plan makes this broker controller
 
 
 class PlanBuilder:
-    """Collects a plan; each method says what shall be, the writes follow from it.
+    """Builds a plan; each method gives a target state, from which the writes follow.
 
     Args:
-        fence: the version of CONTROLLER_EPOCH by which the planner is controller; None before there is one.
+        fence: the version of CONTROLLER_EPOCH from this controller's election; None before it.
     """
 
     def __init__(self, versions: Versions, fence: int | None = None) -> None:
@@ -86,7 +86,7 @@ class PlanBuilder:
         return Plan((*guard, *self._checks, *self._operations), delta, tuple(self.instructions))
 
     def rests_on(self, path: str) -> None:
-        """What is planned holds only while this entry is as it was read."""
+        """The plan is valid only while this entry is unchanged."""
         check = Check(path, self._versions.expected(path))
         if check.expected != ABSENT and check not in self._checks:
             self._checks.append(check)
@@ -124,7 +124,7 @@ class PlanBuilder:
         self._deleted.append(topic.name)
 
     def wait_for_deletion(self, topic_id: UUID, brokers: tuple[int, ...]) -> None:
-        """These are the ones that may still have logs of a deleted topic."""
+        """Set the brokers that may still have logs of a deleted topic."""
         path = store_entries.deleted_topic_path(topic_id)
         if brokers:
             self.put(path, store_entries.encode_deletion(brokers))
@@ -133,7 +133,7 @@ class PlanBuilder:
         self._deletions[topic_id] = brokers
 
     def set_config(self, resource: Resource, settings: Mapping[str, str]) -> None:
-        """The resource's settings are these from now on."""
+        """Set the settings of a resource."""
         path = store_entries.config_path(resource)
         if settings:
             self.put(path, store_entries.encode(dict(settings)))
@@ -142,7 +142,7 @@ class PlanBuilder:
         self.configs[resource] = settings
 
     def declare(self, kind: Kind, key: str, value: Any) -> None:
-        """This is declared from now on; None: nothing under that key."""
+        """Set a declaration; None removes it."""
         path = store_entries.declaration_path(kind, key)
         if value is None:
             self.remove(path)

@@ -2,13 +2,13 @@
 
     stable ──begin──► moving: replicas = target + those to go ──caught_up──► stable: replicas = target
                         │  ▲
-                        └──┘ begin again, with another target; with the original one that is a cancellation
+                        └──┘ begin again with another target; the original target cancels the move
 
 Rules
-  1. A replica is removed only when every added one is in sync and one of the target can lead, so the partition is never led or held by
-     less than before.
-  2. Replicas that an abandoned move had added go at once, unless the partition lives by them: then they are removed like any other, when
-     one of the target has caught up.
+  1. A replica is removed only when every added one is in sync and one of the target can lead, so the partition never has fewer
+     replicas or possible leaders than before.
+  2. Replicas that an abandoned move had added are removed at once, unless the partition depends on them: then they are removed
+     when one of the target has caught up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from barnabas.protocol.values import NO_LEADER
 
 
 def original(state: PartitionState) -> tuple[int, ...]:
-    """The replicas before the move that is under way."""
+    """The replicas before the current move."""
     return tuple(replica for replica in state.replicas if replica not in state.adding)
 
 
 def begin(state: PartitionState, target: Sequence[int], electorate: Electorate, policy: Policy) -> PartitionState:
-    """Move to `target`, ended at once where nothing has to be caught up."""
+    """Start a move to `target`; it ends at once if no replica has to catch up."""
     before = original(state)
     abandoned = tuple(replica for replica in state.adding if replica not in target)
     kept = tuple(replica for replica in before if replica not in target)
@@ -43,12 +43,12 @@ def begin(state: PartitionState, target: Sequence[int], electorate: Electorate, 
 
 
 def cancel(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
-    """Back to where it was."""
+    """Cancel the move."""
     return begin(state, original(state), electorate, policy)
 
 
 def complete(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
-    """The end of the move, where it may end; else `state` itself."""
+    """The state after the move if it may end; else `state` itself."""
     if not state.is_moving or not set(state.adding) <= set(state.isr):
         return state
     done = _drop(state, state.removing, electorate, policy)
@@ -56,7 +56,7 @@ def complete(state: PartitionState, electorate: Electorate, policy: Policy) -> P
 
 
 def _drop(state: PartitionState, leaving: tuple[int, ...], electorate: Electorate, policy: Policy) -> PartitionState:
-    """Without these replicas, unless the partition lives by them."""
+    """The state without these replicas, unless the partition depends on them."""
     in_sync = tuple(replica for replica in state.isr if replica not in leaving)
     replicas = tuple(replica for replica in state.replicas if replica not in leaving)
     leader = candidate(replace(state, replicas=replicas, eligible=()), in_sync, electorate)
@@ -67,7 +67,7 @@ def _drop(state: PartitionState, leaving: tuple[int, ...], electorate: Electorat
 
 
 def under_way(image: MetadataImage, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> list[tuple[str, int, PartitionState]]:
-    """The partitions that are being moved; of all topics where `wanted` is None."""
+    """The partitions that are being moved; of all topics if `wanted` is None."""
     names = [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()] if wanted is None else wanted
     found = [(topic, number, image.partition(topic, number)) for topic, numbers in names for number in numbers]
     return [(topic, number, state) for topic, number, state in found if state is not None and state.is_moving]

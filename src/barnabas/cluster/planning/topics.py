@@ -1,7 +1,7 @@
-"""Topics made, deleted and given more partitions: what is refused, and why in Kafka's words.
+"""Creates topics, deletes them and adds partitions; refuses requests with Kafka's words.
 
-Owns the rules of names, counts and assignments. Pure: every function takes the image and says what shall be done in a
-`PlanBuilder`; each topic of a request succeeds or fails alone.
+Owns the rules of names, counts and assignments. Pure: every function takes the image and fills a `PlanBuilder`; each topic of a
+request succeeds or fails separately.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from barnabas.protocol.values import ResourceType
 
 MAX_NAME_LENGTH = 249  # leaves room for "-<partition>.<id>-delete" in a file name of 255 bytes
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-METADATA_TOPIC = "__cluster_metadata"  # Kafka's own log of metadata; clients may not make a topic of that name
+METADATA_TOPIC = "__cluster_metadata"  # Kafka's own metadata log; clients may not create a topic of that name
 BY_DEFAULT = -1
 
 
 class NewTopic(Struct, frozen=True):
-    """A topic as it is asked for.
+    """A requested topic.
 
     Args:
         partitions, replication_factor: BY_DEFAULT takes num.partitions and default.replication.factor.
@@ -49,7 +49,7 @@ class NewTopic(Struct, frozen=True):
 
 
 class TopicOutcome(Struct, frozen=True):
-    """What became of one topic: made (or found good, when only validated), or refused."""
+    """The outcome for one topic: created (or valid, if only validated), or refused."""
 
     name: str
     error: KafkaError | None = None
@@ -58,7 +58,7 @@ class TopicOutcome(Struct, frozen=True):
 
 
 class MorePartitions(Struct, frozen=True):
-    """A topic that shall have `count` partitions; `assignments` are the brokers of each new one."""
+    """A request to grow a topic to `count` partitions; `assignments` are the brokers of each added one."""
 
     name: str
     count: int
@@ -93,7 +93,7 @@ R = TypeVar("R", NewTopic, MorePartitions)
 
 
 def _outcomes(requests: Sequence[R], carry_out: Callable[[R], TopicOutcome]) -> list[TopicOutcome]:
-    """One outcome for each name; a name that is asked for twice is refused once."""
+    """One outcome for each name; a name that occurs twice is refused once."""
     times = Counter(request.name for request in requests)
     outcomes = {}
     for request in requests:
@@ -111,9 +111,8 @@ class TopicPlanner:
 
     Args:
         config: with the dynamic settings applied.
-        new_id: a topic id nobody has.
-        broker_id: whose logs the instructions are for.
-        departed: brokers that are gone and were not unregistered, as far as they were seen to go.
+        new_id: function that returns an unused topic id. broker_id: the broker for the instructions. departed: brokers that
+            this process saw leave and that were not unregistered.
     """
 
     def __init__(
@@ -141,16 +140,16 @@ class TopicPlanner:
 
     @cached_property
     def _away(self) -> tuple[tuple[int, ...], ...]:
-        """Brokers that cannot hold a replica now and will when they are back, by how likely that is.
+        """Brokers that are down but may hold replicas when they are back, in groups by likelihood.
 
-        First those that are registered, then those that others count on, then those of which nothing is left but that they were there.
+        First registered brokers, then brokers that have replicas, then brokers that only existed at some time.
         """
         image = self.image
         registered, holders = image.brokers.keys() - self.active.keys(), image.holders() - image.brokers.keys()
         return tuple(tuple(sorted(some)) for some in (registered, holders, self.departed - image.brokers.keys() - holders))
 
     def _known(self, assignment: Sequence[int]) -> Set[int]:
-        """Brokers that partitions may be assigned to: those that are registered, and where one of the assignment is not, all."""
+        """Brokers for an assignment by hand: the registered ones; if the assignment has another broker, all known ones."""
         registered = self.image.brokers.keys()
         return registered if registered >= set(assignment) else frozenset(registered).union(*self._away)
 
@@ -164,7 +163,7 @@ class TopicPlanner:
         return self.image.has_open_log_dir(broker)
 
     def create(self, requests: Sequence[NewTopic]) -> list[TopicOutcome]:
-        """One outcome for each name; a name asked for twice is refused once."""
+        """One outcome for each name; a name that occurs twice is refused once."""
         if sum(self._partitions_asked(request) for request in requests) > limits.MAX_PARTITIONS_PER_REQUEST:
             error = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             return [TopicOutcome(request.name, error) for request in requests]
@@ -212,7 +211,7 @@ class TopicPlanner:
             self.config.default_replication_factor if by_default else request.replication_factor,
             len(self.image.topics) + self._placed_topics,
         )
-        self._placed_topics += 1  # else all topics of a request would begin with one broker
+        self._placed_topics += 1  # otherwise all topics of a request would start at the same broker
         return placed
 
     def _assigned(self, request: NewTopic) -> list[tuple[int, ...]]:

@@ -3,9 +3,9 @@
 Rules
   1. A commit is one SQLite transaction with synchronous=FULL in WAL mode: fsynced before `commit` returns, so an acknowledged
      creation survives the loss of power.
-  2. One process uses the file at a time (the data folder's lock sees to it), so ephemeral entries are those of the session at
-     hand: they are dropped on opening, which is when their owner is known to be gone.
-  3. A commit for which there is no room on the disk gives up the `Reserve` and is tried again once.
+  2. One process uses the file at a time (the data folder's lock ensures it), so ephemeral entries belong to the current
+     session: opening the file drops older ones, because their owner is gone.
+  3. If the disk has no space for a commit, the `Reserve` is freed and the commit is tried once more.
   4. The file holds secrets (keys of SCRAM users, passwords among settings), so only its owner may read it; SQLite gives the files beside it
      (-wal, -shm, -journal) the same mode.
   5. The session is connected from opening to closing. Its id counts the openings.
@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
 WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # SQLite's
-NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second where the file of shared memory cannot grow
-FORMAT = 1  # of the tables, kept in the file as user_version
+NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second if the shared memory file cannot grow
+FORMAT = 1  # format of the tables, stored in the file as user_version
 BUSY_TIMEOUT_S = 5.0
 MODE = 0o600
 
@@ -61,10 +61,10 @@ COMMIT;
 
 
 class EmbeddedStore:
-    """An open `metadata.db`; may be handed from thread to thread, not used by two at once.
+    """An open `metadata.db`; any thread may use it, but not two at once.
 
     Args:
-        name: of the file, while it is made and not yet to be found by a broker.
+        name: another name of the file, while it is being created and brokers must not find it.
     """
 
     def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
@@ -128,7 +128,7 @@ class EmbeddedStore:
         return math.inf
 
     def catch_up(self) -> None:
-        """Watchers are told in each commit, and there is no other session."""
+        """Each commit notifies watchers, and there is no other session."""
 
     def get(self, path: str) -> Entry | None:
         row = self._run("SELECT path, value, version FROM entry WHERE path = ?", path).fetchone()
@@ -156,7 +156,7 @@ class EmbeddedStore:
         return self.revision
 
     def _has_room_now(self, error: BaseException | None) -> bool:
-        """Whether what failed for lack of room has some now."""
+        """Whether a failure for lack of space can be retried now."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
         return code in NO_ROOM and self._reserve.give_up()
 
@@ -201,7 +201,7 @@ class EmbeddedStore:
         self.session = self.session._replace(state=SessionState.CLOSED)
         try:
             self._drop_ephemeral()
-        except sqlite3.Error as error:  # the next opening drops them
+        except sqlite3.Error as error:  # the next opening drops ephemeral entries
             logger.warning("event=session-not-written-off file=%s error=%r", self.path, str(error))
         finally:
             self._database.close()
@@ -230,7 +230,7 @@ class EmbeddedStore:
 
 
 def _keep_private(path: Path) -> None:
-    """Make the file, and let nobody but its owner read it and what a broker that was killed left beside it."""
+    """Create the file, and make it and the files of a killed broker beside it readable for its owner only."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
     for suffix in ("", WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX):
         file = path.with_name(path.name + suffix)
@@ -238,5 +238,5 @@ def _keep_private(path: Path) -> None:
             if file.stat().st_mode & 0o077:
                 try:
                     file.chmod(MODE)
-                except PermissionError:  # another user's, who lets us write it
+                except PermissionError:  # a file of another user that we may write
                     logger.warning("event=metadata-is-not-private file=%r", str(file))

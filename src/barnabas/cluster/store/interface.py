@@ -1,37 +1,37 @@
-"""The store interface: what the cluster remembers outside of the logs, and the session in which a broker uses it.
+"""The store interface: the cluster's state outside of the logs, and a broker's session with the store.
 
-One small tree of entries, each a path, bytes and a version, as ZooKeeper has it; an embedded SQLite file and a dictionary serve
-it as well. What the entries mean (paths, encodings) is said once, in `metadata/store_entries.py`, above every store.
+A store is a small tree of entries, each with a path, bytes and a version, as in ZooKeeper; an embedded SQLite file and a
+dictionary implement it too. `metadata/store_entries.py` defines the entries (paths, encodings) for every store.
 
 Rules
-  1. `commit` is all or nothing: every operation's expectation holds and all of them are done, or `StoreConflict` is raised
-     and none is.
+  1. `commit` is all or nothing: if every operation's expectation holds, all are done; otherwise `StoreConflict` is raised and
+     none is done.
   2. Versions start at 0 when an entry is made and grow by one with each write. An operation that carries an expected version
-     is a compare-and-set. ABSENT means "must not exist", ANY means "whatever is there".
-  3. What `commit` returned from is durable, except entries made `ephemeral`: they vanish when the session that made them
-     closes or expires. An entry stays what it was made as; to take over somebody's ephemeral entry, remove it and make it
-     again in one commit.
-  4. A watcher is told of every change after it was made, in order. It is told paths, not values: it reads again what it
-     needs. A path may be told though nothing changed there. ROOT means "anything may have changed": it is told whenever
-     changes may have been missed, after every lost connection.
-  5. Paths are absolute and made of segments: "/topics/orders". Parents are implied; no entry lies under another entry.
-  6. `revision` grows with each commit and survives reopening; it orders images made from the store: what is read in a session
-     holds at least all commits up to its revision.
+     is a compare-and-set. ABSENT means "must not exist", ANY means "no expectation".
+  3. After `commit` returns, its changes are durable. `ephemeral` entries vanish when the session that created them closes or
+     expires. An entry keeps its kind; to take over an ephemeral entry of another session, remove it and create it again in one
+     commit.
+  4. A watcher is notified of every change after it was made, in order. It gets paths, not values, and reads the entries that it
+     needs. It may get a path without a change. ROOT means "anything may have changed": a watcher gets it after every lost
+     connection, when it may have missed changes.
+  5. Paths are absolute and made of segments: "/topics/orders". Parents are implied; no entry is below another entry.
+  6. `revision` grows with each commit and survives reopening; it orders images made from the store: reads in a session include
+     at least all commits up to its revision.
 
 The session
-  7. CONNECTED: commits are answered. SUSPENDED: the connection is lost; ephemeral entries stay for what is left of
-     `session_timeout_ms`, which nobody here can know, so whoever holds an office by such an entry must stop acting on it in
-     good time. EXPIRED: the store gave the session up, its ephemeral entries are gone; the next CONNECTED carries the id of a
-     new session. CLOSED: by `close`.
+  7. CONNECTED: commits are answered. SUSPENDED: the connection is lost; ephemeral entries stay for the rest of
+     `session_timeout_ms`, whose length the client does not know. So the owner of such an entry must stop acting on it in time.
+     EXPIRED: the store ended the session and its ephemeral entries; the next CONNECTED has the id of another session.
+     CLOSED: by `close`.
   8. While the session is SUSPENDED, `commit` and reads wait a bounded time for it to come back and raise StoreUnavailable if
-     it does not. Whether a commit that raised StoreUnavailable was done is not known, but it is decided: it is never done
-     after the first read that follows it in the same session object. So a caller finds out by reading what it wrote: a value
-     that names its writer, or a version that only its commit can have made.
-  9. Watchers of changes and of the session are called one at a time, in the order of what happened, on the thread that the
-     store was told to use (in `commit` and `close`, where the store has no thread of its own).
+     it does not. A commit that raised StoreUnavailable may or may not have been done, but it is never done after the next read
+     in the same session object. So a caller finds out by reading its entries: a value that names its writer, or a version that
+     only its commit can have created.
+  9. Watchers of changes and of the session are called one at a time, in the order of the events, on the configured thread (in
+     `commit` and `close` if the store has no thread of its own).
 
-A store may block: the caller decides on which thread. The embedded one answers in well under a millisecond but for the fsync of
-a commit; ZooKeeper in about a millisecond.
+A store may block: the caller decides on which thread. The embedded one answers in well under a millisecond, except for the
+fsync of a commit; ZooKeeper in about a millisecond.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ from barnabas.errors import BarnabasError
 
 ABSENT = -1  # expected version of an entry that must not exist
 ANY = -2  # no expectation
-ROOT = "/"  # told to watchers: anything may have changed
+ROOT = "/"  # for watchers: anything may have changed
 
-MAX_COMMIT_BYTES = 1_000_000  # of paths and values in one commit; a ZooKeeper server drops who sends 1,048,575 bytes or more
+MAX_COMMIT_BYTES = (
+    1_000_000  # of paths and values in one commit; a ZooKeeper server closes the connection at 1,048,575 bytes or more
+)
 
 Watcher = Callable[[Sequence[str]], None]
 
@@ -64,7 +66,7 @@ class SessionState(Enum):
 
 
 class SessionEvent(NamedTuple):
-    """The session came into `state`; `session_id` is that of the session it is about."""
+    """The session changed to `state`; `session_id` is its id."""
 
     state: SessionState
     session_id: int
@@ -80,10 +82,10 @@ class Entry(NamedTuple):
 
 
 class Put(Struct, frozen=True):
-    """Make or replace an entry; `expected` is the version it must have now, ABSENT to make it.
+    """Create or replace an entry; `expected` is its current version, ABSENT to create it.
 
     Args:
-        ephemeral: it ends with the session; for entries that are made, with ABSENT.
+        ephemeral: it ends with the session; only with ABSENT.
     """
 
     path: str
@@ -93,18 +95,18 @@ class Put(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.ephemeral and self.expected != ABSENT:
-            raise ValueError(f"{self.path}: only an entry that is made can be made ephemeral; remove the one that is there first")
+            raise ValueError(f"{self.path}: only a created entry can be ephemeral; remove the existing one first")
 
 
 class Remove(Struct, frozen=True):
-    """Take an entry away; with ANY it may be gone already."""
+    """Remove an entry; with ANY it may be missing."""
 
     path: str
     expected: int = ANY
 
 
 class Check(Struct, frozen=True):
-    """The entry must have this version (ABSENT: must not exist); fences a writer that lost its office."""
+    """The entry must have this version (ABSENT: must not exist); fences a deposed controller."""
 
     path: str
     expected: int
@@ -127,7 +129,7 @@ class StoreConflict(BarnabasError):
 
 
 class StoreUnavailable(BarnabasError):
-    """The store cannot be reached or used; whether the last commit was done is not known."""
+    """The store cannot be reached or used; the last commit may or may not have been done."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -138,7 +140,7 @@ class StoreUnavailable(BarnabasError):
 
 
 class CommitTooLarge(BarnabasError):
-    """A commit that a store which brokers share does not take; nothing of it was done."""
+    """The commit is too large for a shared store; nothing of it was done."""
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__(path, size)
@@ -157,7 +159,7 @@ class MetadataStore(Protocol):
         ...
 
     def get_many(self, paths: Sequence[str]) -> Sequence[Entry | None]:
-        """Several entries, as they are asked for; not one moment of the tree where others write."""
+        """Several entries in the given order; with concurrent writers not of one moment."""
         ...
 
     def list(self, prefix: str) -> Iterable[Entry]:
@@ -165,43 +167,45 @@ class MetadataStore(Protocol):
         ...
 
     def commit(self, operations: Sequence[Operation]) -> int:
-        """Do all of them and return the new revision; raises StoreConflict, StoreUnavailable, and CommitTooLarge where it has a bound."""
+        """Do all operations and return the new revision; raises StoreConflict, StoreUnavailable, and CommitTooLarge if the
+        store has a bound."""
         ...
 
     @property
     def revision(self) -> int:
-        """Of the last commit that this session knows of."""
+        """The revision of the last commit that this session knows."""
         ...
 
     def catch_up(self) -> None:
-        """Return when watchers were told of every commit, of whichever session, that had returned before; raises StoreUnavailable."""
+        """Wait until watchers were notified of every commit of any session that had returned before; raises
+        StoreUnavailable."""
         ...
 
     def position(self) -> int:
-        """The revision that the server has reached; watchers were told of all commits up to it. Raises StoreUnavailable."""
+        """The revision of the server, after watchers were notified of all commits up to it. Raises StoreUnavailable."""
         ...
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of all changes from now on."""
+        """Notify `watcher` of all changes from now on."""
         ...
 
     def watch_session(self, watcher: SessionWatcher) -> None:
-        """Tell `watcher` of all that happens to the session from now on."""
+        """Notify `watcher` of all session events from now on."""
         ...
 
     @property
     def session(self) -> SessionEvent:
-        """Which session this is, and its state."""
+        """The id and the state of the session."""
         ...
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long after the loss of the connection the session may still be alive; 0 where it cannot be lost."""
+        """How long the session may live after the connection was lost, in milliseconds; 0 if it cannot be lost."""
         ...
 
     @property
     def believed_ms(self) -> float:
-        """For how long from now on the session is sure to live; infinite where it cannot be lost."""
+        """How long the session is certain to live from now on; infinite if it cannot be lost."""
         ...
 
     def close(self) -> None:
@@ -214,7 +218,7 @@ class MetadataStore(Protocol):
 
 
 def apply_operation(operation: Operation, found: Entry | None) -> Entry | None:
-    """The entry after `operation`; raises StoreConflict. What every store must agree on."""
+    """The entry after `operation`; raises StoreConflict. Every store must behave so."""
     version = ABSENT if found is None else found.version
     if operation.expected not in {ANY, version}:
         raise StoreConflict(operation.path, operation.expected, version)
@@ -228,7 +232,7 @@ def apply_operation(operation: Operation, found: Entry | None) -> Entry | None:
 
 
 def check_size(operations: Sequence[Operation]) -> None:
-    """Raises CommitTooLarge. For stores that brokers share; the embedded one takes more: a folder is adopted in one commit."""
+    """Raises CommitTooLarge. For shared stores; the embedded one accepts more, because an adoption is one commit."""
     sizes = [(_size(operation), operation.path) for operation in operations]
     total = sum(size for size, _ in sizes)
     if total > MAX_COMMIT_BYTES:
@@ -236,5 +240,5 @@ def check_size(operations: Sequence[Operation]) -> None:
 
 
 def _size(operation: Operation) -> int:
-    overhead = 64  # of the protocol, rounded up
+    overhead = 64  # overhead of the protocol, rounded up
     return overhead + len(operation.path) + (len(operation.value) if isinstance(operation, Put) else 0)

@@ -1,14 +1,14 @@
-"""The store as a dictionary, and a ZooKeeper to torment: for tests and for the simulator.
+"""The store as a dictionary that behaves like a faulty ZooKeeper: for tests and for the simulator.
 
-Several clients (`MemoryStore`) share one `MemoryTree` as they share a ZooKeeper. Everything happens inside the calls made here:
-there is no thread and no clock, so whoever drives it decides when a connection is lost, a session expires, a reply gets lost, a
-watch arrives late.
+Several clients (`MemoryStore`) share one `MemoryTree` as they share a ZooKeeper. Everything happens inside the calls: there is
+no thread and no clock. So the caller decides when a connection is lost, a session expires, a reply is lost, or a watch event is
+late.
 
 Rules
   1. The tree knows nothing of connections: a session lives in it until `expire` or `close`. A client learns that its session
      expired when its connection is back, as with ZooKeeper.
-  2. A client is told of events one at a time and in order, also where a watcher commits and so causes the next one.
-  3. What a suspended client would have heard is lost; when the connection is back it hears ROOT.
+  2. A client gets events one at a time and in order, even if a watcher commits and so causes the next one.
+  3. A suspended client loses its events; when the connection is back, it gets ROOT.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ SESSION_TIMEOUT_MS = 18_000
 
 
 class MemoryTree:
-    """What the clients share."""
+    """The state that the clients share."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
         self.owners: dict[str, int] = {}  # session ids of the ephemeral entries
         self.clients: list[MemoryStore] = []
-        self.sessions: set[int] = set()  # that are alive
-        self.observers: list[Callable[[tuple[str, ...]], None]] = []  # told of changed paths at once, in the middle of the write
+        self.sessions: set[int] = set()  # live sessions
+        self.observers: list[
+            Callable[[tuple[str, ...]], None]
+        ] = []  # notified of changed paths at once, in the middle of the write
         self.revision = 0
         self._last_session = 0
 
@@ -53,7 +55,7 @@ class MemoryTree:
 
     def commit(self, session_id: int, operations: Sequence[Operation]) -> int:
         changed: dict[str, Entry | None] = {}
-        owners: dict[str, int | None] = {}  # of the entries that were made or removed
+        owners: dict[str, int | None] = {}  # paths of the created or removed entries
         for operation in operations:
             path = operation.path
             before = changed[path] if path in changed else self.entries.get(path)
@@ -99,10 +101,10 @@ class MemoryStore:
         self.session = SessionEvent(SessionState.CONNECTED, self.tree.new_session())
         self._watchers: list[Watcher] = []
         self._session_watchers: list[SessionWatcher] = []
-        self._events: list[tuple[str, ...] | SessionEvent] = []  # not yet told
+        self._events: list[tuple[str, ...] | SessionEvent] = []  # pending events
         self._telling = False
         self._late = False
-        self._held_at: int | None = None  # the revision from which on nothing is told
+        self._held_at: int | None = None  # the revision from which on events are held back
         self._next_reply_lost: bool | None = None
         self.tree.clients.append(self)
 
@@ -116,7 +118,7 @@ class MemoryStore:
 
     @property
     def believed_ms(self) -> float:
-        return self.session_timeout_ms / 3  # a real client notices after up to two thirds that nothing comes
+        return self.session_timeout_ms / 3  # a real client notices a silent connection after up to two thirds of it
 
     def catch_up(self) -> None:
         self._check_connected()
@@ -166,7 +168,7 @@ class MemoryStore:
         self._become(SessionState.CLOSED)
         self._tell()
 
-    # What may go wrong
+    # Faults
 
     def suspend(self) -> None:
         """The connection is lost."""
@@ -175,7 +177,7 @@ class MemoryStore:
             self._tell()
 
     def resume(self) -> None:
-        """The connection is back, and if the session expired meanwhile, there is another one."""
+        """The connection is back, with another session if it expired meanwhile."""
         if self.session.state is not SessionState.SUSPENDED:
             return
         if self.session.session_id not in self.tree.sessions:
@@ -186,7 +188,7 @@ class MemoryStore:
         self._tell()
 
     def expire(self) -> None:
-        """The store gives the session up: a suspended client learns it in `resume`, a connected one now."""
+        """The store ends the session: a suspended client learns it in `resume`, a connected one now."""
         connected = self.session.state is SessionState.CONNECTED
         self.suspend()
         self.tree.end(self.session.session_id)
@@ -194,11 +196,11 @@ class MemoryStore:
             self.resume()
 
     def lose_next_reply(self, *, done: bool) -> None:
-        """The next commit is done or not, and its caller does not hear which."""
+        """The next commit is done or not, and its caller gets no answer."""
         self._next_reply_lost = done
 
     def hold_watches(self) -> None:
-        """What happens from now on is told late, by `release_watches`."""
+        """Hold back all events until `release_watches`."""
         self._late = True
         self._held_at = self.tree.revision
 

@@ -1,7 +1,8 @@
-"""Room on the disk that is kept for the metadata, so that a full disk can be dealt with.
+"""Disk space that is reserved for the metadata, so that an operator can free a full disk.
 
-What frees a disk (deleting a topic, shortening its retention) is itself a change of the metadata, and SQLite needs room to write it. So a
-file of zeros beside the database is given up when that room is missing, and taken again once there is some.
+Freeing a disk (deleting a topic, shortening its retention) is itself a change of the metadata, and SQLite needs space to write
+it. So there is a file of zeros beside the database. It is removed when that space is missing, and created again once there is
+some.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ RESERVED_BYTES = 1024 * 1024  # hundreds of changes; SQLite writes a page of 4 k
 
 
 class Reserve:
-    """The file `path`, as long as there is room for it."""
+    """The file `path`, if there is space for it."""
 
     def __init__(self, path: Path, size_bytes: int = RESERVED_BYTES) -> None:
         self.path = path
@@ -22,7 +23,7 @@ class Reserve:
         self.is_there = False
 
     def take(self) -> None:
-        """Have the file; without room, do without."""
+        """Create the file, if there is space."""
         if self.is_there:
             return
         try:
@@ -40,7 +41,7 @@ class Reserve:
             os.close(fileno)
 
     def give_up(self) -> bool:
-        """Free the room; whether there was any."""
+        """Remove the file; returns whether it existed."""
         if not self.is_there:
             return False
         self.is_there = False

@@ -1,9 +1,10 @@
-"""How a broker gets to ZooKeeper, and who it is there: from `zookeeper.*` settings to what the connection needs.
+"""A broker's access to ZooKeeper: converts `zookeeper.*` settings to the parameters of the connection.
 
 Rules
-  1. Secrets are in no text of it.
-  2. Entries are for the brokers alone where they log in with a name that all of them share. A certificate or a Kerberos name is mostly
-     each broker's own, so it closes entries only where `zookeeper.set.acl` says so: brokers of different names would lock each other out.
+  1. Its text contains no secrets.
+  2. Entries are private to the brokers if all brokers log in with the same name. A certificate or a Kerberos name usually
+     differs for each broker, so then entries are private only if `zookeeper.set.acl` says so: brokers with different names
+     would lock each other out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from barnabas.errors import ConfigError
 from barnabas.security.digest_md5 import Login
 from barnabas.tls.settings import HIDDEN, PROTOCOLS, TlsSettings
 
-URI = "zookeeper/zk-sasl-md5"  # the service and the host that every server of ZooKeeper's answers to
+URI = "zookeeper/zk-sasl-md5"  # the service and the host name that every ZooKeeper server uses
 LOGIN_MODULE, KERBEROS_MODULE = "DigestLoginModule", "Krb5LoginModule"
 SERVICE = "zookeeper"  # the first part of the servers' Kerberos names, if the login context names no other
 JAAS_KEY, ACL_KEY = "zookeeper.sasl.jaas.config", "zookeeper.set.acl"
@@ -25,12 +26,11 @@ JAAS_KEY, ACL_KEY = "zookeeper.sasl.jaas.config", "zookeeper.set.acl"
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperAccess:
-    """Nothing of it: an open connection by nobody.
+    """The default is an unencrypted connection without a user.
 
     Args:
         digest: `user:password` of ZooKeeper's own scheme.
-        login: by SASL, with DIGEST-MD5 or GSSAPI.
-        is_private: whether entries are for whom made them alone.
+        login: by SASL, with DIGEST-MD5 or GSSAPI. is_private: whether only their creator can use entries.
     """
 
     digest: str | None = field(default=None, repr=False)
@@ -43,7 +43,7 @@ ANYBODY = ZooKeeperAccess()
 
 
 def access_of(config: BrokerConfig) -> ZooKeeperAccess:
-    """Raises ConfigError where settings do not go together; files are looked at when a connection is made."""
+    """Raises ConfigError if settings contradict each other; files are read when a connection is opened."""
     login = _login(config.zookeeper_sasl_jaas_config)
     tls = _tls(config) if config.zookeeper_ssl_client_enable else None
     shares_name = config.zookeeper_digest is not None or isinstance(login, Login)
@@ -72,7 +72,7 @@ def _tls(config: BrokerConfig) -> TlsSettings:
     kind = config.zookeeper_ssl_keystore_type
     return TlsSettings(
         prefix="zookeeper.",
-        # A password of PEM is the key's, for which there is no other name here; a listener would refuse it
+        # The password of a PEM file is that of its key, which has no setting of its own here; a listener would refuse it
         keystore_type=None if kind is not None and kind.upper() == "PEM" else kind,
         keystore_location=config.zookeeper_ssl_keystore_location,
         keystore_password=config.zookeeper_ssl_keystore_password,

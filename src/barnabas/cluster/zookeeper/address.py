@@ -1,4 +1,4 @@
-"""Where a cluster's metadata is: `zookeeper://host:port,host:port/root`."""
+"""The address of a cluster's metadata: `zookeeper://host:port,host:port/root`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class ZooKeeperAddress(NamedTuple):
-    """The servers, and the entry below which everything of the cluster lies (empty: the root itself)."""
+    """The servers, and the root path of the cluster's entries (empty: the root itself)."""
 
     hosts: tuple[tuple[str, int], ...]
     root: str = ""
@@ -22,12 +22,12 @@ class ZooKeeperAddress(NamedTuple):
 
     @property
     def servers(self) -> str:
-        """As ZooKeeper's own tools take them."""
+        """The form that ZooKeeper's own tools use."""
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 
 def parse_address(text: str) -> ZooKeeperAddress:
-    """Raises ValueError with a sentence that says what is wrong."""
+    """Raises ValueError with a sentence about the error."""
     if not text.startswith(SCHEME):
         raise ValueError(f"{text!r} does not begin with {SCHEME}")
     servers, slash, root = text.removeprefix(SCHEME).partition("/")
@@ -42,7 +42,7 @@ def parse_address(text: str) -> ZooKeeperAddress:
 def _host(text: str, part: str) -> tuple[str, int]:
     match = HOST.fullmatch(part)
     if match is None:
-        raise ValueError(f"{text!r}: {part!r} is no host:port")
+        raise ValueError(f"{text!r}: {part!r} is not host:port")
     port = int(match["port"] or DEFAULT_PORT)
     if not 0 < port < 65536:
         raise ValueError(f"{text!r}: {port} is no port")

@@ -1,19 +1,19 @@
-"""kazoo as the store uses it: requests with a bounded wait, watches that stay, and a session that tells what happens to it.
+"""A wrapper of kazoo for the store: requests with a bounded wait, persistent watches, and session events.
 
-Owns kazoo's client with its threads; what is below it, the socket and who we are there, is in `connection.py`. These two
-are the only modules that reach into it.
+Owns kazoo's client with its threads; `connection.py` has the socket and the log-in. Only these two modules use kazoo's
+internals.
 
 How it works
-  Watches: kazoo knows ZooKeeper's one-time watches only. A persistent recursive watch (ZooKeeper 3.6) is one request more, sent
-  again after every connect, and its events are taken where kazoo reads them.
+  Watches: kazoo knows ZooKeeper's one-time watches only. A persistent recursive watch (ZooKeeper 3.6) is an additional request,
+      sent again after every connect; its events are intercepted where kazoo reads them.
 
-  Requests that must not be done late: a request that was given up while it waited for a connection must never be sent, or a
-  commit could be done long after its caller read that it was not. So each request is claimed once, by the thread that sends it
-  or by the caller who gives it up. One that was sent and not answered is decided when the next read is answered: requests of one
-  connection are done in their order, and a server refuses what arrives by a session's earlier connection.
+  Late requests: a request that was given up while it waited for a connection must never be sent. Otherwise a commit could be
+  done long after its caller read that it was not. So each request is claimed once, either by the thread that sends it or by the
+  caller that gives it up. A request that was sent without an answer is decided when the next read is answered: a server
+  executes the requests of a connection in order, and refuses requests from a session's earlier connection.
 
-Ugly: `_call`, `_connection` and what `Connection` overrides are kazoo's own business. They have been the same for many
-versions and the conformance suite uses all of them, so that a kazoo that changes them is noticed.
+Ugly: `_call`, `_connection` and the methods that `Connection` overrides are private to kazoo. They have been stable for many
+    versions, and the conformance suite uses all of them, so it detects a change.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ from barnabas.cluster.zookeeper.access import ANYBODY, ZooKeeperAccess
 from barnabas.cluster.zookeeper.connection import Connection, Handler
 from barnabas.cluster.zookeeper.requests import AddWatch, MultiRead
 
-MAX_IN_FLIGHT = 1_000  # requests of a pipeline that were not answered yet
-READS_AT_ONCE = 64  # in one request: of partition states about 1 MB of answer
-MAX_READS_IN_FLIGHT = 8  # such requests
+MAX_IN_FLIGHT = 1_000  # unanswered requests of a pipeline
+READS_AT_ONCE = 64  # reads in one request: about 1 MB of response for partition states
+MAX_READS_IN_FLIGHT = 8  # such requests at a time
 FIRST_RETRY_S = 0.05
 LONGEST_RETRY_S = 0.5
-FIRST_ATTEMPT_S = 0.5  # to connect to one server takes so long at least, until the next is tried
-# Of the session's timeout. The rest is for what a server of the ensemble hears and does not pass on to the leader before it dies.
+FIRST_ATTEMPT_S = 0.5  # shortest timeout of connecting to one server, before the next is tried
+# Share of the session timeout. The rest is a margin: a server may receive a request and die before it passes it to the
+# ensemble's leader.
 BELIEVED = 5 / 6
 
 LOST = (
@@ -62,12 +63,12 @@ LOST = (
     OperationTimeoutError,
     SessionExpiredError,
     SessionMovedError,
-    SessionClosedRequireSaslError,  # also where another way to say who one is was asked for
+    SessionClosedRequireSaslError,  # also if another authentication was configured
 )
 
 
 class Request:
-    """A request of kazoo's that is either sent or given up, never both."""
+    """A kazoo request that is either sent or given up, never both."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -75,7 +76,7 @@ class Request:
         self._claim = threading.Lock()
 
     def claim(self) -> bool:
-        """True for the first who asks."""
+        """True for the first caller."""
         return self._claim.acquire(blocking=False)
 
     def serialize(self) -> bytes:
@@ -88,7 +89,7 @@ class Request:
 
 
 class Reply(AsyncResult):  # type: ignore[misc]  # kazoo comes without types
-    """The answer to a request, and the number of the last transaction that the server had done before it."""
+    """The answer to a request, and the number of the server's last transaction before it."""
 
     def __init__(self, client: KazooClient, done: Callable[[], None] | None = None) -> None:
         super().__init__(client.handler)
@@ -108,9 +109,9 @@ class ZooKeeperClient:
 
     Args:
         servers: "host:port,host:port".
-        access: how to get there, and who to be on every connection.
-        on_session, on_change, on_watching: called on kazoo's connection thread, in the order of what happened; they must not
-            block. A changed path; what happened to the session; that from now on changes are told again.
+        access: encryption and log-in of every connection. on_session, on_change, on_watching: called on kazoo's connection
+            thread, in the order of the events; they must not block. They receive session events, changed paths, and the start
+            of watching after a connect.
 
     Raises:
         ConfigError: key or trust store of `access` cannot be read.
@@ -151,18 +152,18 @@ class ZooKeeperClient:
             ) from None
 
     def _explained(self, text: str) -> str:
-        """With what went wrong on the connection, which says more than that a request had no answer."""
+        """An error with the last trouble of the connection, which explains more than a missing answer."""
         trouble = self._kazoo.handler.trouble
         return f"{text} ({trouble})" if trouble else text
 
     @property
     def session_timeout_ms(self) -> int:
-        """As the server granted it."""
+        """The session timeout that the server granted."""
         return self._connection.session_timeout_ms
 
     @property
     def believed_ms(self) -> float:
-        """For how long from now on the session is sure to live."""
+        """How long the session is certain to live from now on."""
         age_ms = (time.monotonic() - self._connection.heard_at_s) * 1000
         return max(0.0, self.session_timeout_ms * BELIEVED - age_ms)
 
@@ -184,7 +185,7 @@ class ZooKeeperClient:
         self._on_session(self.session)
 
     def watch(self, path: str) -> None:
-        """Be told of changes at `path` and below, by `on_change`; returns when that has begun."""
+        """Watch changes at `path` and below, reported by `on_change`; returns when the watch is active."""
         if self._watched is None:
             self._watched = path
             self.ask(AddWatch(path))
@@ -194,20 +195,20 @@ class ZooKeeperClient:
 
         Raises:
             KazooException: the server refused it.
-            StoreUnavailable: there was no answer; whether it was done is not known.
+            StoreUnavailable: there was no answer; it may or may not have been done.
         """
         request, reply = self._begin(body)
         self._wait(request, reply)
         return reply
 
     def read(self, bodies: Iterable[Any]) -> Iterator[Any]:
-        """The answers to many GetData and GetChildren, as those of `pipeline`."""
+        """The answers to many GetData and GetChildren, in the form of `pipeline`."""
         waiting = iter(bodies)
         batches = iter(lambda: tuple(islice(waiting, READS_AT_ONCE)), ())
         for outcomes in self.pipeline(map(MultiRead, batches), MAX_READS_IN_FLIGHT):
             if isinstance(outcomes, KazooException):
                 raise StoreUnavailable(
-                    f"ZooKeeper at {self.servers} does not read many at once; 3.6 or later is needed"
+                    f"ZooKeeper at {self.servers} does not support multi-read; 3.6 or later is needed"
                 ) from outcomes
             yield from outcomes
 

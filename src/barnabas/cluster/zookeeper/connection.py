@@ -1,14 +1,15 @@
-"""The connection to ZooKeeper under kazoo: its socket, with TLS where that is asked for, its log-in, and when the server heard from us.
+"""The connection to ZooKeeper below kazoo: its socket (with TLS if configured), its log-in, and the time at which the server
+last heard from this client.
 
 Rules
-  1. A log-in that fails is tried again like a connection that cannot be made, so that a password which is changed there and here does not
-     end a broker. kazoo would give up for good.
-  2. With TLS whoever is believed is who `zookeeper.ssl.truststore.location` names, and nobody else; kazoo would add the authorities of the
-     system. Files are looked at before each connection, so new certificates need no restart.
-  3. What went wrong last is kept in words (`Handler.trouble`), without secrets: whoever waits for an answer says why there is none.
+  1. A failed log-in is retried like a failed connection, so that changing a password on both sides does not end a broker. kazoo
+     would give up for good.
+  2. With TLS only the authorities in `zookeeper.ssl.truststore.location` are trusted; kazoo would add those of the system.
+     Files are checked before each connection, so a changed certificate needs no restart.
+  3. The last error is kept as text (`Handler.trouble`), without secrets, so that the error of a missing answer has its reason.
 
-Ugly: kazoo asks `select` whether a socket has something, which knows nothing of bytes that OpenSSL has decrypted already; `Handler.select`
-adds that.
+Ugly: kazoo uses `select` to wait for data, which does not see bytes that OpenSSL has decrypted already; `Handler.select` adds
+    that.
 """
 
 from __future__ import annotations
@@ -40,11 +41,10 @@ REFUSED = "log-in by SASL refused"
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes without types
-    """kazoo's threads and sockets; one server that does not let itself be connected to must not cost the session.
+    """kazoo's threads and sockets; one unreachable server must not cost the session.
 
     Args:
-        tls: None for connections in the clear.
-        attempt_s: the longest that is spent on one server.
+        tls: None for unencrypted connections. attempt_s: longest attempt for one server.
 
     Raises:
         ConfigError: a key or trust store cannot be read.
@@ -53,7 +53,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes 
     def __init__(self, tls: TlsSettings | None, *, attempt_s: float) -> None:
         super().__init__()
         self.attempt_s = attempt_s
-        self.trouble = ""  # of the last connection, while there is no better one
+        self.trouble = ""  # the last error, until a connection succeeds
         self._contexts = None if tls is None else ContextSource(tls, client_context)
 
     def create_connection(self, *args: Any, timeout: float, hostname: str | None = None, **named: Any) -> Any:
@@ -63,7 +63,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes 
                 return plain
             self._contexts.refresh()
             return self._contexts.context.wrap_socket(plain, server_hostname=hostname)
-        except OSError as error:  # of TLS, too
+        except OSError as error:  # includes the TLS handshake
             self.trouble = reason_of(error)
             raise
 
@@ -74,22 +74,23 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes 
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes without types
-    """kazoo's connection with an eye on watch events, on the timeout that the server granted, and on when it heard from us.
+    """kazoo's connection, extended: it intercepts watch events, and records the granted timeout and the time at which the
+    server last heard from this client.
 
     Args:
         on_change: called with the path of each watch event.
-        login: None for nobody.
+        login: None for no log-in.
     """
 
     session_timeout_ms = 0
-    heard_at_s = 0.0  # the server heard from this client at this time or later; of `time.monotonic`
+    heard_at_s = 0.0  # the server heard from this client at this `time.monotonic` or later
 
     def __init__(self, client: KazooClient, on_change: Callable[[str], None], login: Login | Tickets | None) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=client.logger, sasl_options=None if login is None else {})
         self._on_change = on_change
         self._login = login
-        self._last: tuple[str, int] | None = None  # the server that was connected to
-        self._sent_at_s: deque[float] = deque()  # of requests and pings that are not answered; answers come in their order
+        self._last: tuple[str, int] | None = None  # the current server
+        self._sent_at_s: deque[float] = deque()  # send times of unanswered requests and pings; answers come in order
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
         self._sent_at_s.clear()
@@ -99,13 +100,13 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes withou
         self.heard_at_s = began_s
         self.handler.trouble = ""
         self._last = hostip, port
-        self.session_timeout_ms = round(read_timeout_ms * 1.5)  # kazoo reads for two thirds of it
-        # A server that is silent for half of it is left, so that there is time to be heard by another. Not sooner than after two seconds:
-        # a server on a busy machine may need as long.
+        self.session_timeout_ms = round(read_timeout_ms * 1.5)  # kazoo's read timeout is two thirds of it
+        # A server that is silent for half of it is left, so that another one can hear the client in time. But not before two
+        # seconds: a server on a busy machine may need that long.
         return max(self.session_timeout_ms / 2, min(2_000.0, read_timeout_ms)), connect_timeout_ms
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """Log in; kazoo asks for this on each connection where it has `sasl_options`, before any request is sent."""
+        """Log in; with `sasl_options` kazoo calls this on each connection, before it sends any request."""
         assert self._login is not None
         try:
             if isinstance(self._login, Tickets):
@@ -128,7 +129,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes withou
                 return
 
     def _challenge(self, response: bytes, xid: int, timeout: float) -> bytes:
-        """What the server says next."""
+        """The next message of the server."""
         self._submit(SASL(response), timeout, xid)
         header, buffer, offset = self._read_header(timeout)
         if header.err or header.xid != xid:
@@ -136,7 +137,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes withou
         return bytes(SASL.deserialize(buffer, offset)[0] or b"")
 
     def _expand_client_hosts(self) -> list[tuple[str, str, int]]:
-        """The server that was lost comes last."""
+        """The servers to try, the lost one last."""
         return sorted(super()._expand_client_hosts(), key=lambda server: server[1:] == self._last)
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:

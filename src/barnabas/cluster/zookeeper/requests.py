@@ -1,4 +1,4 @@
-"""Requests that ZooKeeper has since 3.5 and 3.6 and kazoo has not."""
+"""Requests of ZooKeeper 3.5 and 3.6 that kazoo does not have."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kazoo.protocol.states import ZnodeStat
 from msgspec import Struct
 
 PERSISTENT_RECURSIVE = 1  # the kind of watch
-ERROR = -1  # the type of an answer that is none
+ERROR = -1  # the type of an error result
 
 
 class AddWatch(Struct, frozen=True):
-    """Tell this session of all changes at `path` and below, until it ends or its connection does."""
+    """Watch all changes at `path` and below, until the session or its connection ends."""
 
     path: str
     type: ClassVar[int] = 106
@@ -38,7 +38,7 @@ class AddWatch(Struct, frozen=True):
 
 
 class CreateContainer(Struct, frozen=True):
-    """Make a node that the server removes some time after its last child is gone."""
+    """Create a node that the server removes some time after its last child is removed."""
 
     path: str
     acl: Iterable[Any]
@@ -57,7 +57,7 @@ class CreateContainer(Struct, frozen=True):
 
 
 class MultiRead(Struct, frozen=True):
-    """Many reads in one request (ZooKeeper 3.6), which costs about as much here as one read."""
+    """Many reads in one request (ZooKeeper 3.6), for about the cost of one read."""
 
     operations: Sequence[Any]
     type: ClassVar[int] = 22

@@ -1,17 +1,17 @@
-"""The store of a cluster: a ZooKeeper ensemble (3.6 or later, for watches that stay).
+"""The store of a cluster: a ZooKeeper ensemble (3.6 or later, for persistent watches).
 
 Rules
-  1. An entry is a node of the same path below the address's root. Its parents are container nodes without a value, made as
+  1. An entry is a node of the same path below the address's root. Its parents are container nodes without a value, created as
      needed; the server removes them when they are empty.
-  2. A commit is one transaction. It is refused here when it is larger than a server takes, because a server would drop the
-     connection instead of answering.
+  2. A commit is one transaction. The store refuses a commit above the server's limit itself, because the server would close the
+     connection without an answer.
   3. The revision is the number of ZooKeeper's last transaction.
   4. The first read after a lost connection or an unanswered commit waits until its server has caught up with the ensemble, so
-     that what it says is final (rule 8 of the interface).
-  5. What watchers are told goes through `run`, many paths at a time where many changed.
+     that its result is final (rule 8 of the interface).
+  5. Notifications of watchers go through `run`; if many paths changed, many at a time.
 
 `list` reads level by level, many entries in a request: 20,000 to 50,000 entries a second on one core (one in a request: 3,000).
-It is not one moment of the tree when others write meanwhile; what changes after it began is told to watchers.
+With concurrent writers the result is not of one moment; watchers are notified of changes after its start.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ from barnabas.cluster.zookeeper.client import ZooKeeperClient
 from barnabas.cluster.zookeeper.requests import CreateContainer
 from barnabas.cluster.zookeeper.transaction import ZooKeeperTransaction
 
-MAX_ATTEMPTS = 50  # of a commit that is refused because of what nobody expected anything of
+MAX_ATTEMPTS = 50  # attempts of a commit that fails at an entry without an expectation
 SESSION_TIMEOUT_MS = 18_000
-OWN_NODES = "/zookeeper"  # which a server keeps for itself
+OWN_NODES = "/zookeeper"  # a path that the server reserves
 
 Run = Callable[[Callable[[], None]], object]
 
 
 class ZooKeeperStore:
-    """An open session; may be handed from thread to thread, not used by two at once.
+    """An open session; any thread may use it, but not two at once.
 
     Args:
-        run: puts a function onto the thread on which watchers are called, and returns at once (`loop.call_soon_threadsafe`).
-            Without it they are called on a thread of the client's, and must not use the store there.
+        run: schedules a function on the thread of the watchers, and returns at once (`loop.call_soon_threadsafe`). Without it,
+            watchers run on a thread of the client and must not use the store there.
         session_timeout_ms: the server may grant another one, see the property.
         connection_timeout_ms: the longest wait for a connection or an answer.
-        access: how to get there, who to be, and whether entries that are made are for whoever that is alone.
+        access: encryption, log-in, and whether created entries are private to this user.
 
     Raises:
         ConfigError: key or trust store of `access` cannot be read.
@@ -82,10 +82,10 @@ class ZooKeeperStore:
         self._run = run or (lambda function: function())
         self._watchers: list[Watcher] = []
         self._session_watchers: list[SessionWatcher] = []
-        self._events: list[str | SessionEvent] = []  # not yet told
+        self._events: list[str | SessionEvent] = []  # pending notifications
         self._events_lock = threading.Lock()
         self._scheduled = False
-        self._parents: set[str] = set()  # paths that were there when last looked at
+        self._parents: set[str] = set()  # paths that existed at the last check
         self._revision = 0
         self._unsure = True
         self._closed: SessionEvent | None = None
@@ -191,7 +191,8 @@ class ZooKeeperStore:
         return self._revision
 
     def catch_up(self) -> None:
-        """A server answers when it has done all that the ensemble decided before, and watch events come before that answer."""
+        """The server answers after it has applied all earlier decisions of the ensemble, and sends watch events before that
+        answer."""
         self._check_open()
         self._unsure = True
         self._catch_up()
@@ -224,7 +225,7 @@ class ZooKeeperStore:
             found = self._client.read(GetData(self._root + path, None) for path in paths)
             for path, outcome in zip(paths, found, strict=True):
                 if isinstance(outcome, NoNodeError):
-                    continue  # it went away since its parent was read
+                    continue  # it was removed after its parent was read
                 _raise_unless(outcome)
                 value, status = outcome
                 if value is not None:
@@ -241,7 +242,7 @@ class ZooKeeperStore:
                 yield from (f"{parent}/{name}" for name in names)
 
     def _catch_up(self) -> None:
-        """Make the next read see all that was decided before it."""
+        """Make the next read see all earlier decisions of the ensemble."""
         if self._unsure:
             self._unsure = False
             try:
@@ -297,7 +298,7 @@ class ZooKeeperStore:
         missing = {parent: None for path in paths for parent in _parents(path) if parent not in self._parents}
         made = self._client.pipeline(CreateContainer(self._root + path, self._acl) for path in missing)
         for outcome in made:
-            _raise_unless(outcome, NodeExistsError, NoNodeError)  # a parent may go again before its child comes: tried again
+            _raise_unless(outcome, NodeExistsError, NoNodeError)  # a parent may be removed before its child is created: retry
         self._parents.update(missing)
 
     def _check_open(self) -> None:
@@ -312,13 +313,13 @@ class ZooKeeperStore:
 
 
 def _parents(path: str) -> list[str]:
-    """What lies above `path`, from the top."""
+    """The parents of `path`, from the top."""
     segments = path.split("/")
     return ["/".join(segments[:end]) for end in range(2, len(segments))]
 
 
 def _entry(path: str, outcome: Any) -> Entry | None:
-    """From what the server said to GetData; a parent without a value is no entry."""
+    """The entry in the server's answer to GetData; a parent without a value is not an entry."""
     if isinstance(outcome, NoNodeError):
         return None
     _raise_unless(outcome)

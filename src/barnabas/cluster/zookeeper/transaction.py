@@ -1,8 +1,8 @@
-"""A commit as one transaction of ZooKeeper's, and what its refusal means.
+"""Converts a commit to one ZooKeeper transaction, and interprets its refusal.
 
-ZooKeeper knows creation, writing, deletion and check by version, but neither "write, whether it is there or not" nor "must not be
-there". So ANY becomes a creation or a writing by what was looked up just before, and the commit is tried again when the entry came
-or went in between; "must not be there" becomes a creation and a deletion.
+ZooKeeper has create, set, delete and check by version, but neither "create or set" nor "must not exist". So ANY becomes a
+create or a set according to a look-up just before, and the commit is retried if the entry appeared or vanished in between;
+"must not exist" becomes a create and a delete.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from msgspec import Struct, field
 from barnabas.cluster.store.interface import ABSENT, ANY, Check, Operation, Put, Remove
 
 EPHEMERAL = 1
-ANY_VERSION = -1  # for ZooKeeper; the entry must be there
+ANY_VERSION = -1  # any version, for ZooKeeper; the entry must exist
 
 
 class ZooKeeperTransaction(Struct):
-    """The requests of a commit, and which operation each of them stands for.
+    """The requests of a commit, each with its operation.
 
     Args:
-        root: what stands before every path.
-        looked_up: versions (or ABSENT) of the paths of operations without expectation.
-        acl: who may do what with entries that are made.
+        root: prefix of every path. looked_up: versions (or ABSENT) of the paths of operations without expectation. acl: access
+            control list of created entries.
     """
 
     root: str
     looked_up: Mapping[str, int]
     acl: Sequence[ACL]
     requests: list[Any] = field(default_factory=list)
-    _sources: list[tuple[Operation, int | None]] = field(default_factory=list)  # of each request, and the version known before it
-    _versions: dict[str, int] = field(default_factory=dict)  # of what earlier operations left
+    _sources: list[tuple[Operation, int | None]] = field(
+        default_factory=list
+    )  # operation of each request, and the known version before it
+    _versions: dict[str, int] = field(default_factory=dict)  # versions after earlier operations
 
     def add(self, operation: Operation) -> None:
         path = self.root + operation.path
@@ -68,14 +69,14 @@ class ZooKeeperTransaction(Struct):
         self._sources.append((operation, before))
 
     def made(self) -> list[str]:
-        """The paths that are created: their parents must be there."""
+        """The created paths: their parents must exist."""
         return [operation.path for (operation, _), request in self._pairs() if isinstance(request, Create)]
 
     def _pairs(self) -> list[tuple[tuple[Operation, int | None], Any]]:
         return list(zip(self._sources, self.requests, strict=True))
 
     def refusal(self, results: Sequence[Any]) -> Refusal | None:
-        """Which operation was refused; None when all were done."""
+        """The refused operation; None if all were done."""
         for (source, request), result in zip(self._pairs(), results, strict=True):
             if isinstance(result, Exception) and not isinstance(result, (RolledBackError, RuntimeInconsistency)):
                 operation, before = source
@@ -87,7 +88,7 @@ class Refusal(Struct, frozen=True):
     """One operation that the server refused.
 
     Args:
-        before: the version that earlier operations of the commit left; None where there was none.
+        before: the version after earlier operations of the commit; None without one.
     """
 
     operation: Operation

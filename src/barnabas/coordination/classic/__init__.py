@@ -1,1 +1,1 @@
-"""The classic group protocol: the clients assign partitions, the coordinator keeps the members in step."""
+"""The classic group protocol: the clients assign partitions, the coordinator synchronises the members."""

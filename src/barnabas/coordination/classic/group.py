@@ -1,20 +1,21 @@
-"""A classic group: its members, its state, and what may be done to it in that state.
+"""A classic group: its members, its state, and the operations that each state allows.
 
-Owns the data and its invariants; when to rebalance is decided in `rebalance.py`. The states:
+Owns the data and its invariants; `rebalance.py` decides when to rebalance. The states:
 
     Empty --> PreparingRebalance --> CompletingRebalance --> Stable
       ^            |    ^                    |                 |
       +------------+    +--------------------+-----------------+
-    Dead is reached from all: the group is being unloaded, and whoever still holds it must ask elsewhere.
+    Every state can change to Dead: the group is being unloaded, and its clients must find the next coordinator.
 
 Rules
   1. The leader is a member, if there are members at all.
-  2. A protocol can be chosen only if every member speaks it; the one that most members like best wins, on a tie the oldest
+  2. A protocol can be chosen only if every member speaks it; the one that most members prefer wins, on a tie the oldest
      member's.
   3. An instance id belongs to one member id at a time; requests of a former one are fenced (KIP-345).
   4. The generation grows with every completed rebalance and never goes back.
 
-Ugly: a member that was told its id and has not come back (KIP-394) is no member, but a rebalance waits for it: `pending_joins`.
+Ugly: a client that got its member id and has not joined yet (KIP-394) is not a member, but a rebalance waits for it:
+    `pending_joins`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from barnabas.protocol.messages.describe_groups import DescribedGroup, Described
 
 
 class GroupState(StrEnum):
-    """The states under the names that clients are told."""
+    """The states with the names that clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -65,7 +66,7 @@ class ClassicGroup:
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
-        self.state_since_ms = now_wall_ms  # None where an old record did not say
+        self.state_since_ms = now_wall_ms  # None if an old record does not have it
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -73,15 +74,15 @@ class ClassicGroup:
         self.members: dict[str, ClassicMember] = {}  # oldest first
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.pending_joins: set[str] = set()  # ids given out, not yet used
-        self.pending_syncs: set[str] = set()  # members of this generation that have not asked for their assignment
+        self.pending_syncs: set[str] = set()  # members of this generation that have not sent SyncGroup
         self.waiting_joins = 0  # members with a join token
-        self.member_added = False  # since the delay of the initial rebalance was last set
-        self.initial_delay_ms = 0  # the delay that runs now
-        self.initial_delay_left_ms = 0  # by how much it may still be put off
-        self.subscribed_topics: frozenset[str] | None = None  # None where the protocol does not tell
+        self.member_added = False  # members since the last delay of the initial rebalance began
+        self.initial_delay_ms = 0  # the current delay
+        self.initial_delay_left_ms = 0  # how much it may still be extended
+        self.subscribed_topics: frozenset[str] | None = None  # None if the metadata does not give them
         self._speakers: Counter[str] = Counter()  # protocol -> members that speak it
 
-    # -- what others ask ------------------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------------------
 
     @property
     def state_name(self) -> str:
@@ -101,12 +102,12 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance may take: as long as its slowest member asks for."""
+        """The time limit of a rebalance: the longest rebalance timeout of its members."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     @property
     def is_assigning(self) -> bool:
-        """Whether the leader has sent an assignment that nobody has been told yet, for it is not committed."""
+        """Whether the leader has sent an assignment that is not committed yet, so no member has received it."""
         leader = self.members.get(self.leader or "")
         return self.state is GroupState.COMPLETING_REBALANCE and leader is not None and leader.sync_token is not None
 
@@ -118,7 +119,7 @@ class ClassicGroup:
         return self.state in states
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read `topic`; a consumer group whose subscription is not known counts as subscribed to everything."""
+        """Whether members read `topic`; a consumer group with an unknown subscription counts as subscribed to all topics."""
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
     def supports(self, protocol_type: str, protocols: Mapping[str, bytes]) -> bool:
@@ -128,7 +129,7 @@ class ClassicGroup:
         return self.protocol_type == protocol_type and any(self._speakers[name] == len(self.members) for name in protocols)
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Refuse who is not a member, and who was replaced by another with the same instance id."""
+        """Refuse a client that is not a member, or that was replaced by another with the same instance id."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -139,8 +140,8 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_offset_commit(self, commit: Committer) -> None:
-        """Refuse a commit of who is not in this generation. A transaction may commit while the generation's leader still assigns: its
-        producer has no answer to REBALANCE_IN_PROGRESS."""
+        """Refuse a commit from outside this generation. A transaction may commit while the generation's leader still assigns:
+        its producer cannot handle REBALANCE_IN_PROGRESS."""
         if self.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if commit.generation < 0 and self.is_empty:
@@ -154,7 +155,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Whoever may describe a classic group may know its offsets."""
+        """Every client with DESCRIBE on a classic group may read its offsets."""
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and not self.uses_consumer_protocol:
@@ -165,7 +166,8 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def offset_retained_since_ms(self, offset: OffsetCommitValue) -> int | None:
-        """KIP-211: from the commit on for simple consumers and for topics nobody reads any more, else from becoming empty on."""
+        """KIP-211: from the commit on for simple consumers and for topics without readers, else from the time at which the
+        group became empty."""
         if self.protocol_type is None:
             return offset.commit_timestamp_ms
         if self.is_empty:
@@ -175,7 +177,7 @@ class ClassicGroup:
         return None
 
     def choose_protocol(self) -> str:
-        """The protocol that every member speaks and most like best."""
+        """The protocol that every member supports and most prefer."""
         candidates = {name for name, speakers in self._speakers.items() if speakers == len(self.members)}
         votes = Counter(vote for m in self.members.values() if (vote := m.vote(candidates)) is not None)
         if not votes:
@@ -197,7 +199,7 @@ class ClassicGroup:
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Take out a member or a pending one; the oldest member left succeeds a leader."""
+        """Remove a member or a pending id; the oldest remaining member succeeds a removed leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._unspeak(member)
@@ -210,7 +212,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id; everything else of it stays, but nobody waits for it any more."""
+        """Give a static member another id; everything else of it stays, but no request of it waits any more."""
         member = self.members.pop(old_id)
         if member.instance_id is None or member.join_token is not None or member.sync_token is not None:
             raise InvariantViolated(f"group {self.group_id}: {old_id} cannot be replaced")
@@ -237,7 +239,7 @@ class ClassicGroup:
         member.join_token = token
 
     def elect_joined_leader(self) -> bool:
-        """Keep a leader that joined again, or take the oldest member that did; False if nobody did."""
+        """Keep a leader that joined again, or choose the oldest member that did; False if none did."""
         if self.leader is None:
             return False
         if self.members[self.leader].join_token is not None:
@@ -262,7 +264,7 @@ class ClassicGroup:
         self.state_since_ms = now_wall_ms
 
     def start_next_generation(self, now_wall_ms: int) -> None:
-        """All members that will join have joined: choose the protocol and go on, or be empty."""
+        """All members that will join have joined: choose the protocol and continue, or become empty."""
         self.generation += 1
         self.protocol = self.choose_protocol() if self.members else None
         self._learn_topics()
@@ -279,7 +281,7 @@ class ClassicGroup:
     # -- the log --------------------------------------------------------------------------------------------------------
 
     def to_record(self, assignments: Mapping[str, bytes]) -> Record:
-        """The record of this generation; `assignments` by member id, since they may not be the members' own yet."""
+        """The record of this generation; `assignments` by member id, since the members may not have them yet."""
         protocol = self.protocol or ""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
@@ -292,7 +294,7 @@ class ClassicGroup:
         return group_record(self.group_id, value)
 
     def to_first_record(self) -> Record:
-        """The record that only says that the group is there."""
+        """The record that only shows that the group exists."""
         since = NO_TIMESTAMP if self.state_since_ms is None else self.state_since_ms
         return group_record(self.group_id, GroupMetadataValue(current_state_timestamp_ms=since))
 
@@ -301,7 +303,7 @@ class ClassicGroup:
 
     @classmethod
     def from_value(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        """The group as its last record left it. Members are taken to be alive until their session runs out."""
+        """The group from its last record. Members count as alive until their session expires."""
         group = cls(group_id)
         group.generation = value.generation
         group.protocol = value.protocol
@@ -315,7 +317,7 @@ class ClassicGroup:
         group._learn_topics()
         return group
 
-    # -- for people -----------------------------------------------------------------------------------------------------
+    # -- descriptions ---------------------------------------------------------------------------------------------------
 
     def describe(self) -> DescribedGroup:
         stable = self.state is GroupState.STABLE

@@ -1,14 +1,14 @@
-"""JoinGroup: who may come in, and under which name.
+"""JoinGroup: admits members and assigns their ids.
 
 Rules
-  1. A new dynamic member is first told its id and comes back with it (KIP-394, from version 4 on); until then it is `pending`,
-     and a rebalance waits for it. Older clients are in at once.
-  2. A static member that comes without an id takes the place of its predecessor, which is fenced. If the group is stable and
-     would choose the same protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). A
-     leader that comes back so is told from version 9 on that it has nothing to assign (KIP-814).
-  3. In a stable group, a follower that says nothing new gets the present generation; the leader joining again, or changed
-     metadata, means a rebalance.
-  4. A group is there from the first JoinGroup on, and is written down then, even if that request is refused.
+  1. A joining dynamic member first gets its id and joins again with it (KIP-394, from version 4 on); until then it is
+     `pending`, and a rebalance waits for it. Older clients are members at once.
+  2. A static member without an id replaces its predecessor, which is fenced. If the group is stable and would choose the same
+     protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). From version 9 on a
+     leader that comes back so is told not to assign (KIP-814).
+  3. In a stable group, a follower with unchanged metadata gets the current generation; a leader that joins again, or changed
+     metadata, starts a rebalance.
+  4. The first JoinGroup creates the group and its record, even if that request is refused.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 KNOWN_ID_FROM_VERSION = 4  # KIP-394
-MAX_PENDING_JOINS = 10_000  # ids given out in one group and not yet used: whoever asks for more than that will not use them
-MAX_CLIENT_ID_IN_MEMBER_ID = 1_000  # characters; the rest is noise, and a member id has to fit into a record
+MAX_PENDING_JOINS = 10_000  # unused ids of one group: a client that requests more will not use them
+MAX_CLIENT_ID_IN_MEMBER_ID = 1_000  # characters; the rest is cut off, since a member id must fit into a record
 SKIP_ASSIGNMENT_FROM_VERSION = 9  # KIP-814
 
 
 class GroupCreated(Struct, Written, frozen=True):
-    """A group was made; it may have taken the place of an empty one of another type."""
+    """A group was created; it may have replaced an empty one of another type."""
 
     group: ClassicGroup
     former: Group | None
 
 
 class StaticMemberReplaced(Struct, Written, frozen=True):
-    """A static member took its predecessor's place in a stable group; what it was before, in case that cannot be written."""
+    """A static member replaced its predecessor in a stable group; holds the former state for the case that the write fails."""
 
     group: ClassicGroup
     member: ClassicMember
@@ -49,11 +49,11 @@ class StaticMemberReplaced(Struct, Written, frozen=True):
     former_protocols: dict[str, bytes]
     former_rebalance_timeout_ms: int
     former_session_timeout_ms: int
-    skips_assignment: bool  # whether the client understands that it may
+    skips_assignment: bool  # whether the client knows this field
 
 
 class Joining:
-    """Brings members into the classic groups of one shard."""
+    """Adds members to the classic groups of one shard."""
 
     def __init__(self, config: GroupConfig, groups: MutableMapping[str, Group], rebalance: Rebalance) -> None:
         self._config = config
@@ -61,7 +61,7 @@ class Joining:
         self._rebalance = rebalance
 
     def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> CoordinatorResult:
-        """Handle a request that `token` waits for; the answer may come much later."""
+        """Handle a request; the response goes to `token`, perhaps much later."""
         out = CoordinatorResult()
         refusal = self.check(request)
         if refusal is not None:
@@ -87,7 +87,7 @@ class Joining:
         return out
 
     def check(self, request: JoinGroupRequest) -> ErrorCode | None:
-        """What is wrong with a request whatever the group."""
+        """The error of a request that is wrong for any group."""
         if not request.group_id or is_too_long(request.group_id):
             return ErrorCode.INVALID_GROUP_ID
         names = [request.group_instance_id or "", request.protocol_type, *(p.name for p in request.protocols)]
@@ -112,7 +112,7 @@ class Joining:
             self._join_known(join, now, out)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """While joining, only those already waiting count, so that a group that is too large refuses the last to come back."""
+        """While joining, only waiting members count, so that a group that is too large refuses the last ones to join."""
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         member = group.members.get(member_id)
@@ -197,13 +197,13 @@ class Joining:
             out.replays = False
             out.written = former
         elif group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            # While completing, the leader may be assigning to the former id, and the new one would come away empty.
+            # While completing, the leader may assign to the former id, and the replacing member would get nothing.
             self._rebalance.prepare(group, join.because(f"{member_id} is back"), now, out)
         else:
             self._rebalance.maybe_complete(group, now, out)
 
     def _fence(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
-        """Whoever waits under the former id is a second instance, and must stop."""
+        """A request that waits under the former id is from a second instance, which must stop."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
             group.set_join_token(member, None)
@@ -211,7 +211,7 @@ class Joining:
             self._rebalance.fence_sync(member, out)
 
     def receive_replaced(self, event: StaticMemberReplaced, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
-        """The replacement is committed, or `error` says why it could not be written: then the former member is back."""
+        """The replacement is committed, or `error` is the failure of its write: then the former member is restored."""
         group, member = event.group, event.member
         token = member.join_token
         if token is None or group.members.get(member.member_id) is not member:
@@ -232,7 +232,7 @@ class Joining:
         leads = group.leader == member.member_id and event.skips_assignment
         response = join_response(group, member.member_id, with_members=leads, skip_assignment=leads)
         if not event.skips_assignment:
-            response.leader = event.former_leader  # an older client that finds itself leader would assign anew
+            response.leader = event.former_leader  # an older client would assign again if it were told that it is leader
         out.reply(token, response)
 
     # -- members that join again ----------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class Joining:
     def _rejoin(self, join: _Join, member: ClassicMember, now: Now, out: CoordinatorResult) -> None:
         group = join.group
         if member.join_token is not None:
-            # A second request of the same member, its first connection being lost; the first is answered all the same.
+            # A second request of the same member after a lost connection; the first is answered too.
             out.reply(member.join_token, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         join.update(member)
         group.set_join_token(member, join.token)
@@ -268,7 +268,7 @@ class Joining:
 
 
 class _Join(Struct, frozen=True):
-    """One request and what belongs to it."""
+    """One request with its context."""
 
     group: ClassicGroup
     request: JoinGroupRequest
@@ -277,7 +277,7 @@ class _Join(Struct, frozen=True):
     protocols: dict[str, bytes]
 
     def update(self, member: ClassicMember) -> None:
-        """Take over what the request says of its member."""
+        """Update the member from the request."""
         self.group.update(
             member,
             self.protocols,

@@ -11,10 +11,10 @@ from barnabas.coordination.result import Token
 
 
 class ClassicMember(Struct):
-    """What a member said of itself, and which answers it is owed.
+    """The properties that a member sent, and the tokens of its waiting requests.
 
-    `protocols` holds the assignors it can follow, best first, each with what it wants its leader to know. `join_token` and
-    `sync_token` are the requests that wait for the rest of the group; ClassicGroup counts the former, so only it sets them.
+    `protocols` holds its assignors, best first, each with metadata for the leader. `join_token` and `sync_token` are requests
+    that wait for the rest of the group; ClassicGroup counts the join tokens, so only it sets them.
     """
 
     member_id: str
@@ -36,15 +36,16 @@ class ClassicMember(Struct):
 
     @property
     def waits(self) -> bool:
-        """Whether silence is excused because it waits for us. A new member is not excused: nothing else tells if it is gone."""
+        """Whether its session is suspended because it waits for a response. This does not apply to a joining member, because
+        only its session shows that it is gone."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     def speaks(self, protocols: dict[str, bytes]) -> bool:
-        """Whether it says the same again, in the same order."""
+        """Whether it sent the same protocols again, in the same order."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: Container[str]) -> str | None:
-        """The candidate it likes best."""
+        """The candidate that it prefers."""
         return next((name for name in self.protocols if name in candidates), None)
 
     def to_record(self, protocol: str, assignment: bytes) -> MemberMetadata:
@@ -61,8 +62,8 @@ class ClassicMember(Struct):
 
     @classmethod
     def from_record(cls, record: MemberMetadata, protocol_type: str, protocol: str) -> ClassicMember:
-        """A member as it is known after loading: only the protocol that was chosen survives."""
-        known = record.rebalance_timeout_ms > 0  # value version 0 had none, and Kafka writes down a 0 that a client gave
+        """A member after loading: only the chosen protocol is stored."""
+        known = record.rebalance_timeout_ms > 0  # value version 0 had none, and Kafka stores a 0 that a client sent
         return cls(
             member_id=record.member_id,
             instance_id=record.group_instance_id,

@@ -1,7 +1,7 @@
-"""The classic protocol of one shard: SyncGroup, Heartbeat and LeaveGroup, and the way in to JoinGroup and the timers.
+"""The classic protocol of one shard: handles SyncGroup, Heartbeat and LeaveGroup, and passes on JoinGroup and timers.
 
-Requests come in as they were decoded, in the shape of the newest version; what older versions cannot say is put right by the API
-handlers. Refusals that concern the whole request are raised as KafkaError.
+Requests arrive decoded, in the form of the newest version; the API handlers fill in fields that older versions lack. Errors of
+the whole request are raised as KafkaError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AssignmentWritten(Struct, Written, frozen=True):
 
 
 class ClassicProtocol:
-    """Drives the classic groups in `groups`; those of other types are left alone."""
+    """Handles the classic groups in `groups`; ignores those of other types."""
 
     def __init__(self, config: GroupConfig, groups: MutableMapping[str, Group], timers: Timers[TimerKey]) -> None:
         self._config = config
@@ -45,7 +45,7 @@ class ClassicProtocol:
         return self._joining.join(request, caller, token, now)
 
     def refusal_of(self, request: JoinGroupRequest) -> ErrorCode | None:
-        """Why a JoinGroup makes no sense, whatever the group."""
+        """The error of a JoinGroup that is wrong for any group."""
         return self._joining.check(request)
 
     # -- SyncGroup ------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class ClassicProtocol:
             out.reply(token, sync_response(group, member))
             return out
         if member.sync_token is not None:
-            # A second request of the same member, its first connection being lost.
+            # A second request of the same member after a lost connection.
             out.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         member.sync_token = token
         if member.member_id == group.leader:
@@ -91,7 +91,7 @@ class ClassicProtocol:
     def _receive_assignment(self, event: AssignmentWritten, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
         group = event.group
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != event.generation:
-            return  # the group has moved on meanwhile
+            return  # the group has changed meanwhile
         if error is None:
             self._rebalance.assign(group, event.assignments, now, out)
             return
@@ -115,7 +115,7 @@ class ClassicProtocol:
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS if rebalances else ErrorCode.NONE)
 
     def hear_from(self, group: ClassicGroup, member_id: str, now: Now) -> None:
-        """A commit is as good as a heartbeat, unless the group is completing a rebalance."""
+        """A commit counts as a heartbeat, unless the group is completing a rebalance."""
         member = group.members.get(member_id)
         if member is not None and group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             self._rebalance.hear_from(group, member, now)
@@ -186,7 +186,7 @@ class ClassicProtocol:
         return out
 
     def receive_downgraded(self, group_id: str, now: Now) -> CoordinatorResult:
-        """A group of consumers has become a classic one: its members share anew."""
+        """A consumer group has become a classic one: its members rebalance."""
         out = CoordinatorResult()
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
@@ -196,7 +196,8 @@ class ClassicProtocol:
         return out
 
     def receive_upgraded(self, group: ClassicGroup, error: ErrorCode | None, now: Now) -> CoordinatorResult:
-        """A classic group has become one of consumers, or could not. Who waited in it has been sent away in either case."""
+        """A classic group has become a consumer group, or the write failed. In both cases its waiting requests were answered
+        with an error."""
         for member in group.members.values():
             group.set_join_token(member, None)
             member.sync_token = None
@@ -205,15 +206,15 @@ class ClassicProtocol:
         return CoordinatorResult()
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        """Take a group as the log has it."""
+        """Replay a record of a group."""
         if value is None:
             if isinstance(self._groups.get(group_id), ClassicGroup):
-                del self._groups[group_id]  # else a group of another type has taken its place, and its tombstone came late
+                del self._groups[group_id]  # otherwise a group of another type has replaced it, and its tombstone came late
         else:
             self._groups[group_id] = ClassicGroup.from_value(group_id, value)
 
     def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
-        """The log has been read: the members found there have their sessions to show that they live."""
+        """The log was read: the loaded members must send a heartbeat within their sessions."""
         outcomes = []
         for group in self._groups.values():
             if not isinstance(group, ClassicGroup):
@@ -227,7 +228,7 @@ class ClassicProtocol:
         return outcomes
 
     def unload(self, now: Now) -> CoordinatorResult:
-        """The shard goes elsewhere: whoever waits must look for it."""
+        """The shard moves away: waiting requests get NOT_COORDINATOR."""
         out = CoordinatorResult()
         for group in self._groups.values():
             if isinstance(group, ClassicGroup):
@@ -255,7 +256,7 @@ class ClassicProtocol:
 
 
 def _differs(asked: str | None, known: str | None) -> bool:
-    """Whether a client of version 5 and later takes the group for one of another protocol."""
+    """Whether a client of version 5 and later sees the group as one of another protocol."""
     return asked is not None and known is not None and asked != known
 
 

@@ -1,16 +1,16 @@
-"""When a classic group rebalances, and how: prepare, collect joins, hand out the generation, wait for the assignment.
+"""The rebalance of a classic group: prepare, collect joins, start the generation, wait for the assignment.
 
-Owns the timers of classic groups. All methods change the group at once and add what follows to an `CoordinatorResult`.
+Owns the timers of classic groups. All methods change the group at once and add their effects to a `CoordinatorResult`.
 
 Rules
-  1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again while members keep coming, but no
-     longer than the longest rebalance timeout. Any other is over as soon as every member and every pending one has joined.
-  2. When time is up, dynamic members that have not joined are out; static ones stay, since they may be restarting (KIP-345).
-  3. A member whose join or sync we hold is never silent; its session starts anew when it is answered.
-  4. A member that got its generation but never asks for its assignment is out after the rebalance timeout (KAFKA-13435).
+  1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and again as long while more members join, but at
+     most the longest rebalance timeout. Any other rebalance ends as soon as every member and every pending one has joined.
+  2. At the timeout, dynamic members that have not joined are removed; static ones stay, since they may be restarting (KIP-345).
+  3. The session of a member with a waiting join or sync is suspended; it starts again with the response.
+  4. A member that got its generation but does not send SyncGroup is removed after the rebalance timeout (KAFKA-13435).
 
-Ugly: in the meantime between a leader's SyncGroup and the commit of its record the group is still completing, and anything may
-happen to it; `AssignmentWritten` therefore names the generation it belongs to.
+Ugly: between a leader's SyncGroup and the commit of its record the group is still completing and may change;
+    `AssignmentWritten` therefore names its generation.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupRe
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # Kafka's; a new member cannot send heartbeats while its first join waits
-LEAST_WAIT_MS = 1_000  # for static members of whom none is here; a member may ask for a rebalance timeout of a millisecond
+LEAST_WAIT_MS = 1_000  # for static members that are all absent; a member may request a rebalance timeout of a millisecond
 
 
 class TimerKind(IntEnum):
-    SESSION = 0  # of a member, or of an id that waits for its member
-    JOIN = 1  # the time for joining is over
-    SYNC = 2  # the time for asking for the assignment is over
+    SESSION = 0  # session of a member, or of a pending id
+    JOIN = 1  # timeout of joining
+    SYNC = 2  # timeout of SyncGroup
 
 
 class TimerKey(NamedTuple):
@@ -44,7 +44,7 @@ class TimerKey(NamedTuple):
 
 
 def join_response(group: ClassicGroup, member_id: str, *, with_members: bool, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The answer that puts a member into the present generation."""
+    """The response that puts a member into the current generation."""
     protocol = group.protocol or ""
     members = group.members.values() if with_members else ()
     return JoinGroupResponse(
@@ -75,12 +75,12 @@ class Rebalance:
     # -- sessions -------------------------------------------------------------------------------------------------------
 
     def hear_from(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
-        """The member lives: its session starts anew."""
+        """The member is alive: restart its session."""
         key = TimerKey(TimerKind.SESSION, group.group_id, member.member_id)
         self._timers.schedule(key, now.steady_ms + member.session_timeout_ms)
 
     def expect_join(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Now) -> None:
-        """Give a new member, or the id of one to come, `timeout_ms` until it is taken for gone."""
+        """Start the session of a joining member or a pending id, with `timeout_ms`."""
         self._timers.schedule(TimerKey(TimerKind.SESSION, group.group_id, member_id), now.steady_ms + timeout_ms)
 
     def forget(self, group: ClassicGroup, member_id: str) -> None:
@@ -89,14 +89,14 @@ class Rebalance:
     # -- from any state to joining --------------------------------------------------------------------------------------
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str, now: Now, out: CoordinatorResult) -> None:
-        """Members changed: start a rebalance, or see whether the one under way is over."""
+        """Members changed: start a rebalance, or check whether the current one is complete."""
         if group.is_in(GroupState.EMPTY, GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             self.prepare(group, reason, now, out)
         else:
             self.maybe_complete(group, now, out)
 
     def prepare(self, group: ClassicGroup, reason: str, now: Now, out: CoordinatorResult) -> None:
-        """Start a rebalance: whoever waits for an assignment is sent to join again."""
+        """Start a rebalance: members that wait for an assignment must join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
         group.pending_syncs.clear()
@@ -123,13 +123,13 @@ class Rebalance:
     # -- from joining to a generation -----------------------------------------------------------------------------------
 
     def maybe_complete(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
-        """End the joining if nobody is missing; an initial rebalance ends by its delay only."""
+        """End the joining if no member is missing; an initial rebalance ends only by its delay."""
         joining = group.state is GroupState.PREPARING_REBALANCE and group.previous_state is not GroupState.EMPTY
         if joining and group.all_joined:
             self.complete_join(group, now, out)
 
     def expire_join(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
-        """The time for joining is up."""
+        """The timeout of joining has expired."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         left_ms = group.initial_delay_left_ms
@@ -141,7 +141,7 @@ class Rebalance:
             self.complete_join(group, now, out)
 
     def complete_join(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
-        """End the joining with those who are here."""
+        """End the joining with the members that have joined."""
         self._timers.cancel(TimerKey(TimerKind.JOIN, group.group_id))
         late = [m.member_id for m in group.members.values() if m.join_token is None and not m.is_static]
         for member_id in late:
@@ -150,7 +150,7 @@ class Rebalance:
         if late:
             out.notes.append(f"group {group.group_id} lost members that did not join again: {late}")
         if group.members and not group.elect_joined_leader():
-            # Static members only, and none of them here: their sessions decide.
+            # All members are static and absent: their sessions decide.
             self._schedule_join(group, max(group.rebalance_timeout_ms, LEAST_WAIT_MS), now)
             return
         group.start_next_generation(now.wall_ms)
@@ -176,13 +176,13 @@ class Rebalance:
     # -- from a generation to its assignment ----------------------------------------------------------------------------
 
     def receive_sync(self, group: ClassicGroup, member_id: str) -> None:
-        """The member asked for its assignment."""
+        """The member sent SyncGroup."""
         group.pending_syncs.discard(member_id)
         if not group.pending_syncs:
             self._timers.cancel(TimerKey(TimerKind.SYNC, group.group_id))
 
     def expire_sync(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
-        """The time for asking for the assignment is up."""
+        """The timeout of SyncGroup has expired."""
         if not group.pending_syncs or not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return
         late = [m for m in group.members.values() if m.member_id in group.pending_syncs]
@@ -191,7 +191,7 @@ class Rebalance:
         self.prepare(group, f"{[m.member_id for m in late]} never asked for their assignment", now, out)
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], now: Now, out: CoordinatorResult) -> None:
-        """The leader's assignment is committed: everybody gets theirs."""
+        """The leader's assignment is committed: all members get theirs."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_sync(group, member, ErrorCode.NONE, now, out)
@@ -213,7 +213,7 @@ class Rebalance:
     # -- members that go ------------------------------------------------------------------------------------------------
 
     def dismiss(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
-        """Take a member out; if it waits, it is told to come back as a new one."""
+        """Remove a member; if it waits, it is told to join again with another id."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
             group.set_join_token(member, None)
@@ -224,12 +224,12 @@ class Rebalance:
         group.remove(member.member_id)
 
     def fence_sync(self, member: ClassicMember, out: CoordinatorResult) -> None:
-        """The member was replaced while it waited for its assignment."""
+        """Answer a member that was replaced while it waited for its assignment."""
         out.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         member.sync_token = None
 
     def expire_session(self, group: ClassicGroup, member_id: str, now: Now, out: CoordinatorResult) -> None:
-        """Nothing was heard from a member, or from the owner of a new id."""
+        """The session of a member or of a pending id has expired."""
         member = group.members.get(member_id)
         if member is None:
             if member_id in group.pending_joins:
@@ -244,7 +244,7 @@ class Rebalance:
                 self.complete_if_all_joined(group, now, out)
 
     def complete_if_all_joined(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
-        """One less to wait for; even an initial rebalance ends when that was the last."""
+        """One member less is missing; even an initial rebalance ends if it was the last."""
         if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
             self.complete_join(group, now, out)
 

@@ -1,7 +1,7 @@
-"""Which topics the members of a consumer group read, as far as their metadata tells.
+"""The topics that the members of a consumer group read, according to their metadata.
 
-The metadata belongs to the clients; the coordinator looks into it only to know which committed offsets are still of use. Every
-version of the consumer protocol begins with version 0, so version 0 is what is read, and what follows is left alone.
+The metadata belongs to the clients; the coordinator reads it only to know which committed offsets are still used. Every version
+of the consumer protocol begins with the fields of version 0, so only these are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of all `subscriptions`; None as soon as one of them cannot be read."""
+    """The topics of all `subscriptions`; None if one of them does not parse."""
     topics: set[str] = set()
     try:
         for subscription in subscriptions:

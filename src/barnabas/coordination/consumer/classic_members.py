@@ -1,10 +1,10 @@
 """Members of the classic protocol in a group of consumers: their requests, translated.
 
 Rules
-  1. A generation is a member's epoch. JoinGroup is a heartbeat that tells all, and answers at once; SyncGroup tells what the member was
-     assigned; Heartbeat says REBALANCE_IN_PROGRESS when there is something to join for.
-  2. Who is to join again, and who is to ask for its assignment, has its rebalance timeout for it, else it is out.
-  3. What a member owns stands in its subscription (KIP-429); an eager one has given up everything when it joins.
+  1. A generation is a member's epoch. JoinGroup is a full heartbeat with an immediate answer; SyncGroup returns the member's
+     assignment; Heartbeat returns REBALANCE_IN_PROGRESS when the member must join again.
+  2. A member that must join again, or must send SyncGroup, has its rebalance timeout for it; after that it is removed.
+  3. A member's subscription lists its partitions (KIP-429); an eager member has given up all partitions when it joins.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class ClassicMembers:
     # -- LeaveGroup -----------------------------------------------------------------------------------------------------
 
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, now: Now) -> CoordinatorResult:
-        """Members of both protocols: an administrator takes them out by this request too."""
+        """Handles members of both protocols: an administrator also removes members by this request."""
         gone: dict[str, ConsumerMember] = {}
         answers = []
         for identity in request.members:
@@ -187,7 +187,7 @@ def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
 
 
 def _is_common(group: ConsumerGroup, member_id: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
-    """Whether a protocol is one that all classic members speak."""
+    """Whether all classic members support a protocol."""
     others = [m.classic for m in group.members.values() if m.classic is not None and m.member_id != member_id]
     return any(all(name in dict(classic.protocols) for classic in others) for name, _ in protocols)
 
@@ -208,7 +208,7 @@ def _check_generation(member: ConsumerMember, generation: int) -> None:
 
 
 def _has_to_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """There is another epoch, something to give up, or something to get that is free."""
+    """Whether there is another epoch, a partition to give up, or a free partition to get."""
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     if member.state is not MemberState.UNRELEASED_PARTITIONS:

@@ -2,8 +2,8 @@
 
 Rules
   1. Every type has a key and a value of version 0; keys are not flexible, values are.
-  2. What later versions of Kafka add to a value comes as tagged fields, and is skipped.
-  3. The metadata of subscribed topics (type 4) was written by Kafka 4.0 and is only forgotten: a tombstone is left alone too.
+  2. Additions of later versions of Kafka are tagged fields, and are skipped.
+  3. The metadata of subscribed topics (type 4) was written by Kafka 4.0 and is ignored, and so is its tombstone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GroupKey(Message):
 
 
 class MemberKey(Message):
-    """Names a member: what it is, what it is to have, what it has."""
+    """Names a member, in its own record and in those of its target and current assignment."""
 
     __slots__ = ("group", "member")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, _NEVER
@@ -89,7 +89,7 @@ class GroupValue(Message):
 
 
 class ClassicProtocolValue(Message):
-    """An assignor that a member of the classic protocol can follow, with what it wants its leader to know."""
+    """An assignor of a member of the classic protocol, with its metadata for the leader."""
 
     __slots__ = ("metadata", "name")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -101,7 +101,7 @@ class ClassicProtocolValue(Message):
 
 
 class ClassicMemberValue(Message):
-    """What is known besides of a member that uses the classic protocol."""
+    """Additional fields of a member that uses the classic protocol."""
 
     __slots__ = ("session_timeout_ms", "supported_protocols")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -116,7 +116,7 @@ class ClassicMemberValue(Message):
 
 
 class MemberValue(Message):
-    """What a member said of itself."""
+    """The properties of a member."""
 
     __slots__ = (
         "classic_member_metadata",
@@ -167,7 +167,7 @@ class MemberValue(Message):
 
 
 class TargetValue(Message):
-    """For which group epoch the target assignment was made, and when."""
+    """The group epoch of the target assignment, and its time."""
 
     __slots__ = ("assignment_epoch", "assignment_timestamp_ms")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -194,7 +194,7 @@ class TopicPartitionsValue(Message):
 
 
 class MemberTargetValue(Message):
-    """What a member is to have."""
+    """The target assignment of a member."""
 
     __slots__ = ("topic_partitions",)
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -224,7 +224,7 @@ class OwnedPartitionsValue(Message):
 
 
 class CurrentValue(Message):
-    """How far a member has come on the way to its target."""
+    """The current assignment of a member."""
 
     __slots__ = ("assigned_partitions", "member_epoch", "partitions_pending_revocation", "previous_member_epoch", "state")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -253,7 +253,7 @@ class CurrentValue(Message):
 
 
 class RegularExpressionValue(Message):
-    """The topics of a regular expression, as of a version of the metadata and a moment."""
+    """The topics of a regular expression, for a version of the metadata and a time."""
 
     __slots__ = ("timestamp_ms", "topics", "version")
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -290,7 +290,7 @@ VALUES: dict[int, type[Message]] = {
 
 
 def consumer_record(kind: ConsumerRecordType, key: Key, value: Message | None) -> Record:
-    """A record of a consumer group; without a value, the one that forgets what the key names."""
+    """A record of a consumer group; without a value it is a tombstone for the key."""
     written = begin(kind)
     writer_of(type(key), 0)(key, written)
     if value is None:
@@ -301,10 +301,10 @@ def consumer_record(kind: ConsumerRecordType, key: Key, value: Message | None) -
 
 
 def read_consumer_key(data: Buffer) -> tuple[ConsumerRecordType, Key] | None:
-    """What a record of a consumer group is about; None for those of other groups.
+    """The key of a record of a consumer group; None for records of other groups.
 
     Raises:
-        MalformedMessage: the bytes are no key at all.
+        MalformedMessage: the bytes are not a key.
     """
     number = leading_number(data, "coordinator record key")
     cls = _KEYS.get(number)

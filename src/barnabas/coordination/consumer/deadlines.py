@@ -1,4 +1,4 @@
-"""The deadlines of consumer groups, and what the shell is to tell when something was written."""
+"""The deadlines of consumer groups, and the events after their records are written."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from barnabas.coordination.result import Written
 
 
 class Deadline(StrEnum):
-    SESSION = "session"  # a member is silent
-    REVOCATION = "revocation"  # a member has not given up what it was told to
+    SESSION = "session"  # the session of a member expired
+    REVOCATION = "revocation"  # a member has not given up its revoked partitions
     JOIN = "join"  # a classic member does not join again
-    SYNC = "sync"  # a classic member does not ask for its assignment
+    SYNC = "sync"  # a classic member does not send SyncGroup
     ASSIGNMENT = "assignment"  # the next target assignment may be made
 
 
@@ -25,7 +25,7 @@ class ConsumerTimerKey(NamedTuple):
 
 
 class Changed(Struct, Written, frozen=True):
-    """The members of a group have changed, or were to; because of a deadline, if there is a key."""
+    """The members of a group have changed, or the write failed; with a key if a deadline caused it."""
 
     group_id: str
     key: ConsumerTimerKey | None = None

@@ -1,11 +1,11 @@
-"""One change of a consumer group in the making: what the group will be, and the records that make it so.
+"""A planned change of a consumer group: its next state, and the records for it.
 
-The group itself stays as it is until the records are in the log and replayed, so a write that is refused has changed nothing.
+The group itself changes only when the records are in the log and replayed, so a refused write changes nothing.
 
 Rules
   1. Steps come in this order: members, topics, epoch, target, reconciliation; each sees what those before it have changed.
-  2. What the group remembers beside its records (`checked`, `resolved_from`) is set only where this draft finds nothing to write about it;
-     but when a regular expression was resolved whole is noted, whatever becomes of its record.
+  2. State outside the records (`checked`, `resolved_from`) is set only if this draft has nothing to write about it. But the
+     time of a full resolution of a regular expression is always set, even if the record is refused.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from barnabas.coordination.result import MayDescribe, Now, may_describe_all
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 
-MATCHED_AT_ONCE = 5_000  # names with expressions by one heartbeat, or one expression with all: some milliseconds of the loop
+MATCHED_AT_ONCE = 5_000  # matches by one heartbeat, or one expression with all names: some milliseconds of the loop
 COMPILED_LIKE = 50  # names that are matched while one expression is compiled
 
 
 class Draft:
-    """What a group will be.
+    """The next state of a group.
 
     Args:
-        may_describe: which topics the member that asks may know of, for regular expressions.
+        may_describe: the topics that the requesting member may see, for regular expressions.
     """
 
     def __init__(self, group: ConsumerGroup, topics: Topics, now: Now, may_describe: MayDescribe = may_describe_all) -> None:
@@ -70,7 +70,7 @@ class Draft:
         return {member_id: member for member_id, member in merged.items() if member is not None}
 
     def update(self, before: ConsumerMember, after: ConsumerMember) -> None:
-        """A member has come, or says something else of itself."""
+        """Add or update a member."""
         if after is before and after.member_id in self.members():
             return
         self.records.append(after.to_member_record(self.group.group_id))
@@ -85,8 +85,8 @@ class Draft:
         self._has_news = self._has_news or changes
 
     def replace_static(self, former: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Give a static member another id; all else stays, what it is to have too. It begins before every epoch, so that it is taken to
-        its target however far its former self had come."""
+        """Give a static member another id; everything else stays, also its target. It begins at the lowest epoch, so that it
+        gets its target whatever the progress of its predecessor was."""
         member = replace(former, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH, state=MemberState.STABLE)
         target = self._target.get(former.member_id, NO_ASSIGNMENT)
         group_id = self.group.group_id
@@ -100,7 +100,7 @@ class Draft:
         return member
 
     def remove(self, members: Iterable[ConsumerMember]) -> None:
-        """Members are out; what they had is free. The others hear of it in another epoch."""
+        """Remove members; their partitions become free. The others get them in another epoch."""
         gone = {member.member_id: member for member in members}
         for member_id in gone:
             self.records += gone_records(self.group.group_id, member_id)
@@ -127,7 +127,7 @@ class Draft:
         return frozenset(self._may_describe([name for name in names if matches(name)]))
 
     def _leave_expressions(self, regexes: Iterable[str]) -> None:
-        """The last subscriber of an expression takes it along."""
+        """Remove an expression with its last subscriber."""
         left = self._expressions.keys() & set(regexes)
         if left:
             left -= {member.regex for member in self.members().values()}
@@ -141,9 +141,9 @@ class Draft:
         self._expressions = {**self._expressions, regex: names}
 
     def refresh(self, again_after_ms: int) -> None:
-        """Topics may have come, gone or grown. What is matched are the names that have come since; all of them after a load, after a while,
-        since rights may have changed, of which nobody tells, and for an expression that was never resolved: Kafka writes those down some
-        time after their members."""
+        """Topics may have been created, deleted or extended. Usually only added names are matched. All names are matched after
+        a load, for an expression that was never resolved (Kafka writes resolutions some time after the members), and at
+        intervals, since rights may change without a notification."""
         group, names, now_ms = self.group, self._topics.names, self._now.steady_ms
         if group.resolved_from is names and now_ms < group.resolved_until_ms:
             return
@@ -160,7 +160,7 @@ class Draft:
             elif known.names is not since:
                 since, fresh = known.names, names - known.names
             if left <= 0:
-                return  # the next heartbeat goes on from here
+                return  # the next heartbeat continues here
             left -= COMPILED_LIKE + len(names if known is None else fresh)
             found = self._resolve_again(regex, known, fresh) or found
         if not found:
@@ -168,10 +168,10 @@ class Draft:
             group.resolved_until_ms = min((known.at_ms for known in group.resolved.values()), default=now_ms) + again_after_ms
 
     def _resolve_again(self, regex: str, known: Resolved | None, fresh: frozenset[str]) -> bool:
-        """Match an expression with all names, or with those that are fresh since it is `known`; whether it has other topics then.
+        """Match an expression with all names, or with the names added since it is `known`; returns whether its topics changed.
 
-        What is found may not get into the log, so the next heartbeat looks for it again; but not for what had been matched before, and not
-        whole: members with different rights would undo what the other has found, each with every heartbeat.
+        The write of the result may fail, so the next heartbeat matches these names again. But it does not match earlier names
+        or all names: otherwise members with different rights would undo each other's result with every heartbeat.
         """
         group, names, former = self.group, self._topics.names, self._expressions.get(regex)
         whole_at_ms = self._now.steady_ms if known is None else known.at_ms
@@ -179,7 +179,7 @@ class Draft:
         try:
             resolved = self._matching(regex, names if known is None else fresh)
         except KafkaError:
-            return False  # its member was told where it subscribed; another broker may have taken it, and the others go on
+            return False  # its member got the error when it subscribed; another broker may have accepted it, and the other members continue
         if known is not None:
             resolved |= names.intersection(former or ())
         if resolved == former:
@@ -190,7 +190,7 @@ class Draft:
         return True
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names that a member subscribes to, in either way."""
+        """The names that a member subscribes to, directly or by an expression."""
         return member.topics | self._expressions.get(member.regex, frozenset()) if member.regex else member.topics
 
     def _ids_of(self, names: Iterable[str]) -> frozenset[UUID]:
@@ -199,7 +199,7 @@ class Draft:
     # -- epoch and target -----------------------------------------------------------------------------------------------
 
     def settle_epoch(self) -> None:
-        """Begin another epoch if members, subscriptions or their topics have changed."""
+        """Start another epoch if members, subscriptions or their topics have changed."""
         group, state = self.group, self._topics.state
         if not self._has_news and state is group.checked:
             return
@@ -212,7 +212,7 @@ class Draft:
         self.records.append(group_epoch_record(group.group_id, self.epoch, found))
 
     def assign(self, assignors: Sequence[str], interval_ms: int) -> int | None:
-        """Make the target assignment of this epoch, or say when it may be made: not too soon after the last."""
+        """Compute the target assignment of this epoch, or set a deadline if the last one is too recent."""
         if self.epoch <= self.assignment_epoch:
             return None
         passed_ms = self._now.wall_ms - self.group.assigned_at_ms
@@ -245,7 +245,7 @@ class Draft:
     # -- reconciliation -------------------------------------------------------------------------------------------------
 
     def reconcile(self, member: ConsumerMember, reported: Reported | None) -> ConsumerMember:
-        """Take the member one step on."""
+        """Move the member one step towards its target."""
         if not self.subscription_changed and member.is_reconciled_to(self.assignment_epoch):
             return member
         after = reconcile(
@@ -269,6 +269,6 @@ class Draft:
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], assignors: Sequence[str]) -> str:
-    """The one that most members name, the default one where none does; on a tie the one that is configured first."""
+    """The assignor that most members name, the default one if none does; on a tie the first configured one."""
     votes = Counter(member.server_assignor for member in members if member.server_assignor in assignors)
     return max(assignors, key=lambda name: (votes[name], -assignors.index(name)))

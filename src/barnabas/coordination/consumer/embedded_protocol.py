@@ -1,6 +1,6 @@
-"""What consumers of the classic protocol tell each other through the coordinator: what they read, and who has what.
+"""The messages between consumers of the classic protocol: subscriptions and assignments.
 
-Both begin with a version; whatever comes behind what is known of it is left alone.
+Both begin with a version; bytes after the known fields are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LAST_ASSIGNMENT, LAST_SUBSCRIPTION = ConsumerProtocolAssignment.LAST_VERSION, Co
 
 
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """What a member reads, and from version 1 on what it has. Raises MalformedMessage."""
+    """The topics of a member, and from version 1 on its partitions. Raises MalformedMessage."""
     version = _version(data, "ConsumerProtocolSubscription")
     message: ConsumerProtocolSubscription
     message, _ = reader_of(ConsumerProtocolSubscription, min(version, LAST_SUBSCRIPTION))(memoryview(data), NUMBER_BYTES)
@@ -27,7 +27,7 @@ def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
 
 
 def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """What a member was given; no bytes are nothing. Raises MalformedMessage."""
+    """The assignment of a member; no bytes mean an empty one. Raises MalformedMessage."""
     if not data:
         return ConsumerProtocolAssignment()
     version = _version(data, "ConsumerProtocolAssignment")
@@ -37,7 +37,7 @@ def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(assigned: Mapping[UUID, Iterable[int]], topics: Topics, subscription: bytes) -> bytes:
-    """An assignment in the version of the member's subscription; topics that are no more are left out."""
+    """An assignment in the version of the member's subscription; deleted topics are left out."""
     version = min(_version(subscription, "ConsumerProtocolSubscription"), LAST_ASSIGNMENT)
     parts = [
         TopicPartition(topic=name, partitions=sorted(partitions))
@@ -57,7 +57,7 @@ def _version(data: bytes, name: str) -> int:
 
 
 def by_id(parts: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> dict[UUID, frozenset[int]]:
-    """Partitions by the ids of their topics; topics that are no more are left out."""
+    """Partitions by the ids of their topics; deleted topics are left out."""
     found: dict[UUID, frozenset[int]] = {}
     for name, partitions in parts:
         topic_id = topics.topic_id(name)

@@ -1,19 +1,18 @@
-"""A consumer group: its epochs, its members, what each is to have and what each has.
+"""A consumer group: its epochs, its members, and their target and current assignments.
 
-Owns the data; it changes by `replay` of records only, so it is what the log says. What to write is decided in `draft.py` and
-`protocol.py`. Three epochs follow each other:
+Owns the data; only `replay` of records changes it, so it always equals the log. `draft.py` and `protocol.py` decide what to
+write. There are three epochs:
 
     group epoch        grows with every change of members, subscriptions or topics
-    assignment epoch   the group epoch that the target assignment was made for
-    member epoch       the assignment epoch that the member has got to
+    assignment epoch the group epoch of the target assignment member epoch the assignment epoch that the member has reached
 
     Empty: no members    Assigning: the target is behind the group    Reconciling: a member is behind the target    Stable
 
 Rules
   1. A partition is owned by one member at most (`owner_of`).
   2. An instance id belongs to one member at a time.
-  3. What is not in a record (`checked`, `resolved` and what is kept with it, `to_join`) may be lost or wrong at no cost but work done
-     again; `revoking` is made anew when the log has been read.
+  3. State outside the records (`checked`, `resolved` and the fields beside it, `to_join`) may be lost or wrong; that only costs
+     repeated work. `revoking` is computed again when the log has been read.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ from barnabas.protocol.messages import consumer_group_describe as described
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 
 NO_ASSIGNMENT: Assignment = {}
-FIRST_EPOCH = 1  # of a group, and of a target that gives nothing to anybody; neither has a record
-MEMBER_EPOCHS_FROM_VERSION = 9  # of OffsetCommit, from which on a client knows what a member epoch is
+FIRST_EPOCH = 1  # epoch of a group or a target without a record
+MEMBER_EPOCHS_FROM_VERSION = 9  # version of OffsetCommit from which on clients know member epochs
 
 
 class ConsumerGroupState(StrEnum):
-    """The states under the names that clients are told."""
+    """The states with the names that clients see."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -61,14 +60,14 @@ class ConsumerGroupState(StrEnum):
 
 
 class Resolved(NamedTuple):
-    """What a regular expression need not be matched with again, and when it was with all names, by the steady clock."""
+    """The names that a regular expression was matched with, and the time of its last full match by the monotonic clock."""
 
     names: frozenset[str]
     at_ms: int
 
 
 class ConsumerGroup:
-    """One group as its records say it is."""
+    """One group, as its records define it."""
 
     group_type = GroupType.CONSUMER
     protocol_type = "consumer"
@@ -76,9 +75,9 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0  # of the topics that its epoch is for
+        self.metadata_hash = 0  # hash of the topics of its epoch
         self.assignment_epoch = FIRST_EPOCH
-        self.assigned_at_ms = 0  # when the target assignment was made, by the wall clock
+        self.assigned_at_ms = 0  # time of the target assignment, by the wall clock
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.target: dict[str, Assignment] = {}
@@ -86,15 +85,15 @@ class ConsumerGroup:
         self._owners: dict[UUID, dict[int, str]] = {}
         self._topic_subscribers: Counter[str] = Counter()  # name of a topic -> members
         self._expression_subscribers: Counter[str] = Counter()  # regular expression -> members
-        self._unreconciled: set[str] = set()  # members that are not where the target assignment is
-        self.checked: object = None  # the state of the topics that is known to agree with `metadata_hash`
-        self.resolved: dict[str, Resolved] = {}  # regular expression -> how far
-        self.resolved_from: frozenset[str] | None = None  # the names that all `expressions` are known to be resolved from
-        self.resolved_until_ms = 0  # when one of them is to be resolved whole again, by the steady clock
+        self._unreconciled: set[str] = set()  # members that have not reached the target assignment
+        self.checked: object = None  # the state of the topics that matches `metadata_hash`
+        self.resolved: dict[str, Resolved] = {}  # regular expression -> its progress
+        self.resolved_from: frozenset[str] | None = None  # the names with which all `expressions` are resolved
+        self.resolved_until_ms = 0  # time of the next full resolution of one of them, by the monotonic clock
         self.to_join: set[str] = set()  # classic members that were told to join again
-        self.revoking: dict[str, int] = {}  # member that has to give up partitions -> the epoch in which it was told to
+        self.revoking: dict[str, int] = {}  # member that must give up partitions -> the epoch of the revocation
 
-    # -- what others ask ------------------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -136,7 +135,8 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def check_offset_commit(self, commit: Committer) -> None:
-        """Refuse a commit of who is no member, or was told of a newer epoch than the partitions he still has (KIP-1251)."""
+        """Refuse a commit that is not from a member, or whose epoch is older than the member got its partitions in
+        (KIP-1251)."""
         if commit.generation < 0 and self.is_empty:
             return  # a consumer that only stores offsets, or an administrator
         member = self.member(commit.member_id)
@@ -154,7 +154,7 @@ class ConsumerGroup:
                 raise KafkaError(stale)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse to tell offsets to who has to learn of a newer epoch first; who names no member is an administrator."""
+        """Refuse to return offsets to a member with an outdated epoch; a request without a member is from an administrator."""
         if member_id is None and member_epoch < 0:
             return
         member = self.member(member_id or "")
@@ -162,7 +162,7 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH)
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody reads may go at any time."""
+        """Offsets of topics without readers may expire at any time."""
 
     def check_delete(self) -> None:
         if not self.is_empty:
@@ -174,9 +174,9 @@ class ConsumerGroup:
     # -- topics ---------------------------------------------------------------------------------------------------------
 
     def hash_of(self, names: Iterable[str], topics: Topics) -> int:
-        """Of what the target assignment rests on: 64 bits of ids and partition counts; 0 where none of the topics exists.
+        """A hash of the input of the target assignment: 64 bits of ids and partition counts; 0 if none of the topics exists.
 
-        Kafka's is another hash, so a group that comes from there, or goes there, has one more epoch with the same assignment.
+        Kafka uses another hash, so a group that moves from or to Kafka gets one more epoch with the same assignment.
         """
         known = sorted((name, topic_id) for name in names if (topic_id := topics.topic_id(name)) is not None)
         if not known:
@@ -193,7 +193,7 @@ class ConsumerGroup:
         self.metadata_hash = value.metadata_hash
 
     def replay_member(self, member: ConsumerMember | None, member_id: str) -> None:
-        """Take a member as it is, or that it is gone."""
+        """Replay the record of a member, or its tombstone."""
         former = self.members.get(member_id)
         if former is not None:
             self._drop(former)
@@ -232,7 +232,7 @@ class ConsumerGroup:
             self._unreconciled.add(member.member_id)
 
     def replay_target(self, value: TargetValue | None) -> None:
-        """Without a value: there is none any more, as when the group goes."""
+        """Without a value the record is a tombstone, as when the group is deleted."""
         self.assignment_epoch, self.assigned_at_ms = 0, 0
         if value is not None:
             self.assignment_epoch, self.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp_ms
@@ -251,7 +251,7 @@ class ConsumerGroup:
             self.expressions[regex] = frozenset(value.topics)
 
     def tombstones(self) -> list[Record]:
-        """In the order in which Kafka takes a group apart: members have nothing before they are none."""
+        """In the order in which Kafka deletes a group: the assignments of members before the members."""
         records = []
         for kind in (ConsumerRecordType.CURRENT, ConsumerRecordType.MEMBER_TARGET):
             records += [consumer_record(kind, MemberKey(group=self.group_id, member=m), None) for m in self.members]
@@ -263,7 +263,7 @@ class ConsumerGroup:
         records.append(consumer_record(ConsumerRecordType.GROUP, GroupKey(group=self.group_id), None))
         return records
 
-    # -- for people -----------------------------------------------------------------------------------------------------
+    # -- descriptions ---------------------------------------------------------------------------------------------------
 
     def describe(self) -> DescribedGroup:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a classic group.")
@@ -273,7 +273,7 @@ class ConsumerGroup:
         return {(m.client_id, m.client_host) for m in self.members.values()}
 
     def describe_consumers(self, assignor: str, topics: Topics) -> described.DescribedGroup:
-        """As ConsumerGroupDescribe tells it.
+        """The group in the form of ConsumerGroupDescribe.
 
         Args:
             assignor: that the group uses.
@@ -343,7 +343,7 @@ def _described(member: ConsumerMember, target: Assignment, topics: Topics) -> de
 
 
 def _partitions(assignment: Mapping[UUID, Iterable[int]], topics: Topics) -> described.Assignment:
-    """What there is a topic for: those that were deleted have no name to tell."""
+    """The partitions of existing topics: deleted topics have no name."""
     return described.Assignment(
         topic_partitions=[
             described.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=sorted(partitions))
@@ -377,6 +377,6 @@ def expression_record(group_id: str, regex: str, value: RegularExpressionValue |
 
 
 def gone_records(group_id: str, member_id: str) -> list[Record]:
-    """The records that forget a member: what it has, what it is to have, what it is."""
+    """The tombstones of a member: of its current assignment, its target, and the member itself."""
     kinds = (ConsumerRecordType.CURRENT, ConsumerRecordType.MEMBER_TARGET, ConsumerRecordType.MEMBER)
     return [consumer_record(kind, MemberKey(group=group_id, member=member_id), None) for kind in kinds]

@@ -1,4 +1,4 @@
-"""What consumer groups need to know of the rest of the broker: which topics there are, and the settings of a group."""
+"""The interface of consumer groups to the rest of the broker: the topics, and the settings of a group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 class GroupSettings(NamedTuple):
-    """What holds for one group now: its own settings within the brokers' bounds, else the brokers'."""
+    """The current settings of one group: its own within the brokers' bounds, else the brokers'."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -16,7 +16,7 @@ class GroupSettings(NamedTuple):
 
 
 class Topics(Protocol):
-    """The topics as they are at this moment; asked anew each time."""
+    """The current topics; read again each time."""
 
     @property
     def state(self) -> object:
@@ -25,7 +25,7 @@ class Topics(Protocol):
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all topics; the same object as long as none comes or goes."""
+        """The names of all topics; the same object while none is created or deleted."""
         ...
 
     def topic_id(self, name: str) -> UUID | None: ...
@@ -35,7 +35,7 @@ class Topics(Protocol):
         ...
 
     def matcher(self, pattern: str) -> Callable[[str], bool]:
-        """Whether a whole name is of a pattern that a peer sent, in time that does not depend on the pattern.
+        """Function that matches whole names with a peer's pattern, in a time that does not depend on the pattern.
 
         Raises:
             KafkaError: INVALID_REGULAR_EXPRESSION.

@@ -1,8 +1,8 @@
-"""One member of a consumer group: what it said of itself, and how far it has come on the way to its target.
+"""One member of a consumer group: its properties, and its progress towards its target.
 
 Rules
-  1. A member never changes; a change makes the next one, and a record of it.
-  2. What a member owns, it owns alone: the partitions assigned to it, and those that it was told to give up and has not yet.
+  1. A member is immutable; a change creates the next one and a record of it.
+  2. No two members own the same partition. A member owns its assigned partitions, and revoked ones until it has given them up.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Assignment = Mapping[UUID, frozenset[int]]
 class MemberState(IntEnum):
     """The numbers of the records."""
 
-    STABLE = 0  # it has what its epoch's target says
-    UNREVOKED_PARTITIONS = 1  # it has to give up some before it goes on
-    UNRELEASED_PARTITIONS = 2  # it waits for some that others have not given up yet
-    UNKNOWN = 127  # written by a broker that knows more
+    STABLE = 0  # its assignment equals the target of its epoch
+    UNREVOKED_PARTITIONS = 1  # it must give up some before the next epoch
+    UNRELEASED_PARTITIONS = 2  # it waits for partitions that other members have not given up yet
+    UNKNOWN = 127  # written by a broker of a later version
 
     @classmethod
     def _missing_(cls, value: object) -> MemberState:
@@ -47,7 +47,7 @@ class MemberState(IntEnum):
 
 
 class ClassicSide(Struct, frozen=True):
-    """Of a member that speaks the classic protocol: its session, and the assignors it can follow, best first."""
+    """The session and the assignors (best first) of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -81,14 +81,14 @@ class ConsumerMember(Struct, frozen=True):
 
     @property
     def has_left_for_now(self) -> bool:
-        """A static member that will be back; its partitions are kept for it until its session is over."""
+        """Whether it is a static member that left temporarily; its partitions are kept for it until its session expires."""
         return self.epoch == LEAVING_STATIC_EPOCH
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
 
     def owned(self) -> Iterator[tuple[UUID, int]]:
-        """All that nobody else may have."""
+        """All partitions that it owns."""
         for partitions in (self.assigned, self.pending_revocation):
             for topic_id, epochs in partitions.items():
                 for partition in epochs:
@@ -159,7 +159,7 @@ class ConsumerMember(Struct, frozen=True):
         )
 
     def with_current_value(self, value: CurrentValue | None) -> ConsumerMember:
-        """Without a value: one that has nothing, which is what a member is whose record was forgotten."""
+        """Without a value the member has no partitions: its record was deleted."""
         if value is None:
             return self.moved(MemberState.STABLE, LEAVING_EPOCH, {}, {})
         return replace(

@@ -1,4 +1,4 @@
-"""Who a member may say that it is, and in which epoch."""
+"""Checks the member id, instance id and epoch of a request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.errors import ErrorCode, KafkaError
 
 
 def check_static(group: ConsumerGroup, known: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
-    """Refuse who names an instance that is not there, or is another's by now."""
+    """Refuse an instance id that is unknown or belongs to another member."""
     if known is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if known.member_id != member_id:
@@ -19,7 +19,7 @@ def check_static(group: ConsumerGroup, known: ConsumerMember | None, member_id: 
 
 
 def check_released(static: ConsumerMember, member_id: str, instance_id: str | None) -> None:
-    """Refuse a second process of an instance while the first has not said that it goes; a classic one does not say so."""
+    """Refuse a second process of an instance before the first one has left; a classic one does not announce that it leaves."""
     if not static.has_left_for_now and not static.is_classic:
         reason = (
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
@@ -29,8 +29,8 @@ def check_released(static: ConsumerMember, member_id: str, instance_id: str | No
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Reported | None) -> None:
-    """Fence who is not where the group thinks. The epoch before is taken where the answer with the present one may have been lost: the
-    member owns nothing then that it was not assigned."""
+    """Fence a member whose epoch differs from the group's. The previous epoch is accepted if the response with the current one
+    may have been lost: then the member owns only assigned partitions."""
     if epoch == member.epoch:
         return
     if epoch < member.epoch:

@@ -1,10 +1,10 @@
-"""From a classic group to one of consumers while its members go on, and back.
+"""Converts a classic group to a consumer group while its members continue, and back.
 
 Rules
-  1. A classic group of consumers becomes one of the consumer protocol when a member joins by that. Its members stay classic, with what they
-     have and in the epoch of their generation; who waits for the others is sent to join again.
-  2. A group goes back when only classic members are left in it: with the group epoch as its generation, and a rebalance.
-  3. Both are records like others: the tombstones of the one and what makes the other, in one batch.
+  1. A classic group of consumers becomes a consumer group when a member joins with the consumer protocol. Its members stay
+     classic, with their partitions and in the epoch of their generation; members with waiting requests must join again.
+  2. A group is converted back when only classic members are left: with the group epoch as its generation, and a rebalance.
+  3. Both conversions are ordinary records: the tombstones of one group and the records of the other, in one batch.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from barnabas.coordination.result import CoordinatorResult, Now, Written
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
-# Assignors of clients that leave nothing in an assignment which anybody reads. librdkafka repeats there what the member has sent, and
-# Kafka takes that for a custom assignor's.
+# Assignors whose user data in an assignment no client reads. librdkafka repeats the member's own data there, which looks like a
+# custom assignor to Kafka.
 BUILT_IN = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
 
 class Policy(StrEnum):
-    """The words of `group.consumer.migration.policy`."""
+    """The values of `group.consumer.migration.policy`."""
 
     DISABLED = "DISABLED"
     UPGRADE = "UPGRADE"
@@ -52,21 +52,21 @@ class Policy(StrEnum):
 
 
 class Upgraded(Struct, Written, frozen=True):
-    """A classic group was to become one of consumers."""
+    """A classic group was converted to a consumer group, or the write failed."""
 
     group: ClassicGroup
 
 
 class Downgraded(Struct, Written, frozen=True):
-    """A group of consumers was to become a classic one; because of a deadline, if there is a key."""
+    """A consumer group was converted to a classic one, or the write failed; with a key if a deadline caused it."""
 
     group_id: str
     key: ConsumerTimerKey | None = None
 
 
 def check_upgrade(group: ClassicGroup, policy: Policy, max_size: int) -> None:
-    """Raises KafkaError where a classic group has to stay one, in the words of Kafka."""
-    if group.is_assigning:  # who has what would be known to the members before it is known here
+    """Raises KafkaError with Kafka's words if a classic group cannot be converted."""
+    if group.is_assigning:  # the members would know the assignment before this broker does
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     reason = None
     if not policy.may_upgrade:
@@ -85,13 +85,13 @@ def _cannot_upgrade(group_id: str, reason: str) -> KafkaError:
 
 
 def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
-    """The group of consumers that a classic group becomes; not in the log yet."""
+    """The consumer group that replaces a classic group; not in the log yet."""
     found = ConsumerGroup(group.group_id)
     epoch = group.generation
     found.replay_group(GroupValue(epoch=epoch))
     found.replay_target(TargetValue(assignment_epoch=epoch))
     try:
-        # What was assigned comes before what is only said.
+        # The assignment overrides the partitions that members claim.
         for member in sorted(group.members.values(), key=lambda m: not m.assignment):
             made = _member_of(member, group, found, topics)
             found.replay_member(made, made.member_id)
@@ -103,7 +103,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
 
 def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
     protocol, epoch = classic.protocol, classic.generation
-    # All are read, for the way back may choose any of them.
+    # All are parsed, because a conversion back may choose any of them.
     subscriptions = {name: read_subscription(data) for name, data in member.protocols.items()}
     subscription = subscriptions.get(protocol or "") or next(iter(subscriptions.values()))
     assignment = read_assignment(member.assignment)
@@ -112,7 +112,7 @@ def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGrou
         raise _cannot_upgrade(group.group_id, reason)
     has = [(p.topic, p.partitions) for p in assignment.assigned_partitions]
     if not member.assignment and not classic.is_in(GroupState.STABLE):
-        # A rebalance that begins before the last one is complete forgets assignments, while cooperative members go on reading.
+        # A rebalance that begins before the last one is complete drops assignments, while cooperative members continue to read.
         has = [(p.topic, p.partitions) for p in subscription.owned_partitions]
     assigned = {}
     for topic_id, partitions in by_id(has, topics).items():
@@ -136,7 +136,7 @@ def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGrou
 
 
 def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
-    """All that makes a group what it is."""
+    """All records of a group."""
     group_id = group.group_id
     return [
         *(member.to_member_record(group_id) for member in group.members.values()),
@@ -148,8 +148,8 @@ def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
 
 
 def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> CoordinatorResult | None:
-    """What makes a classic group of one of consumers without those that leave; None where not all others are classic, have no protocol
-    in common, or have sent something that cannot be read, which a group of another broker's may hold."""
+    """The classic group for a consumer group without the leaving members. None if not all others are classic, if they have no
+    common protocol, or if a member's metadata does not parse, which is possible in a group from another broker."""
     stay = [m for m in group.members.values() if m.member_id not in leaving]
     members = [(m, m.classic) for m in stay if m.classic is not None]
     if not members or len(members) < len(stay):

@@ -1,12 +1,13 @@
-"""The consumer protocol of one shard: heartbeats of members, their deadlines, and what the log says of their groups.
+"""The consumer protocol of one shard: heartbeats of members, their deadlines, and the records of their groups.
 
 Rules
-  1. A heartbeat writes what it changes and answers when that is committed; one that changes nothing writes nothing.
-  2. Who is not heard from for the session timeout is out, and so is who does not give up in time what he was told to.
-  3. A member whose epoch is not the group's idea of it is fenced, and joins again without partitions; only the answer to its last
-     heartbeat may have been lost.
-  4. What a member is held to ends with the record that it is gone, and not before; a deadline that finds nothing to do does nothing, and
-     one whose records the log refused comes again.
+  1. A heartbeat writes its changes and is answered when they are committed; without changes it writes nothing.
+  2. A member without a heartbeat for the session timeout is removed, and so is one that does not give up revoked partitions in
+     time.
+  3. A member with another epoch than the group has for it is fenced and joins again without partitions. The only exception is a
+     lost response to its last heartbeat.
+  4. A member's deadlines end with its tombstone, not before. A deadline without work does nothing, and a deadline whose records
+     the log refused is repeated.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
-WRITTEN_AGAIN_AFTER_MS = 1_000  # what a deadline wanted written and the log refused
+WRITTEN_AGAIN_AFTER_MS = 1_000  # retry of a deadline whose records the log refused
 REASONS = {
     Deadline.SESSION: "its session ran out",
     Deadline.REVOCATION: "it did not give up its partitions in time",
@@ -71,7 +72,7 @@ REASONS = {
 
 
 class ConsumerProtocol:
-    """Drives the consumer groups in `groups`; those of other types are left alone."""
+    """Handles the consumer groups in `groups`; ignores those of other types."""
 
     def __init__(
         self, config: GroupConfig, groups: MutableMapping[str, Group], timers: Timers[ConsumerTimerKey], topics: Topics
@@ -85,7 +86,7 @@ class ConsumerProtocol:
     # -- heartbeats -----------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now) -> CoordinatorResult:
-        """A member joins, lives or leaves."""
+        """Handle a heartbeat: a member joins, is alive, or leaves."""
         if GroupType.CONSUMER not in self._config.group_coordinator_rebalance_protocols:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         check_request(request, caller.api_version, self._assignors)
@@ -99,7 +100,7 @@ class ConsumerProtocol:
         draft.update(before, member)
         draft.refresh(
             self._config.group_consumer_regex_refresh_interval_ms
-        )  # here only: a request of the classic protocol does not tell which topics its sender may know of
+        )  # only here: for a request of the classic protocol the topics that its sender may see are unknown
         settings = self.topics.settings_of(request.group_id)
         member = self.carry_on(draft, member, reported(request), settings.assignment_interval_ms, now)
         self.timers.schedule(
@@ -117,7 +118,7 @@ class ConsumerProtocol:
         return out
 
     def _group_of(self, request: ConsumerGroupHeartbeatRequest, now: Now, out: CoordinatorResult) -> ConsumerGroup:
-        """The group of a request; one that is not in the table yet where a member begins it, or comes to classic members."""
+        """The group of a request; it is not in the table yet if the member is the first, or if it joins a classic group."""
         found = self._groups.get(request.group_id)
         if isinstance(found, ConsumerGroup):
             return found
@@ -132,7 +133,7 @@ class ConsumerProtocol:
         return self._upgrade(found, now, out)
 
     def _upgrade(self, classic: ClassicGroup, now: Now, out: CoordinatorResult) -> ConsumerGroup:
-        """Have classic members go on in a group of consumers; who waits for the others is to join again."""
+        """Convert a classic group with its members; members with waiting requests must join again."""
         check_upgrade(classic, self._policy, self._config.group_consumer_max_size)
         group = upgraded(classic, self.topics)
         out.records += [*classic.tombstones(), *records_of(group, now)]
@@ -159,7 +160,7 @@ class ConsumerProtocol:
     def _member_of(
         self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, out: CoordinatorResult
     ) -> ConsumerMember:
-        """Who sends this, checked; a new member where one joins."""
+        """The checked sender of a request; another member object if one joins."""
         group, instance_id, joins = draft.group, request.instance_id, request.member_epoch == JOINING_EPOCH
         static = None if instance_id is None else group.static_member(instance_id)
         if instance_id is not None and not joins:
@@ -175,12 +176,12 @@ class ConsumerProtocol:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
             self.check_room(group)
             return ConsumerMember(member_id)
-        if not joins:  # who joins under an id that is a member's owns nothing, and has what the member has
+        if not joins:  # a client that joins with the id of a member owns nothing yet, but gets the member's assignment
             check_epoch(member, request.member_epoch, reported(request))
         return member
 
     def check_room(self, group: ConsumerGroup) -> None:
-        """Refuse one more member than a group may have."""
+        """Refuse a member above the limit of the group."""
         most = self._config.group_consumer_max_size
         if len(group.members) >= most:
             reason = f"The consumer group has reached its maximum capacity of {most} members."
@@ -189,7 +190,7 @@ class ConsumerProtocol:
     def carry_on(
         self, draft: Draft, member: ConsumerMember, owned: Reported | None, interval_ms: int, now: Now
     ) -> ConsumerMember:
-        """From a member that has been heard to where it is to be next."""
+        """Move a member one step after its heartbeat."""
         group_id = draft.group.group_id
         draft.settle_epoch()
         later_ms = draft.assign(self._assignors, interval_ms)
@@ -226,7 +227,7 @@ class ConsumerProtocol:
         return out
 
     def dismiss(self, group: ConsumerGroup, members: list[ConsumerMember], reason: str, now: Now) -> CoordinatorResult:
-        """Take members out; whoever is heard from next brings about the next assignment."""
+        """Remove members; the next heartbeat of any member triggers the next assignment."""
         going = {member.member_id for member in members}
         if (out := self._downgrade(group, going, now)) is not None:
             return out
@@ -239,7 +240,7 @@ class ConsumerProtocol:
     # -- time and the log -----------------------------------------------------------------------------------------------
 
     def expire(self, key: ConsumerTimerKey, now: Now) -> CoordinatorResult:
-        """The deadline of `key` has come."""
+        """The deadline of `key` is due."""
         group = self._groups.get(key.group_id)
         if not isinstance(group, ConsumerGroup):
             return CoordinatorResult()
@@ -265,7 +266,7 @@ class ConsumerProtocol:
         return self.dismiss(group, [member], REASONS[key.kind], now) if revokes else CoordinatorResult()
 
     def receive_changed(self, event: Changed, error: ErrorCode | None, now: Now) -> CoordinatorResult:
-        """The members have changed, or could not because of `error`."""
+        """The members have changed, or the write failed with `error`."""
         if error is not None:
             self.receive_refused(event.key, now)
             return CoordinatorResult()
@@ -273,17 +274,17 @@ class ConsumerProtocol:
         return (self._downgrade(group, (), now) if isinstance(group, ConsumerGroup) else None) or CoordinatorResult()
 
     def receive_refused(self, key: ConsumerTimerKey | None, now: Now) -> None:
-        """The log did not take what followed from a deadline, if it was one."""
+        """The log refused the records; if a deadline caused them, repeat it."""
         if key is not None:
             self.timers.schedule(key, now.steady_ms + WRITTEN_AGAIN_AFTER_MS)
 
     def _downgrade(self, group: ConsumerGroup, leaving: Collection[str], now: Now) -> CoordinatorResult | None:
-        """Make a classic group of one in which only classic members are left, if that is wanted."""
+        """Convert a group with only classic members left to a classic group, if the policy allows it."""
         fits = len(group.members) - len(leaving) <= self._config.group_max_size
         return downgraded(group, leaving, self.topics, now) if fits and self._policy.may_downgrade else None
 
     def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
-        """The log has been read: the members found there have their sessions to show that they live."""
+        """The log was read: the loaded members must send a heartbeat within their sessions."""
         for group in self._groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
@@ -299,7 +300,7 @@ class ConsumerProtocol:
         return [outcome for outcome in outcomes if outcome is not None]
 
     def replay(self, kind: ConsumerRecordType, key: Key, data: Buffer | None) -> None:
-        """Take one record; raises MalformedMessage if it cannot be read."""
+        """Replay one record; raises MalformedMessage if it does not parse."""
         known = self._groups.get(key.group)
         group = known if isinstance(known, ConsumerGroup) else None
         if kind is ConsumerRecordType.PARTITION_METADATA or (group is None and data is None):
@@ -337,7 +338,7 @@ class ConsumerProtocol:
                 expression = None if data is None else read_consumer_value(RegularExpressionValue, data)
                 group.replay_expression(key.regular_expression, expression)
 
-    # -- for people -----------------------------------------------------------------------------------------------------
+    # -- descriptions ---------------------------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> described.DescribedGroup:
         """Raises KafkaError(GROUP_ID_NOT_FOUND)."""

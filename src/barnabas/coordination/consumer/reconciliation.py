@@ -1,10 +1,10 @@
-"""One step of a member towards its target: what it has to give up, what it may have, in which epoch it is then.
+"""One step of a member towards its target: the partitions to give up, the partitions to get, and its next epoch.
 
 Rules
-  1. First give up, then go on: as long as the member still owns what it has to give up, it stays in its epoch.
-  2. It is given what nobody owns, at once; for the rest it waits, in the target's epoch.
-  3. What was given up is free when the member's heartbeat, full in its owned partitions, does not name it any more.
-  4. A topic that it does not subscribe to any more, or that does not exist, is given up whatever the target says.
+  1. Revocation comes first: while the member still owns revoked partitions, it stays in its epoch.
+  2. It gets free partitions at once; for the rest it waits in the target's epoch.
+  3. A revoked partition is free when a heartbeat with the member's owned partitions does not list it any more.
+  4. Partitions of topics that it does not subscribe to any more, or that do not exist, are revoked whatever the target is.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from uuid import UUID
 from barnabas.coordination.consumer.member import Assignment, ConsumerMember, MemberState, Owned
 from barnabas.errors import ErrorCode, KafkaError
 
-Reported = Mapping[UUID, frozenset[int]]  # what a member says that it owns
+Reported = Mapping[UUID, frozenset[int]]  # the partitions that a member reports as owned
 
 
 class Target(NamedTuple):
-    """Where a member is to go."""
+    """The target of a member."""
 
     epoch: int
     assignment: Assignment
@@ -35,12 +35,11 @@ def reconcile(
     reported: Reported | None,
     subscription_changed: bool = False,
 ) -> ConsumerMember:
-    """The member after one step, or the same object where there is none to take.
+    """The member after one step, or the same object if there is none.
 
     Args:
-        subscribed: the topics it may have partitions of.
-        is_free: whether nobody owns a partition.
-        reported: what its heartbeat says that it owns; None where it says nothing.
+        subscribed: the topics whose partitions it may have. is_free: whether a partition has no owner. reported: the owned
+            partitions in its heartbeat; None without them.
     """
     match member.state:
         case MemberState.STABLE if member.epoch == target.epoch:
@@ -95,7 +94,7 @@ def _changed(before: ConsumerMember, after: ConsumerMember) -> ConsumerMember:
 
 
 def _strip(member: ConsumerMember, subscribed: Container[UUID], reported: Reported | None) -> ConsumerMember:
-    """Take from a member what it does not subscribe to any more."""
+    """Remove partitions of topics that a member does not subscribe to any more."""
     gone = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in subscribed}
     if not gone:
         return member
@@ -109,7 +108,7 @@ def _strip(member: ConsumerMember, subscribed: Container[UUID], reported: Report
 
 
 def _still_owns(partitions: Owned, reported: Reported | None) -> bool:
-    """Whether a member may still own some of `partitions`: who does not say what it owns may."""
+    """Whether a member may still own some of `partitions`; without a report it may."""
     if reported is None:
         return True
     return any(not reported.get(topic_id, frozenset()).isdisjoint(epochs) for topic_id, epochs in partitions.items())

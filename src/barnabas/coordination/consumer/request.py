@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: what makes no sense whatever the group, and what the request says of its member."""
+"""ConsumerGroupHeartbeat: checks that do not depend on the group, and the member's properties in the request."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from barnabas.coordination.result import Caller
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-OWN_MEMBER_ID_FROM_VERSION = 1  # KIP-1082: the client makes its id
+OWN_MEMBER_ID_FROM_VERSION = 1  # KIP-1082: the client creates its member id
 UNCHANGED_TIMEOUT = -1
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Sequence[str]) -> None:
-    """Raises KafkaError, in the words of Kafka."""
+    """Raises KafkaError with Kafka's words."""
     epoch = request.member_epoch
     if api_version >= OWN_MEMBER_ID_FROM_VERSION or epoch > 0 or epoch == LEAVING_EPOCH:
         _check_not_blank(request.member_id, "MemberId")
@@ -50,7 +50,7 @@ def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def _check_size(request: ConsumerGroupHeartbeatRequest) -> None:
-    """A member has to fit into its records."""
+    """Refuse a member that does not fit into its records."""
     names = (request.group_id, request.member_id, request.instance_id, request.rack_id, request.subscribed_topic_regex)
     if any(name is not None and is_too_long(name) for name in names):
         raise _invalid("A name is too long.")
@@ -68,7 +68,7 @@ def _invalid(reason: str) -> KafkaError:
 
 
 def declared(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
-    """The member as the request says it is, null meaning as before; the same object where nothing is new."""
+    """The member after the request, where null means unchanged; the same object without a change."""
     names, regex, timeout_ms = request.subscribed_topic_names, request.subscribed_topic_regex, request.rebalance_timeout_ms
     after = replace(
         member,
@@ -86,14 +86,14 @@ def declared(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, cal
 
 
 def reported(request: ConsumerGroupHeartbeatRequest) -> Reported | None:
-    """What the member says that it owns; None where it says nothing."""
+    """The partitions that the member reports as owned; None without a report."""
     if request.topic_partitions is None:
         return None
     return {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the member says all there is to say, as it does when it joins and after any error: it is told its assignment then."""
+    """Whether the request has all fields, as when a member joins and after any error: then the response has its assignment."""
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     says_all = request.rebalance_timeout_ms != UNCHANGED_TIMEOUT and names_topics and request.topic_partitions is not None
     return request.member_epoch == JOINING_EPOCH or says_all

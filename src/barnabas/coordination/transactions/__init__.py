@@ -1,1 +1,1 @@
-"""The transaction coordinator: who owns a transactional id, what its transaction is about, and how it ends."""
+"""The transaction coordinator: the owners of transactional ids, the partitions of transactions, and their ends."""

@@ -1,7 +1,7 @@
-"""The transaction coordinator: what a broker does with requests about transactional ids.
+"""The transaction coordinator: handles requests about transactional ids.
 
-It finds the shard of `__transaction_state` that an id belongs to and has it answer; `runtime.py` writes what the shard wants written.
-Markers that are due go to whoever sends them (`MarkerSender`), and what he tells of them goes back to the shard.
+It passes a request to the id's shard of `__transaction_state`; `runtime.py` writes the shard's records. Due markers go to the
+`MarkerSender`, and its results go back to the shard.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ Pending = Callable[[], Awaitable[Owner]]  # to be called and awaited
 
 
 class ProducerIds(Protocol):
-    """Producer ids that nobody had before."""
+    """A source of unused producer ids."""
 
     @property
     def has_one(self) -> bool:
-        """Whether one is at hand, which is what a decision takes at most."""
+        """Whether at least one is available, which is enough for one decision."""
         ...
 
     async def fill(self) -> None:
-        """See to it that there are some at hand; raises KafkaError if there are none to be had."""
+        """Fetch producer ids; raises KafkaError if that fails."""
         ...
 
     def take(self) -> int:
-        """One of those at hand; raises KafkaError if there is none."""
+        """An available producer id; raises KafkaError if there is none."""
         ...
 
 
 class Delivery(Protocol):
-    """A marker on its way."""
+    """A marker that is being written."""
 
     @property
     def is_wanted(self) -> bool:
@@ -53,13 +53,13 @@ class Delivery(Protocol):
         ...
 
     def written(self, partitions: Iterable[TopicPartition]) -> None:
-        """The marker is committed in these partitions, or they exist no more."""
+        """The marker is committed in these partitions, or they were deleted."""
         ...
 
 
 class MarkerSender(Protocol):
     def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
-        """Write the marker to the leader of each partition, again and again until each has it or it is not wanted any more."""
+        """Write the marker to the leader of each partition; retry until each has it or the marker is not needed any more."""
         ...
 
 
@@ -83,8 +83,8 @@ class TransactionCoordinator:
 
     Args:
         epoch_of: the leader epoch of a partition of `__transaction_state`.
-        prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
-        is_coming: as of `CoordinatorRuntime`.
+        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+            is_coming: see `CoordinatorRuntime`.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class TransactionCoordinator:
         self._ids = ids
         self._sender = sender
         self._epoch_of = epoch_of
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # for the end of a transaction of this id
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # waiters for the end of a transaction of this id
         self._following: deque[Callable[[], None]] = deque()
         self.counts = EndCounts()
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
@@ -114,7 +114,7 @@ class TransactionCoordinator:
         return TransactionShard(self._config, now, coordinator_epoch=epoch, take_id=self._ids.take, counts=self.counts)
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
-        """This broker leads `partition` now: read it, when `ready` has returned, and serve its transactional ids from then on."""
+        """This broker became leader of `partition`: read it after `ready` has returned, then serve its transactional ids."""
         await self.runtime.load(partition, ready)
 
     def unload(self, partition: int) -> None:
@@ -123,11 +123,11 @@ class TransactionCoordinator:
         self._release(name for name in self._waiting if self.partition_of(name) == partition)
 
     async def prepare(self) -> None:
-        """See to it that the topic exists and is loaded, once, whoever asks."""
+        """Ensure that the topic exists and is loaded; concurrent calls share one attempt."""
         await self.runtime.prepare()
 
     def close(self) -> None:
-        """Send everybody away; nothing of this object runs afterwards."""
+        """Refuse all waiting requests and stop."""
         self._following.clear()
         self.runtime.close()
         self._release(self._waiting)
@@ -140,7 +140,7 @@ class TransactionCoordinator:
     async def init(self, request: InitRequest) -> Initialised:
         """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
         await self.prepare()
-        self.runtime.hosted_for(request.transactional_id)  # who is in the wrong place is told so before ids are asked for
+        self.runtime.hosted_for(request.transactional_id)  # check the coordinator before producer ids are fetched
         await self._ids.fill()
         found: Initialised | None = await self.runtime.write(
             request.transactional_id, lambda shard, now: shard.init(request, now)
@@ -150,9 +150,9 @@ class TransactionCoordinator:
         return found
 
     async def add(self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int) -> None:
-        """As `TransactionShard.add`, but while the end of the transaction before is under way, that is waited for.
+        """Like `TransactionShard.add`, but waits while the previous transaction is being ended.
 
-        Not for longer than `add.partitions.to.txn.retry.backoff.max.ms`: CONCURRENT_TRANSACTIONS after that.
+        It waits at most `add.partitions.to.txn.retry.backoff.max.ms`, then raises CONCURRENT_TRANSACTIONS.
         """
         add = _adding(transactional_id, asking, partitions, client_version)
         try:
@@ -166,11 +166,11 @@ class TransactionCoordinator:
     def add_at_once(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
     ) -> bool:
-        """As `TransactionShard.add`; False where what is added is not committed yet, and `add` is to be waited for."""
+        """Like `TransactionShard.add`; False if the added partitions are not committed yet: then await `add`."""
         return self.runtime.write_at_once(transactional_id, _adding(transactional_id, asking, partitions, client_version))
 
     async def _end_of(self, transactional_id: str) -> None:
-        """Wait until the end of a transaction is no longer under way, or has been for too long."""
+        """Wait until a transaction has ended, or until the time limit."""
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
         waiting = self._waiting.setdefault(transactional_id, [])
@@ -198,11 +198,11 @@ class TransactionCoordinator:
     def verify_at_once(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode] | None:
-        """As `TransactionShard.verify`; None where the answer rests on what is not committed yet, and `verify` is to be waited for."""
+        """Like `TransactionShard.verify`; None if the answer depends on uncommitted records: then await `verify`."""
         return self.runtime.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
     def holds_at_once(self, transactional_id: str, asking: Owner, place: TopicPartition) -> bool:
-        """As `TransactionShard.holds`; False as well where the coordinator is not here or there is something to wait for."""
+        """Like `TransactionShard.holds`; also False if the coordinator is not here or the answer would have to wait."""
         try:
             hosted = self.runtime.hosted_for(transactional_id)
         except KafkaError:
@@ -210,9 +210,9 @@ class TransactionCoordinator:
         return not hosted.uncommitted and hosted.shard.holds(transactional_id, asking, place)
 
     def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
-        """As `TransactionShard.end`; what gives it later where there is something to wait for.
+        """Like `TransactionShard.end`; returns an awaitable if it has to wait.
 
-        Where that is given at once, the caller is to call `follow_up` when he has answered: it writes the markers.
+        If the result is immediate, the caller calls `follow_up` after the response: it writes the markers.
         """
 
         def decide(shard: TransactionShard, now: Now) -> CoordinatorResult:
@@ -227,7 +227,7 @@ class TransactionCoordinator:
         return following if decision.commit is None else partial(self._end_when, decision.commit, following)
 
     def follow_up(self) -> None:
-        """Begin what follows from ends that were decided."""
+        """Start writing the markers of decided ends."""
         while self._following:
             self._following.popleft()()
 
@@ -245,14 +245,14 @@ class TransactionCoordinator:
         return await self.runtime.read(transactional_id, lambda shard: shard.describe(transactional_id))
 
     async def list_transactions(self, wanted: Callable[[Transaction], bool]) -> list[Transaction]:
-        """Those of the transactional ids coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known."""
+        """The matching transactional ids of this coordinator; raises COORDINATOR_LOAD_IN_PROGRESS while a shard is loading."""
         hosted_shards = list(self.runtime)
         if any(hosted.phase is Phase.LOADING for hosted in hosted_shards):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         found: list[Transaction] = []
         for hosted in hosted_shards:
             found += hosted.shard.matching(wanted)
-            await asyncio.sleep(0)  # there may be many, and others want their turn
+            await asyncio.sleep(0)  # there may be many, so let other tasks run
         for hosted in hosted_shards:
             await self.runtime.settled(hosted)
         return found
@@ -265,7 +265,7 @@ class TransactionCoordinator:
             self._sender.send(marker, hosted.shard.coordinator_epoch, partitions, _Delivery(self, hosted, marker))
 
     def receive_marked(self, hosted: HostedShard[TransactionShard], marker: Marker, partitions: Iterable[TopicPartition]) -> None:
-        """A marker is committed in these partitions, or they exist no more."""
+        """A marker is committed in these partitions, or they were deleted."""
         try:
             outcome = self.runtime.ask(hosted, lambda: hosted.shard.receive_marked(marker, partitions, self.runtime.now()))
         except InvariantViolated:
@@ -273,7 +273,7 @@ class TransactionCoordinator:
         self.runtime.carry_out_quietly(hosted, outcome)
 
     def delete_topics(self, names: Iterable[str]) -> None:
-        """Topics were deleted: nothing has to be marked in them."""
+        """Topics were deleted: they need no markers."""
         for hosted in self.runtime:
             with suppress(InvariantViolated):  # logged, and the shard is gone
                 for name in names:

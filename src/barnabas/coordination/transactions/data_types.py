@@ -1,4 +1,4 @@
-"""What a shard of transactional ids is asked with, answers with and is told of, and what it counts."""
+"""The requests, responses, events and counters of a shard of transactional ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.coordination.transactions.transaction import NOBODY, Owner, Transa
 
 
 class TransactionConfig(Protocol):
-    """The broker settings that this coordinator obeys, named as Kafka's keys."""
+    """The broker settings of this coordinator, named as Kafka's keys."""
 
     @property
     def add_partitions_to_txn_retry_backoff_max_ms(self) -> int: ...
@@ -32,9 +32,9 @@ class InitRequest(Struct, frozen=True):
     """InitProducerId for a transactional id.
 
     Args:
-        expected: who asks, where it had the id before; else NOBODY.
-        two_phase: somebody else decides the transactions of this owner, so that they never time out (KIP-939).
-        keep_prepared: leave an open transaction as it is, to be ended by the next owner.
+        expected: the requesting producer, if it had the id before; else NOBODY. two_phase: an external coordinator decides the
+            transactions of this owner, so they never time out (KIP-939). keep_prepared: keep an open transaction, so that the
+            next owner ends it.
     """
 
     transactional_id: str
@@ -45,27 +45,27 @@ class InitRequest(Struct, frozen=True):
 
 
 class Initialised(Struct, frozen=True):
-    """The owner of the id, and whose transaction is open and was kept."""
+    """The owner of the id, and the owner of the kept open transaction."""
 
     owner: Owner
     ongoing: Owner = NOBODY
 
 
 class Decided(Struct, Written, frozen=True):
-    """The end of a transaction was decided by the record that was written; `is_late`: because it took too long."""
+    """The written record decides the end of a transaction; `is_late`: because it timed out."""
 
     transaction: Transaction
     is_late: bool = False
 
 
 class Completing(Struct, Written, frozen=True):
-    """Transactions were ended by the records that were written."""
+    """The written records end transactions."""
 
     markers: tuple[Marker, ...]
 
 
 class EndCounts(Struct):
-    """How transactions were ended, as far as decided by coordinators that share this; the timed out ones are among the aborted."""
+    """Counts of ended transactions by result; aborted includes timed out. Several coordinators may share it."""
 
     committed: int = 0
     aborted: int = 0

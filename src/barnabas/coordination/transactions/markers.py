@@ -1,7 +1,7 @@
-"""Which markers are still to be written for the transactions whose end is decided.
+"""The markers that are still to be written for transactions with a decided end.
 
-A marker goes to every partition of a transaction; when all of them are there the transaction is complete. Who sends them asks
-`take_fresh` and tells `written` what was taken. No I/O, no clock.
+A marker goes to every partition of a transaction; when all are written, the transaction is complete. The sender takes markers
+by `take_fresh` and reports results to `written`. No I/O, no clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.coordination.transactions.transaction import State, TopicPartition
 
 
 class Marker(NamedTuple):
-    """The end of one transaction, as it is to stand in each of its partitions."""
+    """The end of one transaction, to be written to each of its partitions."""
 
     transactional_id: str
     producer_id: int
@@ -53,9 +53,9 @@ class MarkersDue:
         return marker
 
     def written(self, marker: Marker, partitions: Iterable[TopicPartition]) -> bool:
-        """The marker stands in `partitions`, or they are gone; whether it stands everywhere now.
+        """The marker is in `partitions`, or they were deleted; returns whether it is in all partitions now.
 
-        False as well for a marker that is not due (any more): an answer that came twice.
+        Also False for a marker that is not due (any more): a repeated answer.
         """
         left = self._left.get(marker)
         if left is None:
@@ -64,33 +64,33 @@ class MarkersDue:
         return not left
 
     def complete_of(self, transactional_id: str) -> list[Marker]:
-        """The marker of this id if it is due and stands everywhere."""
+        """The marker of this id if it is due and in all partitions."""
         marker = self._by_id.get(transactional_id)
         return [marker] if marker is not None and not self._left[marker] else []
 
     def take_fresh(self) -> list[tuple[Marker, frozenset[TopicPartition]]]:
-        """The markers that have become due since this was asked last, to be sent."""
+        """The markers that became due since the last call, to be sent."""
         fresh, self._fresh = self._fresh, []
         return [(marker, frozenset(self._left[marker])) for marker in fresh if self._left.get(marker)]
 
     def is_complete(self, marker: Marker) -> bool:
-        """Whether it is due and stands everywhere."""
+        """Whether it is due and in all partitions."""
         return self._left.get(marker) == set()
 
     def forget(self, transactional_id: str) -> None:
-        """The transaction is complete, or the coordinator is elsewhere."""
+        """Remove the marker: the transaction is complete, or the coordinator moved."""
         marker = self._by_id.pop(transactional_id, None)
         if marker is not None:
             del self._left[marker]
             self._ended.append(transactional_id)
 
     def take_ended(self) -> list[str]:
-        """The transactional ids whose marker is due no longer, since this was asked last."""
+        """The transactional ids whose marker stopped being due since the last call."""
         ended, self._ended = self._ended, []
         return ended
 
     def drop_topic(self, topic: str) -> list[Marker]:
-        """A topic was deleted: no marker will ever be there. The markers that stand everywhere now."""
+        """A topic was deleted and needs no markers; returns the markers that are in all partitions now."""
         complete = []
         for marker, left in self._left.items():
             gone = {partition for partition in left if partition[0] == topic}

@@ -1,7 +1,7 @@
-"""One transactional id: who produces under it, and the transaction that is open or was ended last.
+"""One transactional id: its owner, and the open or last transaction.
 
-Owns the values and the rules from one to the next: a transition takes a `Transaction` and gives the next one, or raises the KafkaError
-that the request is refused with. What is not in this value is not known after a failover, so everything that matters is in it.
+Owns the values and the transitions: a transition takes a `Transaction` and returns the next one, or raises the KafkaError of
+the request. Only this value survives a failover, so it contains everything that matters.
 
 States
 
@@ -12,14 +12,15 @@ States
       └────────────────────────────────────────────── init ───────────────────────────────────────────────┘
 
 Rules
-  1. One transactional id has one owner: (producer id, epoch). Each `init` makes a new one, so that the former is fenced.
-  2. Once a transaction is PREPARE_COMMIT or PREPARE_ABORT its end is decided: nothing leads anywhere but to the matching COMPLETE.
-  3. With transactions of version 2 (KIP-890) each end makes a new epoch too. A marker carries the new epoch, so that a request of the
-     transaction that comes after its end is fenced in the partition.
-  4. A retry of what was done is answered as it was answered: the owner before the last is remembered for that.
-  5. An epoch never overflows: the one before the last possible is followed by a new producer id. The last is kept for fencing.
-  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it; who comes to end it is the next owner, and both are
-     in the value until the end.
+  1. One transactional id has one owner: (producer id, epoch). Each `init` creates another owner and so fences the former one.
+  2. Once a transaction is PREPARE_COMMIT or PREPARE_ABORT its end is decided: the only next state is the matching COMPLETE.
+  3. With transactions of version 2 (KIP-890) each end also raises the epoch. The marker has the raised epoch, so that the
+     partition fences a late request of the ended transaction.
+  4. A retry of a completed request gets the same response: the previous owner is kept for that.
+  5. An epoch never overflows: after the last but one epoch the id gets another producer id. The last epoch is reserved for
+     fencing.
+  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it; the producer that ends it is the next owner,
+     and both are in the value until the end.
 
 Source: KIP-98, KIP-360 (retries of init), KIP-890 (version 2), KIP-939 (two-phase commit).
 """
@@ -38,14 +39,14 @@ from barnabas.tuples import new_tuple
 
 NO_PRODUCER_ID, NO_EPOCH, NO_TIME = -1, -1, -1
 LAST_EPOCH = 2**15 - 1
-NEVER_TIMES_OUT_MS = 2**31 - 1  # of transactions that somebody else decides (two-phase commit)
+NEVER_TIMES_OUT_MS = 2**31 - 1  # timeout of transactions with an external coordinator (two-phase commit)
 
 TopicPartition = tuple[str, int]
-TakeId = Callable[[], int]  # a producer id that nobody had before
+TakeId = Callable[[], int]  # returns an unused producer id
 
 
 class State(IntEnum):
-    """Numbers as they are written down; `title` as tools print them."""
+    """Numbers as in the records; `title` is the name in tools."""
 
     EMPTY = 0
     ONGOING = 1
@@ -73,12 +74,12 @@ ENDED_AS = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: St
 
 
 class Transaction(Struct, frozen=True):
-    """A transactional id, as it is written down. Times are of the wall clock, in milliseconds since 1970-01-01 UTC."""
+    """The stored state of a transactional id. Times are of the wall clock, in milliseconds since 1970-01-01 UTC."""
 
     transactional_id: str
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
-    last_producer_epoch: int = NO_EPOCH  # before the last init or end, for their retries; in memory only, as with Kafka
+    last_producer_epoch: int = NO_EPOCH  # owner before the last init or end, for retries; in memory only, as in Kafka
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     next_producer_epoch: int = NO_EPOCH
@@ -91,26 +92,26 @@ class Transaction(Struct, frozen=True):
 
     @property
     def owner(self) -> Owner:
-        """Who may go on with this id."""
+        """The owner that may use this id."""
         if self.next_producer_epoch != NO_EPOCH:
             return new_tuple(Owner, (self.next_producer_id, self.next_producer_epoch))
         return new_tuple(Owner, (self.producer_id, self.producer_epoch))
 
     @property
     def is_of_two_phases(self) -> bool:
-        """Whether this is a transaction whose end somebody else decides, and that never times out."""
+        """Whether an external coordinator decides the end of this transaction, so that it never times out."""
         return self.timeout_ms == NEVER_TIMES_OUT_MS
 
     @property
     def deadline_ms(self) -> int | None:
-        """When it is to be aborted; None if never."""
+        """The time at which it is aborted; None for never."""
         if self.state is not State.ONGOING or self.is_of_two_phases:
             return None
         return self.start_ms + self.timeout_ms
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether an epoch has no successor but the one that is kept for fencing."""
+    """Whether the only epoch after this one is reserved for fencing."""
     return epoch >= LAST_EPOCH - 1
 
 
@@ -118,13 +119,14 @@ def is_exhausted(epoch: int) -> bool:
 
 
 def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
-    """Give the id to a new owner. An open transaction has to be ended before (`fence`).
+    """Give the id to another owner. An open transaction must be ended before (`fence`).
 
     Args:
-        expected: who asks, where it is a producer that had the id (KIP-360); else NOBODY.
+        expected: the requesting producer, if it had the id (KIP-360); else NOBODY.
 
     Raises:
-        KafkaError: CONCURRENT_TRANSACTIONS while an end is under way; PRODUCER_FENCED if another producer has the id meanwhile.
+        KafkaError: CONCURRENT_TRANSACTIONS while a transaction is being ended; PRODUCER_FENCED if another producer has the id
+            meanwhile.
     """
     check_expected(before, expected)
     if before.state in PREPARED:
@@ -137,7 +139,7 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
     if is_known and expected != before.owner:
         if expected.epoch != before.last_producer_epoch:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
-        # The answer to an init, or to an end, was lost: what it said holds.
+        # The response to an init or an end was lost: repeat it.
         return _emptied(before, before.owner, before.last_producer_epoch, before.previous_producer_id, timeout_ms, now_ms)
     last = before.producer_epoch if is_known else NO_EPOCH
     if is_exhausted(before.producer_epoch):
@@ -147,7 +149,7 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
 
 
 def check_expected(before: Transaction, expected: Owner) -> None:
-    """Whether a producer that says who it was still may have the id.
+    """Check that a producer that names its owner may still have the id.
 
     Raises:
         KafkaError: PRODUCER_FENCED.
@@ -155,7 +157,7 @@ def check_expected(before: Transaction, expected: Owner) -> None:
     if expected == NOBODY or before.producer_epoch == NO_EPOCH or expected.producer_id == before.owner.producer_id:
         return
     if expected.producer_id == before.previous_producer_id and is_exhausted(expected.epoch):
-        return  # its id was replaced, and it has not heard of that
+        return  # its producer id was replaced, and it does not know it yet
     raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
@@ -177,9 +179,9 @@ def _emptied(before: Transaction, owner: Owner, last: int, previous_id: int, tim
 
 
 def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
-    """Give the id to a new owner and leave its open transaction as it is, to be ended by that owner (KIP-939).
+    """Give the id to another owner and keep its open transaction, which that owner will end (KIP-939).
 
-    A transaction that never times out stays so, whatever its next owner wants for his own: it may be prepared.
+    A transaction without a timeout stays so, whatever the next owner requests for its own transactions: it may be prepared.
 
     Raises:
         KafkaError: PRODUCER_FENCED.
@@ -213,10 +215,10 @@ def check_owner(before: Transaction, asking: Owner) -> None:
 def add(
     before: Transaction, asking: Owner, partitions: frozenset[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
-    """Partitions that the transaction is about; `before` itself if it has all of them.
+    """Add partitions to the transaction; returns `before` itself if it has all of them.
 
     Raises:
-        KafkaError: as `check_owner`; INVALID_TXN_STATE for a transaction that was taken over to be ended.
+        KafkaError: as `check_owner`; INVALID_TXN_STATE for a transaction whose id was taken over to end it.
     """
     check_owner(before, asking)
     if before.state is State.ONGOING:
@@ -240,11 +242,11 @@ def add(
 def end(
     before: Transaction, asking: Owner, *, commit: bool, client_version: int, now_ms: int, take_id: TakeId
 ) -> Transaction | None:
-    """Decide the end, as the owner wants it; None if that is how it has ended already (a retry).
+    """Decide the end that the owner requests; None if it has ended so already (a retry).
 
     Raises:
-        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: an end is
-            under way; INVALID_TXN_STATE: there is no transaction, or it has the other end.
+        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: it is
+            being ended; INVALID_TXN_STATE: there is no transaction, or it ended the other way.
     """
     is_retry = client_version >= 2 and _is_retried_end(before, asking)
     if not is_retry:
@@ -258,22 +260,23 @@ def end(
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
         return _decided(before, wanted, client_version, now_ms, take_id)
     if before.state in PREPARED:
-        # Whichever end is asked for: who aborts may be about the next transaction, of which nothing has arrived yet.
+        # For both ends: an abort may be meant for the next transaction, of which no request has arrived yet.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_same_end = before.state is ENDED_AS[wanted]
     if is_same_end and (is_retry or client_version < 2):
         return None
     if client_version >= 2 and not commit and not is_retry:
-        # A client of version 2 cannot know whether anything has reached its transaction; the new epoch fences what may still come.
+        # A client of version 2 cannot know whether any request of its transaction has arrived; the raised epoch fences late
+        # ones.
         return _decided(replace(before, start_ms=now_ms, partitions=frozenset()), wanted, client_version, now_ms, take_id)
     raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 
 def _is_retried_end(before: Transaction, asking: Owner) -> bool:
-    """Whether `asking` is who ended the last transaction, before that made a new epoch of it.
+    """Whether `asking` ended the last transaction, which then raised the epoch.
 
-    An end of a client below version 2 makes none: then the epoch before the owner's is that of a producer which was fenced by an init.
-    Kafka 4.3 takes its EndTxn for a retry all the same, and tells it the epoch of the one that fenced it.
+    An end of a client below version 2 raises no epoch: then the epoch before the owner's belongs to a producer that an init fenced.
+    Kafka 4.3 still takes its EndTxn for a retry, and tells it the epoch of the producer that fenced it.
     """
     if before.client_version < 2:
         return False
@@ -310,9 +313,9 @@ def _decided(before: Transaction, wanted: State, client_version: int, now_ms: in
 
 
 def fence(before: Transaction, now_ms: int, take_id: TakeId) -> Transaction:
-    """Abort the open transaction against its owner's will: it timed out, or somebody else wants the id.
+    """Abort the open transaction without its owner: it timed out, or another producer claims the id.
 
-    The marker's epoch is one past the owner's, whatever the client's version, so that nothing more of it gets in.
+    The marker's epoch is one above the owner's for all client versions, so that no later write of the owner is accepted.
     """
     if before.state is not State.ONGOING:
         raise InvariantViolated(f"abort of {before.transactional_id}, which has no open transaction")

@@ -1,7 +1,7 @@
 """The records of `__transaction_state`, byte for byte as Kafka 4.3 writes them.
 
-A key is a 16-bit 0 and the transactional id; a value is a 16-bit version and a message of that version. Version 1 has room for what
-transactions of version 2 need; version 0 is read.
+A key is a 16-bit 0 and the transactional id; a value is a 16-bit version and a message of that version. Version 1 has the
+fields of transactions of version 2; version 0 can be read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.protocol.partitions import by_topic
 
 KEY_VERSION, VALUE_VERSION = 0, 1
 _NEVER = 32767
-_KEY = Struct(">hh")  # version, bytes of the name behind it
+_KEY = Struct(">hh")  # version, length of the name after it
 _HEAD = Struct(">hqhib")  # version, producer id and epoch, time limit, state
 _TIMES = Struct(">qq")  # last update, start
 _NULL_ARRAY = b"\0"
@@ -117,7 +117,8 @@ class TransactionLogValue(Message):
 
 
 def transaction_record(transaction: Transaction) -> Record:
-    """The record that says how a transactional id stands: a `TransactionLogValue`, laid out here because each transaction writes three."""
+    """The record of a transactional id's state: a `TransactionLogValue`, encoded by hand because each transaction writes
+    three."""
     value = b"".join(
         (
             _HEAD.pack(
@@ -135,7 +136,7 @@ def transaction_record(transaction: Transaction) -> Record:
     return _key_of(transaction.transactional_id), value
 
 
-@lru_cache(maxsize=64)  # the end of a transaction has the partitions of its beginning
+@lru_cache(maxsize=64)  # the record of the end has the same partitions as that of the beginning
 def _array_of(partitions: frozenset[TopicPartition]) -> bytes:
     topics = by_topic(sorted(partitions))
     out = bytearray()
@@ -147,7 +148,7 @@ def _array_of(partitions: frozenset[TopicPartition]) -> bytes:
 
 
 def _tagged(transaction: Transaction) -> bytes:
-    """The tagged fields, of which those are left out that have their default."""
+    """The tagged fields, without those that have their default."""
     fields = []
     if transaction.previous_producer_id != NO_PRODUCER_ID:
         fields.append(_TAGGED_ID.pack(0, _TAGGED_ID.size - 2, transaction.previous_producer_id))
@@ -161,12 +162,12 @@ def _tagged(transaction: Transaction) -> bytes:
 
 
 def tombstone(transactional_id: str) -> Record:
-    """The record that forgets a transactional id."""
+    """The tombstone of a transactional id."""
     return _key_of(transactional_id), None
 
 
 def read_record(record: Record) -> tuple[str, Transaction | None] | None:
-    """The transactional id and how it stands, None where it is forgotten; None for a record that is none of these.
+    """The transactional id and its state (None for a tombstone); None for any other record.
 
     Raises:
         MalformedMessage: bytes or a version that Kafka never wrote.

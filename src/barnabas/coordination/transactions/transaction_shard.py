@@ -1,15 +1,15 @@
 """All transactional ids whose records are in one partition of `__transaction_state`.
 
-Owns the table of transactions, the markers that are due, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out;
+Owns the table of transactions, the due markers, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out;
 `replay` takes records, from the log while loading and from its own outcomes later.
 
 Rules
-  1. Nothing changes but by replaying a record. Markers are due only once the record that decides the end is committed
+  1. Only the replay of a record changes the state. Markers are due only after the record that decides the end is committed
      (`receive_written`): before that a failover could decide otherwise.
-  2. A transaction is complete when its marker is in every partition; only then its id can go on.
-  3. After a failover every decided end is carried out again from the start: markers are idempotent.
-  4. A transaction that is open past its timeout is aborted by the next epoch, so that its producer finds itself fenced.
-  5. An id that was not used for `transactional.id.expiration.ms` is forgotten, unless a transaction is open.
+  2. A transaction is complete when its marker is in every partition; only then its id can start the next one.
+  3. After a failover the markers of every decided end are written again: markers are idempotent.
+  4. A transaction past its timeout is aborted with the next epoch, so its producer is fenced.
+  5. An id without use for `transactional.id.expiration.ms` is removed, unless a transaction is open.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from barnabas.coordination.transactions.transaction_log_records import read_reco
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
-STORY_LENGTH = 64  # events told when an invariant breaks
-RETRY_MS = 1_000  # until an abort is tried again that the log has refused
+STORY_LENGTH = 64  # events in the report of a broken invariant
+RETRY_MS = 1_000  # wait before an abort is retried that the log refused
 RECORDS_AT_ONCE = 1_000  # tombstones of expired ids in one batch
 
 
 class _Due(Enum):
-    """What a deadline is for."""
+    """The kinds of deadlines."""
 
     ABORT = "abort"  # an open transaction times out
-    COMPLETE = "complete"  # the record of an end is tried again, which the log has refused
+    COMPLETE = "complete"  # retry of the record of an end that the log refused
 
     __hash__ = object.__hash__  # of identity: the one of enumerations is Python code
 
@@ -64,9 +64,9 @@ class TransactionShard:
     """The coordinator of the transactional ids of one partition.
 
     Args:
-        coordinator_epoch: the leader epoch of the partition; markers carry it, so that a former coordinator's are refused.
-        take_id: gives a producer id that nobody had before; a KafkaError if there is none.
-        counts: added to with each end.
+        coordinator_epoch: the leader epoch of the partition; markers have it, so that those of a former coordinator are
+            refused. take_id: returns an unused producer id; raises KafkaError if there is none. counts: incremented with each
+            end.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class TransactionShard:
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._story: deque[Transaction] = deque(maxlen=STORY_LENGTH)
-        self._made: deque[tuple[Record, Transaction]] = deque()  # what the records that are to be replayed next were made of
+        self._made: deque[tuple[Record, Transaction]] = deque()  # the values of the records that will be replayed next
         self._is_loading = True
-        self._wall_offset_ms = 0  # from the wall clock, by which transactions begin, to the steady one, by which they time out
+        self._wall_offset_ms = 0  # offset from the wall clock (start of transactions) to the monotonic one (timeouts)
 
     def __len__(self) -> int:
         return len(self._transactions)
@@ -102,7 +102,7 @@ class TransactionShard:
     # -- requests -------------------------------------------------------------------------------------------------------
 
     def init(self, request: InitRequest, now: Now) -> CoordinatorResult:
-        """Give an id to a new owner; the response is `Initialised`, or None where the open transaction is aborted first.
+        """Give an id to another owner; the response is `Initialised`, or None if the open transaction is aborted first.
 
         Raises:
             KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (two-phase commit is not enabled), INVALID_TRANSACTION_TIMEOUT,
@@ -133,7 +133,7 @@ class TransactionShard:
     def add(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int, now: Now
     ) -> CoordinatorResult:
-        """Partitions that the transaction is about to write to.
+        """Add partitions that the transaction is about to write to.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
@@ -146,7 +146,7 @@ class TransactionShard:
     def verify(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Which of the partitions are in the open transaction: NONE or TRANSACTION_ABORTABLE for each.
+        """Check that the partitions are in the open transaction: NONE or TRANSACTION_ABORTABLE for each.
 
         Raises:
             KafkaError: as `add`.
@@ -157,7 +157,7 @@ class TransactionShard:
         return {each: ErrorCode.NONE if each in held else ErrorCode.TRANSACTION_ABORTABLE for each in partitions}
 
     def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int, now: Now) -> CoordinatorResult:
-        """Decide the end of a transaction; the response is the owner from then on.
+        """Decide the end of a transaction; the response is the next owner.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
@@ -169,7 +169,7 @@ class TransactionShard:
         return self._decide(after, after.owner)
 
     def holds(self, transactional_id: str, asking: Owner, place: TopicPartition) -> bool:
-        """Whether a partition is in the open transaction of `asking`; `verify` says why it is not."""
+        """Whether a partition is in the open transaction of `asking`; `verify` gives the error if it is not."""
         found = self._transactions.get(transactional_id)
         return found is not None and found.state is State.ONGOING and place in found.partitions and found.owner == asking
 
@@ -207,7 +207,7 @@ class TransactionShard:
                 self._count(event)
                 return self._begin_markers(event.transaction)
             deadline_ms = self._transactions[name].deadline_ms
-            if deadline_ms is not None:  # of a transaction that has time left the owner tries again, and its end is his
+            if deadline_ms is not None:  # if the transaction has time left, its owner retries and decides the end
                 retry_ms = max(now.steady_ms + RETRY_MS, deadline_ms + self._wall_offset_ms)
                 self._timers.schedule((_Due.ABORT, name), retry_ms)
         elif isinstance(event, Completing):
@@ -227,13 +227,13 @@ class TransactionShard:
         return self._completed([marker]) if self.markers.is_complete(marker) else CoordinatorResult()
 
     def receive_marked(self, marker: Marker, partitions: Iterable[TopicPartition], now: Now) -> CoordinatorResult:
-        """A marker was written to `partitions`, or they are no more."""
+        """A marker was written to `partitions`, or they were deleted."""
         if not self.markers.written(marker, partitions):
             return CoordinatorResult()
         return self._completed([marker], now)
 
     def delete_topic(self, topic: str, now: Now) -> CoordinatorResult:
-        """A topic is gone, and nothing has to be marked there."""
+        """A topic was deleted and needs no markers."""
         return self._completed(self.markers.drop_topic(topic), now)
 
     def _completed(self, markers: Iterable[Marker], now: Now | None = None) -> CoordinatorResult:
@@ -256,7 +256,7 @@ class TransactionShard:
     # -- the log --------------------------------------------------------------------------------------------------------
 
     def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
-        """Take one record of the log; raises MalformedMessage if it cannot be read."""
+        """Replay one record of the log; raises MalformedMessage if it does not parse."""
         if self._made and self._made[0][0] is record:
             self._take(self._made.popleft()[1])
             return
@@ -284,14 +284,14 @@ class TransactionShard:
             self._time(transaction)
 
     def is_overwritten_by_next(self, record: Record) -> bool:
-        """A record has all that there is to know of a transactional id, or forgets it."""
+        """A record has the whole state of a transactional id, or is its tombstone."""
         return record[1] is not None
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
-        """Nobody writes to this topic in a transaction; a marker in it changes nothing."""
+        """This topic has no transactional writes; a marker in it changes nothing."""
 
     def receive_loaded(self, now: Now) -> list[CoordinatorResult]:
-        """Everything in the log has been replayed: decided ends are carried out, open transactions have their deadlines."""
+        """Everything in the log was replayed: write the markers of decided ends, and set the deadlines of open transactions."""
         self._is_loading = False
         self._wall_offset_ms = now.steady_ms - now.wall_ms
         for transaction in self._transactions.values():
@@ -308,12 +308,12 @@ class TransactionShard:
             self._timers.schedule((_Due.ABORT, transaction.transactional_id), deadline + self._wall_offset_ms)
 
     def next_deadline_ms(self) -> int:
-        """On the steady clock, no later than when `expire` has something to do."""
+        """A time of the monotonic clock, not later than the next work of `expire`."""
         deadline = self._timers.next_deadline_ms()
         return self._cleanup_at_ms if deadline is None else min(deadline, self._cleanup_at_ms)
 
     def expire(self, now: Now) -> Iterator[CoordinatorResult]:
-        """What follows from the time that has passed; each outcome is to be carried out before the next is asked for."""
+        """The outcomes of expired deadlines; the caller executes each one before it takes the next."""
         for kind, name in self._timers.due(now.steady_ms):
             if kind is _Due.ABORT:
                 yield self._abort_late(name, now)
@@ -326,7 +326,7 @@ class TransactionShard:
     def _abort_late(self, name: str, now: Now) -> CoordinatorResult:
         try:
             return self._fence(self._transactions[name], now, is_late=True)
-        except KafkaError:  # no producer id is to be had
+        except KafkaError:  # no producer id is available
             self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
             return CoordinatorResult()
 
@@ -341,10 +341,10 @@ class TransactionShard:
             yield CoordinatorResult(records=[tombstone(name) for name in unused[start : start + RECORDS_AT_ONCE]])
 
     def unload(self, now: Now) -> CoordinatorResult:
-        """The shard is no longer here; nobody waits in it."""
+        """The shard was moved away; it has no waiting requests."""
         return CoordinatorResult()
 
-    # -- looking --------------------------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------------------
 
     def describe(self, transactional_id: str) -> Transaction:
         """Raises KafkaError TRANSACTIONAL_ID_NOT_FOUND."""

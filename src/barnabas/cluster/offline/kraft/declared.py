@@ -1,9 +1,9 @@
-"""What Kafka's metadata log says of principals: access control lists, SCRAM users, quotas and delegation tokens.
+"""Declarations about principals in Kafka's metadata log: access control lists, SCRAM users, quotas and delegation tokens.
 
-Owns the replay of these records, and their form as declarations of ours. Source: Kafka's record schemas
+Owns the replay of these records, and their conversion to our declarations. Source: Kafka's record schemas
 (metadata/src/main/resources/common/metadata), all in version 0.
 
-What this broker would refuse if it were asked for it is left out and counted.
+Declarations that this broker would refuse are left out and counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORDS = {Kind.ACL: "access control entries", Kind.USER: "SCRAM users", Kind.QUOT
 
 
 class KraftDeclared(Struct):
-    """As far as the log was read."""
+    """The declarations of the records that were replayed so far."""
 
     acls: dict[UUID, Acl] = field(default_factory=dict)
     users: dict[str, dict[str, Credential]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class KraftDeclared(Struct):
     refused: Counter[str] = field(default_factory=Counter)
 
     def replay(self, kind: int, reader: Reader) -> None:
-        """One more record, out of KINDS; raises ValueError where its bytes end too early."""
+        """Replay one record of KINDS; raises ValueError if its bytes end too early."""
         if kind == ACL:
             self._add_acl(reader)
         elif kind == REMOVE_ACL:
@@ -69,7 +69,7 @@ class KraftDeclared(Struct):
                 Operation(operation),
                 Permission(permission),
             )
-        except ValueError:  # a word of a later version
+        except ValueError:  # a name of a later version
             self.refused[WORDS[Kind.ACL]] += 1
 
     def _add_user(self, reader: Reader) -> None:
@@ -104,10 +104,10 @@ class KraftDeclared(Struct):
         self.tokens[token_id] = Token(token_id, owner, requester, renewers, issued_ms, expires_ms, max_ms)
 
     def declarations(self, secret: bytes) -> Iterator[tuple[Kind, str, Any]]:
-        """All of it as it is declared here.
+        """All of them as our declarations.
 
         Args:
-            secret: by which users who are not there look like those who are (`security.users`).
+            secret: makes unknown users look like known ones (`security.users`).
         """
         for acl in dict.fromkeys(self.acls.values()):
             yield Kind.ACL, acl_key(acl), acl_as_json(acl)
@@ -123,7 +123,7 @@ class KraftDeclared(Struct):
             yield Kind.TOKEN, token.token_id, token.encode()
 
     def notes(self) -> Iterator[str]:
-        """What whoever takes this over should know."""
+        """Notes for the user about the adopted declarations."""
         if self.acls:
             yield f"{WORDS[Kind.ACL]} ({len(self.acls)}) hold where authorizer.class.name is set, beside its super.users"
         if self.tokens:
@@ -132,7 +132,7 @@ class KraftDeclared(Struct):
             yield f"{what} ({count}) do not come along: this version does not know what they say"
 
     def counts(self) -> dict[str, int]:
-        """How many of each kind come along."""
+        """The number of adopted declarations of each kind."""
         users = sum(bool(credentials) for credentials in self.users.values())
         quotas = sum(map(len, self.quotas.values()))
         numbers = {Kind.ACL: len(self.acls), Kind.USER: users, Kind.QUOTA: quotas, Kind.TOKEN: len(self.tokens)}

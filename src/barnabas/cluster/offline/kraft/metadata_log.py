@@ -1,8 +1,8 @@
-"""Kafka's own metadata log, read so far as a broker that takes its folder over needs it.
+"""Reads Kafka's metadata log, as far as an adoption needs it.
 
-Owns the records of `__cluster_metadata-0` that say which topics there are, who leads their partitions in which epoch, which settings
-belong to whom, which producer ids are given away, and what was declared of principals (`declared.py`); and their replay from the
-newest snapshot and the log behind it. All others are counted by their kind, so that one can be told what was left behind.
+Owns the records of `__cluster_metadata-0` about topics, leaders and leader epochs of partitions, settings, given-out producer
+ids, and declarations about principals (`declared.py`). It replays them from the newest snapshot and the log after it. Other
+records are counted by kind, so that the user sees what is left out.
 
 A record's value is: frame version 1, kind and version as unsigned varints, then the fields in the flexible encoding (KIP-482),
 tagged fields last. Source: Kafka's record schemas (metadata/src/main/resources/common/metadata), KIP-500, KIP-631.
@@ -31,9 +31,9 @@ FOLDER = "__cluster_metadata-0"
 SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")
 FRAME_VERSION = 1
 TOPIC, PARTITION, CONFIG, PARTITION_CHANGE, REMOVE_TOPIC, PRODUCER_IDS = 2, 3, 4, 5, 9, 15
-LEADER_TAG = 1  # of a partition change
+LEADER_TAG = 1  # "no leader" in a partition change
 NO_LEADER_CHANGE = -2
-# What else a node that is broker and controller writes, and a single broker has no use for.
+# Other kinds that a node with both roles writes; a single broker does not need them.
 WITHOUT_LOSS = {
     0: "registrations",
     1: "unregistrations",
@@ -59,20 +59,20 @@ class KraftPartition(Struct):
 
 
 class KraftMetadata(Struct):
-    """What the metadata log tells."""
+    """The content of the metadata log."""
 
     names: dict[UUID, str] = field(default_factory=dict)
     partitions: dict[UUID, dict[int, KraftPartition]] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # by resource type and name
     next_producer_id: int = 0
     declared: KraftDeclared = field(default_factory=KraftDeclared)
-    left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that have no place here
+    left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that are left out
 
     def replay(self, value: bytes) -> None:
-        """One more record.
+        """Replay one record.
 
         Raises:
-            ValueError: it is not one.
+            ValueError: it is not a metadata record.
         """
         reader = Reader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()
@@ -153,7 +153,7 @@ def _replay(found: KraftMetadata, path: Path, record: Record) -> None:
 
 
 def _records(files: Files, path: Path, base_offset: int) -> Iterator[Record]:
-    """The records of all data batches; a torn tail, which a crash leaves, ends them."""
+    """The records of all data batches, up to a torn tail that a crash may leave."""
     walk = SegmentWalk(files, path, base_offset, None, 0)
     for batch in walk:
         if batch.whole and not batch.header.is_control:

@@ -1,4 +1,4 @@
-"""The fields of one record of Kafka's metadata log, one after the other, in the flexible encoding (KIP-482)."""
+"""Reads the fields of a record of Kafka's metadata log in the flexible encoding (KIP-482)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FLOAT64 = struct.Struct(">d")
 
 
 class Reader:
-    """Walks over the fields of one record; raises ValueError where the bytes end too early."""
+    """Reads one field after the other; raises ValueError if the bytes end too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -61,7 +61,7 @@ class Reader:
         return float(FLOAT64.unpack(self.take(8))[0])
 
     def count(self) -> int:
-        """Elements of an array, none for no array; more than there are bytes for are found out when they are read."""
+        """The number of elements of an array, 0 for a null array; reading the elements detects a number that is too large."""
         return max(self.unsigned() - 1, 0)
 
     def int32s(self) -> tuple[int, ...]:
