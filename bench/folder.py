@@ -30,7 +30,7 @@ EMPTY_SNAPSHOT = struct.pack(">hIi", 1, crc32c(bytes(4)), 0)
 
 @dataclass(frozen=True)
 class Shape:
-    """What each partition gets."""
+    """The content of each partition."""
 
     segments: int
     segment_bytes: int

@@ -1,4 +1,4 @@
-"""What a client reaches when nothing is done for it: a loop that repeats what a broker has answered to the same request.
+"""The rate of a client if the server does no work: a loop that repeats what a broker has answered to the same request.
 
 It stands before a broker and asks it whatever it has not heard before. Requests of transactions that differ in nothing but the
 correlation id and the records, it answers with the same bytes again: it checks, writes and waits for nothing. So the rate beside it is

@@ -1,7 +1,7 @@
 """Keeps a window of requests in flight on some connections, and counts the answers.
 
 The generator shares the machine with the server, so it must cost little: requests are joined to chunks before the clock starts, a chunk
-leaves with one system call, and answers are checked in runs. What a request looks like is a matter of the protocol: a `Line` brings the
+leaves with one system call, and answers are checked in runs. The form of a request depends on the protocol: a `Line` brings the
 bytes and counts the answers, for Kafka's protocol here, for others in `bench.peers`.
 """
 
@@ -43,7 +43,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was answered, and in which time from the first byte to the last answer."""
+    """The number of answers, and the time from the first byte to the last answer."""
 
     requests: int
     records: int

@@ -2,8 +2,8 @@
 
 Hosts of virtual machines take free pages back after about two seconds, and others, those of the page cache too, when nobody has used them
 for half a minute; they give them again one by one. Measured: a plain loop of writes comes to 5,500 MB/s in pages that were used just before
-and to 360 MB/s in others; a topic of 1 GB is read at 7.0 million messages a second, and after a minute without readers at 2.0 million. Who
-writes and keeps most would pay most.
+and to 360 MB/s in others; a topic of 1 GB is read at 7.0 million messages a second, and after a minute without readers at 2.0
+million. The system with the most writes and the longest retention would be charged most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a load takes of the machine: CPU and memory of the system that it is put on, and what others took meanwhile."""
+"""The resources that a load uses: CPU and memory of the system that it is put on, and what others took meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Figures = dict[str, float]
 
 
 class Meter:
-    """What a system spends between `__enter__` and `__exit__`."""
+    """The resources that a system uses between `__enter__` and `__exit__`."""
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids

@@ -92,7 +92,7 @@ def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: 
 
 
 def accuracy(server: Server, clients: int) -> float:
-    """What so many clients of one user get in ten windows, as a share of their quota."""
+    """The rate of this number of clients of one user in ten windows, as a share of their quota."""
     topic = f"quota-{clients}"
     create_topic(server, topic, 1)
     set_quota(server, "user", "ANONYMOUS", QUOTA)

@@ -57,7 +57,7 @@ class _Sink(Outbox):
 
 
 class _Transport:
-    """What a connection asks of its transport."""
+    """The transport of a connection."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return {"socket": self, "outbox": _Sink, "peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}.get(name, default)

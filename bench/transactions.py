@@ -242,7 +242,7 @@ def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Resu
 
 
 def beside(measure: Measure, servers: Sequence[Server], alone: Server) -> Sequence[Server]:
-    """Who is measured: with clients the loop that only answers, too."""
+    """The measured systems: with clients the loop that only answers, too."""
     return (*servers, alone) if measure.is_of_clients else servers
 
 

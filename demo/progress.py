@@ -1,4 +1,4 @@
-"""What a person sees while the demo runs: one line per task, on a terminal as moving bars, otherwise as plain lines.
+"""The progress display of the demo: one line per task, with moving bars on a terminal, otherwise plain lines.
 
 Rules
   1. Threads of the demo report through a `Board`; it alone writes to the terminal.

@@ -35,7 +35,7 @@ from demo.watch import Worst, watch
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run was asked for. `bootstrap` is empty for a broker of its own."""
+    """The options of a run. `bootstrap` is empty for a broker of its own."""
 
     part: Slice
     work: Path

@@ -1,4 +1,4 @@
-"""The Spark session of the demo: small, on this machine only, quiet, and gone without a trace.
+"""The Spark session of the demo: small, on this machine only, with few log lines, and without leftovers.
 
 Settings for two cores: two shuffle partitions (one task per core), the JIT's first tier (a run is too short for the second to pay),
 and Spark's in-memory state store: over the whole year in one micro-batch the join's updates took 4.8 s in it and 10.0 s in RocksDB,

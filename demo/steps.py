@@ -1,7 +1,7 @@
 """The steps that run threads or Spark, as `run` and the single commands both use them: publishing, and the pipeline with its progress.
 
 Rules
-  1. A producer that fails is heard of at once, not when the others are done.
+  1. The failure of a producer is reported at once, not when the others are done.
   2. The pipeline without an end of its own ends well on Ctrl-C or SIGTERM; its checkpoint lets it go on later.
 """
 
@@ -62,7 +62,7 @@ class Producers:
         return sum(task.total + 1 for task in (self._flights, self._weather) if task.total is not None)
 
     def raise_failure(self) -> None:
-        """Raise what ended a producer before its time, if anything did."""
+        """Raise the error of a producer that ended early, if there is one."""
         for future in self._futures:
             if future.done():
                 future.result()
@@ -98,7 +98,7 @@ def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: boo
 
 
 def reporter(board: Board, records: int | None = None) -> Callable[[Status], None]:
-    """Shows how far a query is in two lines of the board; `records` is how many there are to read, where that is known."""
+    """Shows the progress of a query in two lines of the board; `records` is the number of records to read, if known."""
     rows, windows = board.task("pipeline: records read", records), board.task("pipeline: windows out")
 
     def report(status: Status) -> None:

@@ -50,7 +50,7 @@ class Driver:
         self._java = int(self._line()["java"])
 
     def statuses(self) -> Iterator[Status]:
-        """How far the query is, about once a second, as long as it runs."""
+        """The progress of the query, about once a second, while it runs."""
         while True:
             yield Status(**self._line())
 

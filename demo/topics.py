@@ -1,6 +1,6 @@
-"""The demo's topics: names, settings, and making them anew.
+"""The demo's topics: names, settings, and creating them again.
 
-The records carry the times of 2013 as their timestamps, so retention by time is off: any broker would be right to drop them at
+The records carry the times of 2013 as their timestamps, so retention by time is off: otherwise a broker would delete them at
 once.
 """
 
@@ -53,7 +53,7 @@ def create_topics(bootstrap: str, *, again: bool = False) -> None:
         raise DemoError(f"no answer from {bootstrap}: {error.args[0].str()}") from error
     if present and not again:
         raise DemoError(
-            f"topics of an earlier run are there ({', '.join(sorted(present))}); --again deletes them and starts anew"
+            f"topics of an earlier run are there ({', '.join(sorted(present))}); --again deletes and creates them again"
         )
     if present:
         _delete(admin, present)

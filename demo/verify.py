@@ -48,7 +48,7 @@ Windows = dict[Key, dict[str, Any]]
 
 @dataclass(slots=True)
 class Verdict:
-    """What the comparison found."""
+    """The result of the comparison."""
 
     expected: int
     equal: int
@@ -143,7 +143,7 @@ def read_results(bootstrap: str) -> Iterator[dict[str, Any]]:
 
 
 def compare(expected: Windows, results: Iterable[dict[str, Any]]) -> Verdict:
-    """Each expected window beside what came for it."""
+    """Compare each expected window with the received one."""
     verdict = Verdict(expected=len(expected), equal=0)
     actual: Windows = {}
     for result in results:
@@ -170,7 +170,7 @@ def _difference(expected: dict[str, Any], actual: dict[str, Any] | None) -> str:
 
 
 def verify(results: Iterable[dict[str, Any]], part: Slice, say: Callable[[str], None]) -> Verdict:
-    """Compare and say what came of it."""
+    """Compare and print the result."""
     verdict = compare(expected_windows(part), results)
     colour = "green" if verdict.passed else "red"
     say(

@@ -1,5 +1,5 @@
-"""What holds for every test: the same examples in every run, however slow the machine is; processes that start quickly and can be
-interrupted; few files that stay open behind it."""
+"""Fixtures and checks for every test: the same examples in every run, however slow the machine is; processes that start quickly
+and can be interrupted; few files that stay open behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests ask of processes that they did not start themselves."""
+"""Queries about processes that a test did not start itself."""
 
 from __future__ import annotations
 

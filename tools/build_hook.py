@@ -1,12 +1,12 @@
-"""Compiles the check of records when the package is built, if it can: a hook of hatchling, named in `pyproject.toml`.
+"""A build hook of hatchling (in `pyproject.toml`) that compiles the check of records, if that is possible.
 
-Owns `src/barnabas/protocol/records/_request_scan*.so`, the machine code of `_request_scan.c`. It needs a C compiler and Python's headers.
-Without them, or with `BARNABAS_PURE=1` in the environment, the package is built without machine code: it works the same, but slower.
+Owns `src/barnabas/protocol/records/_request_scan*.so`, the compiled `_request_scan.c`. It needs a C compiler and Python's headers. Without
+them, or with `BARNABAS_PURE=1` in the environment, the package is built without it: it works the same, but slower.
 
 Rules
-  1. A build never fails because the machine code cannot be made; it says why on standard error.
-  2. The machine code carries the checksum of its source text, so that `scan` does not use an outdated one.
-  3. It uses only Python's stable interface, so one library, and one wheel, serves Python 3.11 and all later versions.
+  1. A build does not fail without the compiled module; it prints the reason to standard error.
+  2. The module contains the checksum of its source, so that `scan` does not use an outdated one.
+  3. It uses Python's stable interface only, so that one library, and one wheel, serves Python 3.11 and all later versions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CompileHook(BuildHookInterface[Any]):
 
 
 def why_not() -> str:
-    """What stands against compiling; empty if nothing does."""
+    """The reason why compiling is not possible; empty if it is."""
     if os.environ.get("BARNABAS_PURE"):
         return "as BARNABAS_PURE asks for"
     if not shutil.which(_linker()[0]):
@@ -63,7 +63,7 @@ def why_not() -> str:
 
 
 def compile_into(target: Path) -> str:
-    """Compile the source in the folder `target` into it; what went wrong, or nothing."""
+    """Compile the source in the folder `target` into it; returns the error, or an empty text."""
     for old in target.glob(f"{NAME}*.so"):
         old.unlink()
     source = target / SOURCE
@@ -82,7 +82,7 @@ def compile_into(target: Path) -> str:
 
 
 def checksum(source: bytes) -> int:
-    """By which `scan` knows of what text the machine code is."""
+    """The checksum by which `scan` identifies the source of the compiled module."""
     return zlib.crc32(source)
 
 

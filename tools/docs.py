@@ -1,4 +1,4 @@
-"""Write the reference pages from the code; `--check` writes nothing and exits 1 where a page is out of date."""
+"""Write the reference pages from the code; `--check` writes nothing and exits 1 if a page is out of date."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def metrics_page() -> str:
 
 def errors_page() -> str:
     rows = [f"| {code.value} | `{code.name}` | {'yes' if code.retriable else ''} |" for code in ErrorCode]
-    intro = "The error codes of the protocol; a client may try again after a retriable one."
+    intro = "The error codes of the protocol; a client may retry after a retriable one."
     return "\n".join(["# Errors", "", intro, GENERATED, "", "| code | name | retriable |", "|---|---|---|", *rows, ""])
 
 
 def apis_page() -> str:
     intro = (
-        "What ApiVersions announces here, beside what a broker of Apache Kafka 4.3.0 announces. What is not announced is not served, and "
-        "clients do without it or use what came before. *In a cluster*: between brokers only. *Also older ones*: versions of Kafka 3.9 "
+        "The versions in ApiVersions of barnabas and of Apache Kafka 4.3.0. APIs without a version are not served; "
+        "clients do without them or use older APIs. *In a cluster*: between brokers only. *Also older ones*: versions of Kafka 3.9 "
         "that Kafka 4 dropped; `api.versions.oldest=kafka-4` takes them away."
     )
     return "\n".join(["# APIs", "", intro, GENERATED, "", *_api_rows(), ""])
@@ -88,7 +88,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def stale_pages() -> list[str]:
-    """The pages that differ from what the code says."""
+    """The pages that differ from the code."""
     return [name for name, render in PAGES.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != render()]
 
 

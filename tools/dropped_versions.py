@@ -1,4 +1,5 @@
-"""The versions of messages that Kafka 3.9 knew and Kafka 4 dropped (KIP-896): taken once from Kafka's own definitions, kept here.
+"""The versions of messages that Kafka 3.9 had and Kafka 4 dropped (KIP-896), extracted once from Kafka's own definitions and
+stored here.
 
 `tools/dropped_versions.json` holds for each such message its fields in those versions; `tools/generate_messages.py` merges them with
 what kio knows of the versions since. Neither Kafka nor Maven is needed for that.
@@ -30,7 +31,7 @@ Facts = dict[str, dict[str, dict[str, Any]]]  # message -> "request" or "respons
 
 
 def load() -> Facts:
-    """What the file holds."""
+    """The content of the file."""
     found: Facts = json.loads(FACTS.read_text())
     return found
 

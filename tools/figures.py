@@ -1,6 +1,6 @@
-"""`python tools/figures.py [FOLDER]`: what the code looks like from outside, in figures to compare with those of another commit.
+"""`python tools/figures.py [FOLDER]`: figures about the code, to compare with those of another commit.
 
-Sizes are lines. A duplicate is a stretch of at least `SAME_LINES` lines that stands twice, without imports, comments and empty lines.
+Sizes are lines. A duplicate is a repeated stretch of at least `SAME_LINES` lines, without imports, comments and empty lines.
 Imports within functions count as imports; those for types alone do only for the largest import circle and the upward arrows. The layers of
 `server/` that arrows are held against are those of import-linter's contract in pyproject.toml. The exit code is 1 where there is a larger
 circle or there are more arrows than `LARGEST_CIRCLE` and `UPWARD_ARROWS`.
@@ -69,7 +69,7 @@ def _largest(sizes: dict[Path, int] | dict[str, int], source: Path | None = None
 
 
 def duplicates(texts: Mapping[Path, str], trees: Mapping[Path, ast.Module]) -> Iterator[tuple[Path, int]]:
-    """The file and line where a stretch begins that stood before; a longer one counts once."""
+    """The file and line of each repeated stretch; a longer one counts once."""
     seen: set[tuple[str, ...]] = set()
     for path, text in texts.items():
         imports = {
@@ -158,7 +158,7 @@ def _reach(name: str, imports: Mapping[str, set[str]]) -> set[str]:
 
 
 class Exempt(NamedTuple):
-    """A line that types or lint are not to look at."""
+    """A line that mypy or ruff must ignore."""
 
     place: str
     kind: str

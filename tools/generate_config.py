@@ -1,4 +1,5 @@
-"""Writes what follows from the configuration definitions: the attributes of BrokerConfig and the reference page.
+"""Writes the files that are generated from the configuration definitions: the attributes of BrokerConfig and the reference
+page.
 
 python tools/generate_config.py          writes both files
 python tools/generate_config.py --check  exits 1 where a file is not what would be written

@@ -1,8 +1,8 @@
-"""Write `src/barnabas/protocol/messages/` from the protocol facts that the kio package carries, and those of versions before kio's.
+"""Write `src/barnabas/protocol/messages/` from the protocol definitions in the kio package, and those of versions before kio's.
 
 kio holds one dataclass for each message and version that Kafka 4 serves; the versions that Kafka 3.9 served besides are in
-`tools/dropped_versions.json`. This folds the versions of a message into one class whose fields know the versions they belong to, so that
-the code above the protocol sees one type whatever a client speaks.
+`tools/dropped_versions.json`. This folds the versions of a message into one class whose fields know the versions they belong
+to, so that the code above the protocol sees one type for all versions of clients.
 
 The index and `ApiKey` name every API of Kafka. The APIs of `NAMED_ONLY` get no classes.
 

@@ -3,13 +3,13 @@
 Owns: the jars under `.cache/kafka-4.3.0/` of the checkout, fetched once from Maven Central by `mvn`, and the processes started here.
 
 Rules
-  1. Nothing here is needed by the broker or by the tests that `make test` runs: Kafka's recorded answers are in the checkout.
+  1. The broker and the tests of `make test` do not need this module: Kafka's recorded answers are in the checkout.
   2. A node listens on loopback only, on ports that were free, with its data in a temporary folder (or the one given), and is
-     stopped by its process id; afterwards nothing is left.
+     stopped by its process id; no file or process is left.
   3. Tools are run by their main class, so neither Kafka's shell scripts nor its distribution are needed.
 
-What is ugly: Kafka cannot say which port it was given, so free ports are picked first; if another process takes one in the
-meantime the node fails and is started again on other ports.
+Ugly: Kafka cannot report a port that the system chose, so free ports are chosen first; if another process takes one in the
+    meantime, the node fails and is started again on other ports.
 
     with KafkaNode(heap="1g", config={"num.partitions": "3"}) as node:
         run_tool("kafka-topics", "--bootstrap-server", node.bootstrap, "--list")
@@ -191,7 +191,7 @@ def run_tool(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at this moment, all different."""
+    """Ports that are free at this moment, all different."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -248,12 +248,12 @@ class KafkaNode:
 
     @property
     def log(self) -> str:
-        """What the node wrote to its standard streams."""
+        """The output of the node on its standard streams."""
         assert self._scratch is not None
         return (Path(self._scratch.name) / "kafka.log").read_text(errors="replace")
 
     def start(self) -> None:
-        """Format the data folder where needed, start, and come back when the node answers.
+        """Format the data folder if needed, start, and return when the node answers.
 
         Raises:
             KafkaUnavailable: it did not start; the text ends with its log.

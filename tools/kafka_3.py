@@ -1,4 +1,4 @@
-"""Apache Kafka 3.9, the last that served every version of its protocol, as the oracle for what Kafka 4 dropped.
+"""Apache Kafka 3.9, the last release with every version of the protocol, as the oracle for versions that Kafka 4 dropped.
 
 A node keeps its metadata itself (KRaft) or in a ZooKeeper that is started and stopped with it. OffsetCommit and OffsetFetch 0 work in the
 second only: they keep offsets in ZooKeeper.
@@ -17,7 +17,7 @@ from tools.kafka import LAST_WITH_ALL, KafkaNode, java
 
 
 class Kafka3Node(KafkaNode):
-    """As `KafkaNode`, of Kafka 3.9."""
+    """Like `KafkaNode`, with Kafka 3.9."""
 
     jars = LAST_WITH_ALL
 
@@ -27,7 +27,7 @@ class Kafka3Node(KafkaNode):
 
 
 class Kafka3OnZooKeeper(Kafka3Node):
-    """A broker of Kafka 3.9 and the ZooKeeper that it has to itself."""
+    """A broker of Kafka 3.9 with its own ZooKeeper."""
 
     _zookeeper: Child[bytes] | None = None
 

@@ -48,7 +48,7 @@ class ClusterNode(KafkaNode):
         self._end_process()
 
     def start_again(self) -> None:
-        """After `kill` or `shut_down`, with what it has."""
+        """Start again after `kill` or `shut_down`, with the same data."""
         self._start_on_free_ports()
 
 

@@ -100,7 +100,7 @@ def _one_at_a_time(cases: Sequence[ClusterCase], options: argparse.Namespace) ->
 
 
 def _show(case: ClusterCase, runs: dict[str, list[Figures]]) -> None:
-    """What was measured of ours alone, for which there is no ratio."""
+    """Measurements of barnabas alone, without a ratio."""
     print(case.title, *runs[Ours.name], sep="\n    ", flush=True)
 
 

@@ -1,8 +1,8 @@
 """1,000 partitions with three replicas on three brokers: what they cost while nothing happens, and how long it takes until others lead
 what a broker led that was killed or told to stop.
 
-A cluster is measured alone, from its start to its end. What is counted ends when a broker that lives tells of a leader for every
-partition, and those leaders answer for all of them.
+A cluster is measured alone, from its start to its end. The measured time ends when a live broker reports a leader for every
+partition, and these leaders answer for all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What clients feel while a replica is copied to a broker that has none yet: alone, beside it, and beside it with a throttle.
+"""The effect on clients while a replica is copied to a broker that has none yet: alone, beside it, and beside it with a
+throttle.
 
 Each partition of a topic of `BYTES` gets a third replica, so every broker sends a third of that and takes a third. Messages of another
 topic are timed from end to end meanwhile.

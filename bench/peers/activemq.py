@@ -1,7 +1,7 @@
 """ActiveMQ Classic with KahaDB: one queue a partition, and a JMS client in Java beside it (`java/Client.java`), its fastest.
 
 Its jars come from Maven Central once, into `.cache/` of the checkout, where the two small classes are compiled as well. Single messages are
-confirmed one by one, many in flight; a batch is a transaction. What is read from a queue is gone.
+confirmed one by one, many in flight; a batch is a transaction. Reading from a queue removes the message.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""What the suite needs of a system: a process of its own with fresh data, messages in and out, and what the kernel knows of it.
+"""The interface of a system for the suite: a process of its own with fresh data, messages in and out, and what the kernel knows
+of it.
 
 Rules
   1. A peer runs on loopback with its data in a temporary folder, and leaves nothing behind.
   2. Its settings are those that its documentation recommends for many messages; where they differ from its defaults, a `Setting` says
      why and where that is written. No peer syncs to disk for each message.
-  3. What a system cannot do is a `CannotDo`, a dash in the tables; one that is not installed is a `PeerUnavailable`, one line of text.
+  3. A case that a system cannot do raises `CannotDo`, a dash in the tables; one that is not installed is a `PeerUnavailable`,
+     one line of text.
   4. What was sent is accounted for, or it is a `BadAnswer`: without acknowledgements the system itself counts after a load; with them
      answers are checked (Kafka's protocol, ActiveMQ), or the system counts as well.
 """
@@ -37,7 +39,7 @@ class PeerUnavailable(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is not as the system comes, and the source of the advice."""
+    """A setting that differs from the system's default, and the source of the advice."""
 
     name: str
     value: str

@@ -1,7 +1,7 @@
 """RabbitMQ's queues: one durable classic queue a partition, over AMQP 0-9-1, as it was measured in 2011.
 
-A message is persistent and confirmed (publisher confirms), many in flight; consumers acknowledge what came, many at a time. What is read
-from a queue is gone. AMQP has no batch of messages, but a confirmation may stand for many.
+A message is persistent and confirmed (publisher confirms), many in flight; consumers acknowledge what came, many at a time.
+Reading from a queue removes the message. AMQP has no batch of messages, but a confirmation may stand for many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the peers with a protocol of their own share: lines and receivers on plain sockets, as many streams as partitions, one loop.
+"""The common code of the peers with a protocol of their own: lines and receivers on plain sockets, as many streams as
+partitions, one loop.
 
 A `Line` (see `bench.load`) sends, a `Receiver` asks and counts. End to end, the n-th message of a stream is the n-th that was sent to it,
 so its time follows from the counts.

@@ -1,1 +1,2 @@
-"""What grows with brokers, partitions and groups: the real controller on a fake store, and a model of the rest: `python -m bench.scale`."""
+"""Measures costs that grow with brokers, partitions and groups: the real controller on a fake store, and a model of the rest:
+`python -m bench.scale`."""

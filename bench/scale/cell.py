@@ -46,7 +46,7 @@ METADATA_VERSION = 12
 
 @dataclass
 class Work:
-    """What one thing cost.
+    """The cost of one action.
 
     Fields:
         controller_s: of planning and of making the next image.
@@ -198,7 +198,7 @@ class Cell:
         return fresh, time.process_time() - began
 
     def measured(self, action: Callable[[], None]) -> Work:
-        """What `action` costs the controller and a follower."""
+        """The cost of `action` for the controller and a follower."""
         self.follow()
         self.work = Work()
         action()

@@ -1,4 +1,4 @@
-"""What the coordinators of groups keep, and what it takes another broker to take them over: the real core, replaying its records."""
+"""The memory of group coordinators, and the cost of moving them to another broker: the real core, replaying its records."""
 
 from __future__ import annotations
 

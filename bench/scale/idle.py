@@ -1,4 +1,4 @@
-"""What a follower's request costs that waits for its time and is answered with nothing."""
+"""The cost of a follower's fetch that waits for its maximum time and gets an empty response."""
 
 from __future__ import annotations
 

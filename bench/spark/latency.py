@@ -1,4 +1,4 @@
-"""What a small micro-batch takes, and how old a record is when a reader of committed records has it.
+"""The time of a small micro-batch, and the age of a record when a reader of committed records gets it.
 
     python -m bench.spark.latency                       # every way of writing, in turns
     python -m bench.spark.latency --rounds 5 --seconds 40 --ways stream updates

@@ -27,7 +27,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What one way of reading or writing came to.
+    """The result of one way of reading or writing.
 
     Fields:
         target: how many times as fast as Spark's connector the first system is to be.

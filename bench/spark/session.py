@@ -1,4 +1,4 @@
-"""What the processes of a Spark session take: CPU time, and the most memory of all of them together.
+"""The resources of a Spark session's processes: CPU time, and the most memory of all of them together.
 
 Memory is their proportional share (Pss): of pages that forked Python workers have in common each has its part.
 """

@@ -1,4 +1,4 @@
-"""What partitions cost that nobody uses: the time to make them, memory, and CPU while nothing happens."""
+"""The cost of unused partitions: the time to make them, memory, and CPU while nothing happens."""
 
 from __future__ import annotations
 

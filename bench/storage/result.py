@@ -1,4 +1,4 @@
-"""What a case measured, and how it becomes a line of a terminal and a part of `docs/performance.md`."""
+"""The result of a case, as a line on a terminal and as a part of `docs/performance.md`."""
 
 from __future__ import annotations
 

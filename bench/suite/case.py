@@ -36,7 +36,7 @@ def fresh_topic(peer: Peer, what: str, partitions: int = 1, *, largest_bytes: in
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a case measured, and whom."""
+    """The measurements of a case, and the measured systems."""
 
     peers: dict[str, dict[str, Any]]
     measured: list[Measured]

@@ -41,7 +41,7 @@ PARTITIONS_SECONDS = 3.0  # at least
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a system does at one place.
+    """The result of a system at one point.
 
     Fields:
         mb_per_s: of values.

@@ -5,8 +5,9 @@ Rules
   2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to no system and not to the client is kept
      beside.
   3. A `fresh` measure starts a system for each repetition, beside those that stand still, in memory that was used just before (`memory`).
-  4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer`, one that cannot be read, or a lost connection:
-     a figure of a system that errs is none, but those of the others are. A line of several places ends there, and keeps those before.
+  4. A case that a system cannot do becomes a dash, with the reason. So does a `BadAnswer`, one that cannot be read, or a lost
+     connection: a figure of a system that errs is none, but those of the others are. A line of several places ends there, and
+     keeps those before.
 """
 
 from __future__ import annotations

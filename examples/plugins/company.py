@@ -1,4 +1,5 @@
-"""Classes that a broker asks: topics belong to teams, records are kept for a week at most, and a team shares a quota.
+"""Plug-in classes for a broker: topics belong to teams, records are kept for a week at most, and the clients of a team share a
+quota.
 
     PYTHONPATH=. barnabas start --config create.topic.policy.class.name=python:examples.plugins.company:TopicsOfTeams \\
         --config alter.config.policy.class.name=python:examples.plugins.company:AWeekAtMost \\
@@ -32,11 +33,11 @@ class TopicsOfTeams(CreateTopicPolicy):
     """A topic is named after its team (`orders.paid`), and has at most 12 partitions."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        self.teams = frozenset(configs["company.teams"].split(","))  # a key that is missing keeps the broker from starting
+        self.teams = frozenset(configs["company.teams"].split(","))  # without the key the broker does not start
 
     def validate(self, metadata: CreateTopicMetadata) -> None:
         if metadata.topic.startswith("__"):
-            return  # the broker's own: it is asked about these, too
+            return  # the broker's internal topics, for which the policy is called too
         team, dot, _ = metadata.topic.partition(".")
         if not dot or team not in self.teams:
             raise PolicyViolation(f"{metadata.topic} does not begin with a team and a dot: {', '.join(sorted(self.teams))}")
@@ -46,7 +47,7 @@ class TopicsOfTeams(CreateTopicPolicy):
 
 
 class AWeekAtMost(AlterConfigPolicy):
-    """Nobody sets a retention of more than a week, or none."""
+    """Refuses a retention of more than a week, or an unlimited one."""
 
     def validate(self, metadata: AlterConfigMetadata) -> None:
         retention = metadata.configs.get("retention.ms")
@@ -55,19 +56,19 @@ class AWeekAtMost(AlterConfigPolicy):
 
 
 class NamesByDepartment(PrincipalBuilder):
-    """A user is in the group of the department in its certificate; whoever logged in is who it says."""
+    """The department in a certificate becomes a group of the user; users that logged in keep their name."""
 
     def build(self, context: AuthenticationContext) -> Principal:
         if isinstance(context, SaslContext):
             return Principal(context.authorization_id, groups=context.groups)
         if isinstance(context, TlsContext) and context.certificate is not None:
             parts = dict(part.partition("=")[::2] for part in context.subject.split(","))
-            return Principal(parts["CN"], groups=(parts["OU"],))  # without a department nobody comes in
+            return Principal(parts["CN"], groups=(parts["OU"],))  # refuse a certificate without a department
         return Principal("ANONYMOUS")
 
 
 class QuotasOfTeams(ClientQuotaCallback):
-    """All clients of a team share the quota of the user who is called like the team; a client id is `team-program`."""
+    """All clients of a team share the quota of the user with the team's name; a client id is `team-program`."""
 
     def __init__(self) -> None:
         self.limits: dict[tuple[QuotaType, str], float] = {}

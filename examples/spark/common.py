@@ -1,4 +1,4 @@
-"""What the examples share: a topic as a stream of rows, rows to a topic, and their command line."""
+"""The common parts of the examples: a topic as a stream of rows, rows to a topic, and the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stream(spark: SparkSession, servers: str, topic: str, schema: str, **options
 def write(
     rows: DataFrame, servers: str, topic: str, checkpoint: str, *, key: str | None = None, mode: str = "append"
 ) -> StreamingQuery:
-    """Rows as JSON to a topic, until all that was there at the start is done."""
+    """Write rows as JSON to a topic, until the records that existed at the start are processed."""
     records = to_barnabas(rows, key=key)
     writer = write_stream(records).option("kafka.bootstrap.servers", servers).option("topic", topic)
     return writer.outputMode(mode).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()

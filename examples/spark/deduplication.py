@@ -1,7 +1,7 @@
-"""Records that were sent twice, kept once: payments by their id.
+"""Removes records that were sent twice: payments by their id.
 
-A producer that restarts may send again what it had sent before; by then its records have other offsets. The ids of the last hour are kept
-in the state: the first record of an id passes, the others do not.
+A producer that restarts may send records again, which then have other offsets. The ids of the last hour are kept in the state:
+the first record of an id passes, the others do not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Windows by the time of the event, with records that come late: readings summed up for each five minutes.
 
-A window stays open until the watermark, ten minutes behind the newest event, has passed its end; then its row is written, once. What comes
-after that is too late and is left out.
+A window stays open until the watermark, ten minutes behind the newest event, has passed its end; then its row is written, once.
+Later events are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many records each key has had, kept up to date: a compacted topic has the newest count of each.
+"""Counts the records of each key continuously: a compacted topic has the newest count of each key.
 
 python -m examples.spark.running_count --checkpoint /path --orders orders --to order-counts
 """

@@ -1,4 +1,4 @@
-"""State of one's own (`transformWithState`): logins that failed three times in a row raise an alarm.
+"""Custom state (`transformWithState`): three failed logins in a row raise an alarm.
 
 For each user the processor keeps the failures since the last success, and nothing for users without any. RocksDB holds the state, on the
 disk of the executors and in the checkpoint, so that there may be more users than memory.

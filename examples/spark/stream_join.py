@@ -1,6 +1,6 @@
 """Two streams joined: each click with the impression that it followed within ten minutes.
 
-Both sides wait in the state for their match. The watermarks say how long: what is older than the later of the two could still ask for is
+Both sides wait in the state for their match. The watermarks limit the wait: rows that are too old for any future match are
 dropped, so that the state does not grow for ever.
 """
 

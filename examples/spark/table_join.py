@@ -1,7 +1,7 @@
 """A stream joined with a table: orders with the newest address of their customer, which a compacted topic keeps.
 
-The table is the newest record of each key. With resolveOffsets=task it is read anew for each micro-batch, so an order meets the address of
-the moment when it is worked on; a record with a null value deletes a customer.
+The table is the newest record of each key. With resolveOffsets=task it is read again for each micro-batch, so an order gets the
+address at the time of its processing; a record with a null value deletes a customer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from examples.spark.common import main, stream
 
 
 def orders_with_addresses(spark: SparkSession, servers: str, orders: str, customers: str) -> DataFrame:
-    """Every order; its address is null where the customer is not known."""
+    """Every order; its address is null if the customer is unknown."""
     reader = spark.read.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", customers)
     newest = as_table(reader.option("resolveOffsets", "task").load())
     table = from_barnabas(newest, "address string").selectExpr("key as customer", "value.address")

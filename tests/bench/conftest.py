@@ -1,4 +1,4 @@
-"""What holds for every test of the benchmarks."""
+"""Fixtures for every test of the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What benchmarks start ends with them, however they end."""
+"""Child processes of benchmarks end with them, however they end."""
 
 from __future__ import annotations
 

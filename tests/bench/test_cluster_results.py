@@ -1,4 +1,4 @@
-"""What `python -m bench.cluster` keeps of earlier measurements, and how and when the page says each was made."""
+"""`python -m bench.cluster` keeps earlier measurements, and the page says how and when each was made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says and draws of results."""
+"""The texts and drawings of results on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What results keep of how they came about."""
+"""Results record how they were measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benches of Spark keep, and the blocks that they fill."""
+"""The stored results of the Spark benchmarks, and the blocks of the page that they fill."""
 
 from __future__ import annotations
 

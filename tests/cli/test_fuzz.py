@@ -1,4 +1,4 @@
-"""Whatever stands on the command line: exit code 0, 1 or 2, one line, and never a traceback."""
+"""For any command line: exit code 0, 1 or 2, one line, and never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cluster answers to moves, for who asked for them."""
+"""The cluster's answers to moves, as commands show them."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_failure_is_one_line_and_is_listed(command: Command, tmp_path: Path) -
 def test_what_cannot_be_meant(command: Command, tmp_path: Path) -> None:
     job = script(tmp_path, "")
     for arguments, message in (
-        (["run", str(tmp_path / "nothing")], "nothing is not there"),
+        (["run", str(tmp_path / "nothing")], "nothing does not exist"),
         (["run", job, "--every", "1"], "are for declared pipelines"),
         (["run", job, "--conf", "a"], "'a' is not like key=value"),
         (["run", job, "--name", "a/b"], "'a/b' is not a name for a pipeline"),

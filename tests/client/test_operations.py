@@ -1,4 +1,5 @@
-"""What a client does when the cluster is well, when it moves, and when it is away: plans against a cluster that is a function."""
+"""The operations of a client while the cluster is healthy, while leaders move, and while it is down: plans against a cluster
+that is a function."""
 
 from __future__ import annotations
 

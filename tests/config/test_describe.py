@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells of a topic: every key has a value, set or not."""
+"""The settings of a topic in DescribeConfigs: every key has a value, set or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is generated from the definitions is current."""
+"""The files that are generated from the definitions are current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What assignors promise, whatever groups and topics there are."""
+"""The guarantees of assignors, for any groups and topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members of consumer groups are told, request by request."""
+"""The responses to members of consumer groups, request by request."""
 
 from __future__ import annotations
 

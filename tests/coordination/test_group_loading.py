@@ -1,4 +1,4 @@
-"""What is served while partitions are read, prepared and taken away."""
+"""Requests that are served while partitions are read, prepared and taken away."""
 
 from __future__ import annotations
 

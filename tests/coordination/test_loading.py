@@ -1,4 +1,4 @@
-"""What a shard knows once it has read its log, most of which was passed over, beside one that has taken every record."""
+"""The state of a shard after loading, which skips most records, compared with a shard that replayed every record."""
 
 from __future__ import annotations
 

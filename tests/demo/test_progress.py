@@ -1,4 +1,4 @@
-"""What is shown where there is no terminal."""
+"""The output without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the producers leave in the topics."""
+"""The records of the producers in the topics."""
 
 from __future__ import annotations
 

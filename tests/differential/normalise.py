@@ -1,4 +1,4 @@
-"""What may differ between two brokers is replaced by what may not.
+"""Replaces values that may differ between two brokers by fixed ones.
 
 Ids and members become placeholders numbered in the order of their first appearance, or named after the topic where an answer tells both;
 times of the run, hosts, ports and paths become words; texts for people become "<text>" (whether there is one is compared). Arrays

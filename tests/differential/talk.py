@@ -1,4 +1,4 @@
-"""What a scenario is given: connections, questions whose answers are recorded, names of its own."""
+"""The environment of a scenario: connections, questions whose answers are recorded, names of its own."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Owns a folder in which all blocks of a page run, and the servers that the page starts.
 
 Rules
-  1. What the page says stays as it is; only places are exchanged before a block runs, so that pages do not meet each other: every port
-     behind an address of this machine is a free one (the same for the same number), and folders under /tmp and /var/lib lie in the
-     page's folder.
+  1. The text of the page stays unchanged; only places are exchanged before a block runs, so that pages do not meet each other:
+     every port behind an address of this machine is a free one (the same for the same number), and folders under /tmp and
+     /var/lib lie in the page's folder.
   2. `shell` blocks run line by line in bash (a here-document is one line); the first command that fails ends the page, but for one of
      which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running, and the next
      begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a port that

@@ -1,4 +1,4 @@
-"""What a page tells its reader to paste works as pasted, and prints what the page says."""
+"""The blocks of a page work when they are pasted, and print the output that the page shows."""
 
 from __future__ import annotations
 

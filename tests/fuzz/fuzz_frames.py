@@ -1,7 +1,7 @@
 """Fuzzing what stands between the socket and a handler: frames, request headers, the bodies of all requests.
 
-Whatever the bytes, the outcome is a message or a `ProtocolError`, in time and memory that the bytes account for; and how the stream is
-cut into pieces makes no difference to which frames are found.
+For any bytes, the outcome is a message or a `ProtocolError`, in time and memory in proportion to the bytes; and how the stream
+is cut into pieces makes no difference to which frames are found.
 
     python -m tests.fuzz.fuzz_frames --seconds 60 [--guided FOLDER]
 """

@@ -1,4 +1,5 @@
-"""What Apache Kafka builds on its clients: Kafka Streams, exactly once with its state in changelogs, and MirrorMaker on Connect."""
+"""Apache Kafka's frameworks on top of its clients: Kafka Streams, exactly once with its state in changelogs, and MirrorMaker on
+Connect."""
 
 from __future__ import annotations
 

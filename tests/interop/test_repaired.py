@@ -1,4 +1,4 @@
-"""What `barnabas doctor check --repair` wrote, read by Kafka's dump tool."""
+"""Kafka's dump tool reads the files that `barnabas doctor check --repair` wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of Kafka's tests, and what was expected: two texts that are held against each other."""
+"""The results of Kafka's tests, and the expected ones: two texts that are held against each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of Kafka's tests is held against what was expected, test by test."""
+"""Compares the results of Kafka's tests with the expected ones, test by test."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A cluster in which each broker learns of changes late, in virtual time, and a client of it.
 
-What a broker says and serves is what it knows: one that has led still answers, from what it had then; one that does not know that a topic
+A broker answers from its own state: one that has led still answers, from what it had then; one that does not know that a topic
 was deleted still has its records. All brokers learn of all changes in their order, each after a lag of its own for each change.
 """
 

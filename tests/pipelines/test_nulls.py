@@ -1,4 +1,4 @@
-"""What is null in a row stays null in the record, or is refused: nothing becomes an empty value."""
+"""A null in a row stays null in the record, or is refused: nothing becomes an empty value."""
 
 from __future__ import annotations
 

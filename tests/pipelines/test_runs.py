@@ -80,7 +80,7 @@ def test_names_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert state_folder() == Path("/x/barnabas/pipelines")
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "run.json").write_text("{")
-    with pytest.raises(PipelineError, match=r"run\.json is not what a run leaves"):
+    with pytest.raises(PipelineError, match=r"run\.json is not the file of a run"):
         known_runs(tmp_path)
 
 
@@ -163,7 +163,7 @@ def test_projects_and_targets(tmp_path: Path) -> None:
     for path, message in (
         (tmp_path, "has no spark-pipeline.yml"),
         (tmp_path / "a.txt", "is neither"),
-        (tmp_path / "n", "not there"),
+        (tmp_path / "n", "does not exist"),
     ):
         with pytest.raises(PipelineError, match=message):
             find_target(path)

@@ -1,4 +1,4 @@
-"""What the writers do, without Spark: pickled for the tasks, which prepares the sink, and asked for a batch that comes again."""
+"""The writers, tested without Spark: pickled for the tasks, which prepares the sink, and asked for a batch that comes again."""
 
 from __future__ import annotations
 

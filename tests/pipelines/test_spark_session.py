@@ -1,4 +1,4 @@
-"""What `session` sets, and what goes before it; that programs find barnabas by it is run by tests/docs."""
+"""The settings of `session`, and the settings that override them; that programs find barnabas by it is run by tests/docs."""
 
 from __future__ import annotations
 

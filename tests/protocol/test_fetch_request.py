@@ -1,4 +1,4 @@
-"""What is read of a fetch request in a session without the general codec."""
+"""Parsing a fetch request of a session without the general codec."""
 
 from __future__ import annotations
 

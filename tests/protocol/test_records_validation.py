@@ -1,4 +1,4 @@
-"""What a leader accepts and refuses, and that the fast check never says yes where the slow one says no."""
+"""The batches that a leader accepts and refuses; the fast check never accepts a batch that the slow one refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of users, and how it is altered and described."""
+"""Storing, altering and describing users."""
 
 from __future__ import annotations
 

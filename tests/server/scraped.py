@@ -1,4 +1,4 @@
-"""What a broker tells Prometheus."""
+"""The metrics that a broker gives to Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a broker remembers of clients, addresses, partitions and tokens has an end, beyond which newcomers are served or refused.
+"""A broker's state of clients, addresses, partitions and tokens is bounded; beyond the bound further ones are served or
+refused.
 
 The limits are made small here, and met by peers that come over sockets.
 """

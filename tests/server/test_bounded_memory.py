@@ -1,4 +1,4 @@
-"""What a broker keeps in memory, and open, for its peers has an end; the limits are met by peers that come over sockets."""
+"""A broker's memory and open files for its peers are bounded; the limits are met by peers that come over sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who connects in the moment in which a broker stops is told so."""
+"""A client that connects while a broker stops gets an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays is kept from the collector, and nothing else is."""
+"""Permanent objects are frozen for the garbage collector, and no others."""
 
 from __future__ import annotations
 

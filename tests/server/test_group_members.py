@@ -1,4 +1,4 @@
-"""Who belongs to a group, as other brokers tell of it."""
+"""The members of a group, as other brokers report them."""
 
 from __future__ import annotations
 

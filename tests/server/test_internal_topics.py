@@ -1,4 +1,4 @@
-"""What coordinators write is theirs: clients may read it, and nothing else."""
+"""Only coordinators write to their topics: clients may read it, and nothing else."""
 
 from __future__ import annotations
 

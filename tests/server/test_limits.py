@@ -1,4 +1,4 @@
-"""What a peer can make grow is bounded, at a real broker."""
+"""Everything that a peer can make grow is bounded, in a real broker."""
 
 from __future__ import annotations
 

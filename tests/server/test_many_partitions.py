@@ -1,4 +1,4 @@
-"""What a broker with many partitions, connections or readers needs, shown with few."""
+"""The resources of a broker with many partitions, connections or readers, tested with few."""
 
 from __future__ import annotations
 

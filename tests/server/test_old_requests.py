@@ -1,4 +1,4 @@
-"""Who still sends versions that Kafka 4 dropped is counted and logged, and no more than is bearable of it."""
+"""Clients with versions that Kafka 4 dropped are counted and logged, within a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be sent as it lies, what is small enough to be copied, and what a thread has to look at first."""
+"""Regions that may be sent directly, regions small enough to be copied, and regions that a thread must check first."""
 
 from __future__ import annotations
 

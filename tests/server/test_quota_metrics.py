@@ -1,4 +1,4 @@
-"""What Prometheus is told of quotas, and when a client is forgotten."""
+"""The metrics of quotas, and when a client is dropped from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a topic no longer keeps goes by itself, consumers are told where it begins, and settings count from the moment they are changed."""
+"""Expired records are deleted automatically, consumers get the log start offset, and changed settings apply at once."""
 
 from __future__ import annotations
 

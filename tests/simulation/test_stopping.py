@@ -1,4 +1,4 @@
-"""What a stop leaves behind, in the fewest steps that the simulator found."""
+"""The state after a stop, in the fewest steps that the simulator found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log holds after it was compacted, said as plainly as can be; written from Kafka's rules and not from our cleaner.
+"""The content of a log after compaction, in the simplest code; written from Kafka's rules and not from our cleaner.
 
 Rules
   1. Looked at is what lies below `end_offset` only. All else stays.

@@ -1,4 +1,4 @@
-"""What an append, its checks and a read cost; the best of many short rounds, so that a busy machine disturbs little.
+"""The cost of an append, its checks and a read; the best of many short rounds, so that a busy machine disturbs little.
 
 python -m tests.storage.measure
 """

@@ -1,4 +1,4 @@
-"""What the simulator found about disks that fail in the middle: nothing stays open, and every error is one of the storage."""
+"""Cases of failing disks that the simulator found: nothing stays open, and every error is one of the storage."""
 
 from __future__ import annotations
 

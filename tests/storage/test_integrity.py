@@ -1,4 +1,4 @@
-"""What may be served without a look, against a model that remembers every byte."""
+"""Bytes that may be served unchecked, compared with a model that tracks every byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model does not ask of a log: rolling, limits, retention, flushing, duplicates of times, concurrent flush."""
+"""Cases of a log that the model does not cover: rolling, limits, retention, flushing, duplicates of times, concurrent flush."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulator found, each in the fewest steps: logs on a disk that loses what was not synced."""
+"""Cases that the simulator found, each in the fewest steps: logs on a disk that loses what was not synced."""
 
 from __future__ import annotations
 

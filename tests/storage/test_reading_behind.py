@@ -1,4 +1,4 @@
-"""What a reader in order gets next, found before it asks, is what it gets when it asks."""
+"""The next region of a sequential reader, found in advance, equals the region at its request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left after a crash: torn tails at every byte, damage in the middle, missing and wrong side files."""
+"""The content of a log after a crash: torn tails at every byte, damage in the middle, missing and wrong side files."""
 
 from __future__ import annotations
 

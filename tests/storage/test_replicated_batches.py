@@ -1,4 +1,4 @@
-"""What a leader sends: the good batches in front of a bad one, and stretches that one write takes."""
+"""Batches from a leader: the good batches in front of a bad one, and stretches that one write takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What retention lets go, against a rule written out by hand for each segment as a list of its records' times and its size."""
+"""The segments that retention deletes, compared with a simple rule for each segment as a list of its records' times and its
+size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thread finds out of segments that nobody has looked at since the start, so that the loop need not."""
+"""Times of segments that were not read since the start, which a thread finds out instead of the loop."""
 
 from __future__ import annotations
 

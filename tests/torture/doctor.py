@@ -1,4 +1,4 @@
-"""What `barnabas doctor check` says of the folders of a broker that was killed or stopped.
+"""The findings of `barnabas doctor check` in the folders of a killed or stopped broker.
 
 After a kill there may be whatever a start mends without a loss; after a clean stop there is nothing. So what a start did not mend is
 seen at the next clean stop.

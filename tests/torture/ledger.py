@@ -1,4 +1,4 @@
-"""What was sent and what was acknowledged: the plain list that the broker is held to.
+"""The sent and the acknowledged records: the plain list that the broker is held to.
 
 Kept by the load's threads, each of which writes only what is its own, and read by the checker while the load is paused.
 """

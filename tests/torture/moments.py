@@ -1,7 +1,7 @@
 """When to kill: at any time, or just when something delicate is seen in the data folder.
 
-What is seen are names of files, from the outside. Between seeing and killing some time passes, so the kill lands in or shortly behind what
-was aimed at; many rounds make up for it.
+It observes only names of files, from the outside. Between seeing and killing some time passes, so the kill lands in or shortly
+behind what was aimed at; many rounds make up for it.
 """
 
 from __future__ import annotations

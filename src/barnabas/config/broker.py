@@ -19,12 +19,11 @@ from typing import Any
 
 from barnabas.config import definitions
 from barnabas.config.broker_attributes import BrokerAttributes
+from barnabas.config.combined_checks import check_groups, check_logins
 from barnabas.config.config_key import ConfigKey, Effect, Value
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.folders import check_named
-from barnabas.config.group_checks import check_groups
 from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
-from barnabas.config.login_checks import check_logins
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 

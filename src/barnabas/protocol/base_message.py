@@ -29,8 +29,8 @@ class FieldSpec(NamedTuple):
 class Message:
     """A protocol message, or a part of one, in the union of its versions.
 
-    Fields that a version does not carry keep their defaults when it is read and are left out when it is written. Times are
-    integers of milliseconds, error codes plain integers, arrays any sequence (lists when read), record data a buffer.
+    Fields that a version lacks keep their defaults in reading and are left out in writing. Times are integers of milliseconds,
+    error codes plain integers, arrays any sequence (lists when read), record data a buffer.
     """
 
     __slots__: tuple[str, ...] = ()

@@ -1,16 +1,17 @@
 """Readers and writers of messages, compiled from the field tables of the generated classes.
 
-`reader_of(cls, version)` and `writer_of(cls, version)` make one Python function for a class and version at first use and keep it.
-Neighbouring fields of fixed size share one `struct` call, so that a message costs a few calls and not one for each field.
+`reader_of(cls, version)` and `writer_of(cls, version)` create one Python function for a class and version at its first use and
+cache it. Neighbouring fields of fixed size share one `struct` call, so that a message costs a few calls and not one for each
+field.
 
 Rules
-  1. Reading allocates nothing that the bytes at hand do not back: an array's length is held against the bytes left (every element
-     takes at least one) and against `limits.MAX_ARRAY_LENGTH`, a string's against the bytes left, tagged fields against
-     `limits.MAX_TAGGED_FIELDS`. What a peer asks (`decode_request`) has all its arrays together held against
-     `limits.MAX_REQUEST_ELEMENTS`; they are counted only where the bytes would do for more.
+  1. Reading allocates no more than the remaining bytes justify: an array's length is checked against the remaining bytes (every
+     element takes at least one) and `limits.MAX_ARRAY_LENGTH`, a string's against the remaining bytes, tagged fields against
+     `limits.MAX_TAGGED_FIELDS`. For a peer's request (`decode_request`) the elements of all arrays together are checked against
+     `limits.MAX_REQUEST_ELEMENTS`; they are counted only if the bytes would allow more.
   2. Unknown tagged fields are skipped (KIP-482).
-  3. A struct that may be null and is tagged has a mark of its own, 0 or 1, and is written when it is null too: so Kafka does.
-  4. Whatever is wrong with the bytes is a `MalformedMessage`; no other exception leaves a reader.
+  3. A tagged nullable struct has a marker byte, 0 or 1, and is written even if it is null, as in Kafka.
+  4. Any error in the bytes is a `MalformedMessage`; a reader raises no other exception.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def decode(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
 
 
 def decode_request(cls: type[M], version: int, frame: memoryview, position: int) -> M:
-    """What a peer asks. Bytes behind it are let pass, as by Kafka: librdkafka (2.16) leaves three behind the flexible Metadata request.
+    """A request of a peer. Bytes after it are ignored, as in Kafka: librdkafka (2.16) leaves three after the flexible Metadata
+    request.
 
     Raises:
         MalformedMessage: the bytes are not such a message, or it has too many elements.
@@ -177,7 +179,8 @@ def _check_array(view: memoryview, position: int, length: int) -> None:
 
 @lru_cache(maxsize=4_096)
 def uuid_of(data: bytes) -> UUID:
-    """The UUID of 16 bytes. The same topics are named again and again, and making one takes longer than all other fields around it."""
+    """The UUID of 16 bytes. The result is cached: the same topics repeat, and creating a UUID takes longer than all other
+    fields around it."""
     return UUID(bytes=data)
 
 
@@ -329,7 +332,7 @@ class _ReaderSource(_Source):
             self.add("n, = long(v, p)" if wide else "n, = short(v, p)", "p += 4" if wide else "p += 2")
 
     def read_compact_length(self, name: str, indent: str) -> None:
-        """Nearly all lengths are of one byte, and a call takes longer than to look at it."""
+        """Nearly all lengths have one byte, which is read without the cost of a call."""
         self.add(f"{indent}{name} = v[p]")
         self.add(f"{indent}if {name} < 128:", f"{indent}    {name} -= 1", f"{indent}    p += 1")
         self.add(f"{indent}else:", f"{indent}    {name}, p = compact(v, p)")

@@ -1,4 +1,4 @@
-"""What stands where in a Fetch request of a session, for those that are recognised by their bytes.
+"""The layout of a Fetch request of a session, to recognise repeated requests by their bytes.
 
 A request of a session differs from the one before in the correlation id, the session's epoch and the partitions that it names. Here is
 found where the epoch stands and what is said of the partitions; everything else is compared without being read. The whole request

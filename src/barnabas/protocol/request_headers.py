@@ -1,4 +1,4 @@
-"""Request and response headers, and which versions of an API have the flexible ones (KIP-482)."""
+"""Request and response headers, and the versions of an API with flexible ones (KIP-482)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START = Struct(">hhih")  # api key, api version, correlation id, length of the 
 
 
 class RequestHeader(NamedTuple):
-    """What stands before the body of a request; `body` is where the body begins."""
+    """The header of a request; `body` is the position of the body."""
 
     api_key: int
     api_version: int
@@ -35,7 +35,7 @@ def has_flexible_request_header(api_key: int, version: int) -> bool:
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
-    """ApiVersions answers with the old header for ever, so that a client of any age can read it."""
+    """Responses to ApiVersions always have the old header, so that every client can read them."""
     return api_key != API_VERSIONS and has_flexible_request_header(api_key, version)
 
 
@@ -68,14 +68,14 @@ def read_request_header(frame: memoryview) -> RequestHeader:
 
 
 def write_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """What stands between the size of a frame and the body of the request."""
+    """The bytes of a request header, between the size of the frame and the body."""
     encoded = None if client_id is None else client_id.encode()
     start = _START.pack(api_key, version, correlation_id, -1 if encoded is None else len(encoded))
     return start + (encoded or b"") + (b"\0" if has_flexible_request_header(api_key, version) else b"")
 
 
 def after_response_header(frame: memoryview, api_key: int, version: int) -> int:
-    """Where the body of a response begins in a frame without its size.
+    """The position of the body of a response in a frame without its size.
 
     Raises:
         MalformedMessage: tagged fields that do not end.

@@ -1,15 +1,15 @@
-"""Values that requests and answers carry and whose meaning the protocol fixes: brokers, clients and tools share them."""
+"""Values in requests and responses with a fixed meaning in the protocol, shared by brokers, clients and tools."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-NO_LEADER = NO_CONTROLLER = -1  # where a broker's id is due
-ALL_BROKERS = ""  # the name under which settings stand that hold for every broker
+NO_LEADER = NO_CONTROLLER = -1  # in place of a broker's id
+ALL_BROKERS = ""  # the resource name of settings for all brokers
 
 
 class ResourceType(IntEnum):
-    """What can have settings; numbers as in DescribeConfigs."""
+    """The types of resources with settings; numbers as in DescribeConfigs."""
 
     TOPIC = 2
     BROKER = 4

@@ -64,7 +64,7 @@ class Patterns:
         self._counted: dict[str, Counter[Pattern]] = {}
 
     def of(self, declared: Declared, mechanism: str) -> Counter[Pattern]:
-        """Of a mechanism. What is declared does not change; when users do, it is another object."""
+        """Of a mechanism. A declaration does not change; when users do, it is another object."""
         if declared is not self._declared:
             self._declared, self._counted = declared, {}
         if mechanism not in self._counted:

@@ -1,12 +1,11 @@
-"""Finding the next whole batch behind damaged bytes.
+"""Finds the next whole batch after damaged bytes.
 
-Owns the answer to "where does the log go on": a header whose length is wrong says nothing about where its batch ends, so the bytes
-behind it are searched for something that can only be a batch: the high bytes of an offset that may follow, the magic, plausible
-lengths, and a CRC that fits.
+Owns the search for the place where a log continues. A header with a wrong length does not give the end of its batch. So the
+bytes after it are searched for a batch: the high bytes of a possible offset, the magic, plausible lengths, and a matching CRC.
 
 Rules
-  1. What is answered is a batch: its CRC was computed. What is not answered may still be one whose own bytes are damaged.
-  2. Nothing is changed, and no more is read than up to the batch that is found.
+  1. The result is a batch with a checked CRC. A skipped stretch may still contain a batch with damaged bytes.
+  2. Nothing is changed, and reading stops at the found batch.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from barnabas.protocol.records.batch_header import (
 from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.files import Files
 
-SEARCH_BYTES = 4 * 1024 * 1024  # looked through at once
+SEARCH_BYTES = 4 * 1024 * 1024  # bytes searched at once
 KNOWN_ATTRIBUTES = 0x7F  # the bits that have a meaning
 MAX_OFFSET_STEP = 2**31  # no segment spans more
 HIGH_HALF = 32  # bits; the low half of an offset is different in every batch
 
 
 class FoundBatch(NamedTuple):
-    """A whole batch and where it lies."""
+    """A whole batch and its position."""
 
     position: int
     header: BatchHeader
 
 
 def is_plausible(header: BatchHeader, position: int, end: int, least_offset: int) -> bool:
-    """Whether a header can be one of a batch in a file of `end` bytes that goes on at `least_offset`."""
+    """Whether a header can be that of a batch in a file of `end` bytes whose next offset is at least `least_offset`."""
     return (
         header.magic == MAGIC
         and header.batch_length >= HEADER_SIZE - LENGTH_OVERHEAD
@@ -52,7 +51,7 @@ def is_plausible(header: BatchHeader, position: int, end: int, least_offset: int
 
 
 def batch_at(files: Files, fileno: int, position: int, end: int, least_offset: int) -> FoundBatch | None:
-    """The batch that begins at `position`, if one does and its CRC fits."""
+    """The batch that begins at `position`, if there is one with a matching CRC."""
     head = files.pread(fileno, HEADER_SIZE, position)
     if len(head) < HEADER_SIZE:
         return None
@@ -69,7 +68,7 @@ def next_batch(files: Files, fileno: int, start: int, end: int, least_offset: in
     """The first whole batch that begins at or past byte `start` and whose offsets are at or past `least_offset`.
 
     Raises:
-        OSError: the disk gives nothing there; stretches that it refuses are not stepped over.
+        OSError: the disk cannot read there; unreadable stretches are not skipped.
     """
     high = least_offset >> HIGH_HALF
     halves = b"|".join(re.escape(value.to_bytes(4, "big")) for value in (high, high + 1))
@@ -83,5 +82,5 @@ def next_batch(files: Files, fileno: int, start: int, end: int, least_offset: in
                 return found
         if len(data) <= HEADER_SIZE:
             return None
-        position += len(data) - HEADER_SIZE  # a header may begin just before the end of what was searched
+        position += len(data) - HEADER_SIZE  # a header may begin just before the end of the searched bytes
     return None

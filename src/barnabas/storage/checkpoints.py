@@ -10,8 +10,8 @@ Owns their formats, which are Kafka's:
 
 Rules
   1. They are replaced as a whole, so a reader sees the old text or the new one.
-  2. A file that does not parse is `CorruptLog`, never an empty one: whoever reads it decides what it can be made of again. A file without
-     its last line break was cut off, perhaps in the middle of a number.
+  2. A file that does not parse raises `CorruptLog` and never counts as empty: the caller decides how to rebuild it. A file
+     without its last line break was cut off, perhaps in the middle of a number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS)
-WITHOUT = {  # what holds for logs that a checkpoint says nothing of
+WITHOUT = {  # consequence for logs without an entry in a checkpoint
     RECOVERY_POINTS: "nothing is lost: after a crash every segment is checked",
     LOG_START_OFFSETS: "logs begin with their first segment: records in it that were deleted can be read again",
     HIGH_WATERMARKS: "nothing is lost: replicas find out anew what is committed",
@@ -106,7 +106,7 @@ def write_properties(files: Files, path: Path, properties: Mapping[str, str]) ->
 
 
 def read_properties(files: Files, path: Path) -> dict[str, str]:
-    """Names and values; none if there is no such file. A last line without a line break was cut off and says nothing."""
+    """Names and values; none if there is no such file. A last line without a line break was cut off and is ignored."""
     if not files.exists(path):
         return {}
     lines = [line.strip() for line in _text(files, path).splitlines(keepends=True) if line.endswith("\n")]
@@ -142,7 +142,7 @@ def _read_lines(files: Files, path: Path) -> list[str]:
 
 
 def _text(files: Files, path: Path) -> str:
-    """What the file says; bytes that are no text become signs that no line has."""
+    """The text of the file; invalid bytes become characters that no line contains."""
     return files.read_file(path).decode(errors="replace")
 
 

@@ -1,12 +1,12 @@
-"""Copying what a log has more than its copy in another log directory: one round of it.
+"""One round of copying the missing part of a log to its copy in another log directory.
 
-Owns the reading and writing of the files; which bytes are to be copied is for `log_move` to say.
+Owns the reading and writing of the files; `log_move` decides which bytes to copy.
 
 Rules
-  1. What is copied is synced before the round ends.
-  2. A fault of the disk that is written to is raised as a StorageError of its log directory; one of the disk that is read as OSError.
-  3. Files are found by name while the log goes on changing. One that is not there any more, or is another by now, is `lost`: who made the
-     plan knows whether the log has changed.
+  1. Copied bytes are synced before the round ends.
+  2. An error of the target disk is raised as a StorageError of its log directory, an error of the source disk as OSError.
+  3. Files are found by name while the log changes. A file that is missing, or was replaced meanwhile, is `lost`: the maker of
+     the plan knows whether the log has changed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Piece(Struct, frozen=True):
 
 
 class Unreadable(OSError):
-    """A segment's file is not there, or too short, though the segment is still part of its log."""
+    """A segment's file is missing or too short, although the segment is still part of its log."""
 
 
 @contextmanager
 def writing_to(directory: Path) -> Iterator[None]:
-    """What goes wrong here is a fault of that log directory.
+    """A context that turns errors into those of a log directory.
 
     Raises:
         LogDirFailed, StorageExhausted
@@ -79,8 +79,7 @@ class CopyPlan:
         """Copy and sync.
 
         Raises:
-            StorageError: the disk that is written to does not work, or is full.
-            OSError: the other one cannot be read.
+            StorageError: the target disk fails, or is full. OSError: the source cannot be read.
         """
         with self._writing():
             if self.starts_over:

@@ -1,8 +1,9 @@
-"""Finding the batch that holds an offset where bytes on the way are damaged.
+"""Finds the batch with an offset if bytes before it are damaged.
 
 Rules
-  1. Damage is stepped over, but where it held the offset it is the answer: whoever reads there meets it. Nobody is led past it.
-  2. A header may lie about its length or offsets, an index entry about a position: each is believed only if what lies around agrees.
+  1. Damage is skipped, unless it contained the offset: then it is the result, so that a reader gets the error and does not skip
+     records.
+  2. A header may have a wrong length or offset, an index entry a wrong position: each is used only if its neighbours agree.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of dama
 
 
 def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) -> tuple[int, int] | None:
-    """As `SegmentLookup.find` from the batch at `start` on, where something is damaged.
+    """Like `SegmentLookup.find` from the batch at `start` on, in a damaged segment.
 
     Returns:
         Position and base offset, as in `Position`.
 
     Raises:
-        CorruptLog: it cannot be told where the damage ends.
+        CorruptLog: the end of the damage is unknown.
     """
     position, least = start, segment.base_offset
     while position < segment.size:
@@ -66,7 +67,7 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
 
 
 def _measured(segment: SegmentFile, error: CorruptLog, least_offset: int) -> Damage:
-    """The damage that a walk met. Little is read: later offsets are found through later index entries."""
+    """The damage that a search met. Little is read: later offsets are found by later index entries."""
     following = segment.index.ceiling_by_value(error.position)
     bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
     damage = measure(segment.files, segment.fileno, error.position, least_offset, error.reason, within=min(bound, segment.size))

@@ -1,18 +1,19 @@
-"""One log directory: who owns it, how it was left, and the checkpoints in it.
+"""One log directory: its owner, its state after the last stop, and its checkpoints.
 
-Owns `.lock` (held while a broker runs), `meta.properties` (which cluster, which broker), `.kafka_cleanshutdown` (present only
-between a clean stop and the next start), `.last-boot` (in a cluster: of the machine, when the broker last counted on what is here),
-`.room-to-stop` and the offset checkpoints.
+Owns `.lock` (held while a broker runs), `meta.properties` (cluster and broker), `.kafka_cleanshutdown` (present only between a
+clean stop and the next start), `.last-boot` (in a cluster: the boot id of the machine at the last time the broker relied on
+these files), `.room-to-stop` and the offset checkpoints.
 
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
-  2. A folder of another cluster or broker is refused, as is one that another process has locked.
-  3. A directory whose disk failed (`failure`) is never written to again and never marked clean: what it holds is looked at anew, from
-     the disk, by the next start.
-  4. `.last-boot` names this boot of the machine only where nobody counts on anything that an earlier one may have lost: it is written when
-     the marker of a clean shutdown goes, or by `remember_boot`. It goes where a disk failed, for a failed sync loses what it was to keep.
-  5. A stop writes indexes, snapshots and checkpoints, also where the disk is full: `.room-to-stop` has room set aside for them, which
-     `give_up_room` frees. Where the file system sets none aside, a stop does without.
+  2. A folder of another cluster or broker is refused, and so is one that another process has locked.
+  3. A directory whose disk failed (`failure`) is never written again and never marked clean: the next start checks its content
+     from the disk.
+  4. `.last-boot` has the current boot id only if nothing relies on records that an earlier boot may have lost: it is written
+     when the marker of a clean shutdown is removed, or by `remember_boot`. It is removed when a disk fails, because a failed
+     sync loses data.
+  5. A stop writes indexes, snapshots and checkpoints, also on a full disk: `.room-to-stop` reserves space for them, and
+     `give_up_room` frees it. If the file system cannot reserve space, a stop works without it.
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ class LogDirectory:
 
 
 def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
-    """The cluster that log directories belong to, by the first that says it; None if they are new. What cannot be read is passed over."""
+    """The cluster id of log directories, from the first that has it; None if they are new. Unreadable files are skipped."""
     for path in paths:
         with suppress(OSError):  # met again when the directory is opened
             found = checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")
@@ -249,7 +250,7 @@ def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
 
 
 def first_partition(paths: Iterable[Path], files: Files) -> Path | None:
-    """A folder in the log directories that belongs to a topic, None if there is none. What cannot be read is passed over."""
+    """A folder in the log directories that belongs to a topic, None if there is none. Unreadable files and folders are skipped."""
     for path in paths:
         with suppress(OSError):  # as above
             for name in sorted(files.list_directory(path)):

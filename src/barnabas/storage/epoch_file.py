@@ -2,7 +2,8 @@
 
 Rules
   1. The file is written by `write`, durably, before a recovery point passes records of an epoch that it lacks (a flush of everything
-     does that). Until then memory and the batches themselves have it: a start after a crash assigns the epochs of the batches it reads.
+     does that). Until then the epoch is in memory and in the batches: a start after a crash takes the epochs from the batches
+     that it reads.
   2. Changes are the loop's (or the opening thread's); `write` blocks and may run in a thread.
 """
 
@@ -27,7 +28,7 @@ class EpochFile:
         self.epochs = epochs
 
     def write(self) -> None:
-        """Block until the file holds the epochs as they are now; nothing is done where it does."""
+        """Block until the file holds the current epochs; does nothing if it does already."""
         entries = self.epochs.entries
         if entries == self._written:
             return

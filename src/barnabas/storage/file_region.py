@@ -1,6 +1,6 @@
-"""Where the batches lie that a reader gets: the way from an offset to bytes of a file.
+"""Finds the bytes of a file for a read from an offset.
 
-Only headers are looked at; the bytes go from the file to the socket, and whether they may is for `integrity` to say.
+Only headers are read; the bytes go from the file to the socket, and `integrity` decides whether they may be sent unchecked.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ def _skip_emptied(segments: LogSegments, slot: int, position: int, limit_offset:
     """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
 
     A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
-    Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. What is damaged is not stepped over.
+    Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. Damaged batches are not
+    skipped.
 
     Args:
         waits: for the disk; otherwise a header that is not in memory is taken for one with records. Who verifies it sees what it is.

@@ -1,12 +1,12 @@
-"""The file operations that the log stands on, so that a faulty disk can stand in for the real one.
+"""The file operations of the log, as an interface, so that tests can use a simulated faulty disk.
 
-Owns the interface `Files` and its implementation over the operating system. Everything in `storage` that touches a file goes
-through it, and nothing else does (over a plain-text socket fetches send from the descriptors it hands out).
+Owns the interface `Files` and its implementation with the operating system. All file access in `storage` uses it, and no other
+code does (fetches on a plain-text socket send from its descriptors).
 
 Rules
-  1. Reads and writes name their position: nothing depends on a file's own offset, so that a thread may flush or read while the
-     loop appends, and a write that failed half way is simply written again.
-  2. Every method raises OSError as the system does; the callers say which log directory that concerns.
+  1. Reads and writes name their position: no operation depends on a file's own offset, so a thread may flush or read while the
+     loop appends, and a partial write can be repeated.
+  2. Every method raises the system's OSError; the callers know the log directory.
   3. A new name (file created, renamed) is durable only after `sync_directory` of its folder.
 """
 
@@ -30,7 +30,7 @@ FALLOC_FL_KEEP_SIZE = 1  # Linux
 
 
 class Files(Protocol):
-    """A file system, as much of it as the log needs. Descriptors are the operating system's, for `os.sendfile`."""
+    """The operations of a file system that the log needs. Descriptors are the operating system's, for `os.sendfile`."""
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """A descriptor for reading and writing; the file is made if `create` and it is missing."""
@@ -55,7 +55,7 @@ class Files(Protocol):
         ...
 
     def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
-        """Read what is in memory; BlockingIOError where that would wait for the disk, other OSErrors where nobody can tell."""
+        """Read from memory; BlockingIOError if that would wait for the disk, other OSErrors if the system cannot tell."""
         ...
 
     def expect_random(self, fileno: int, /) -> None:
@@ -75,11 +75,11 @@ class Files(Protocol):
     def truncate(self, fileno: int, size: int, /) -> None: ...
 
     def sync(self, fileno: int, /) -> None:
-        """Block until what was written to the file is on the disk."""
+        """Block until the file's written bytes are on the disk."""
         ...
 
     def forget_cached(self, fileno: int, /) -> None:
-        """Have what is read next come from the disk, apart from what still waits to be written there."""
+        """Drop the file's cached pages, except those that are not written yet, so that the next read comes from the disk."""
         ...
 
     def sync_directory(self, path: Path, /) -> None:
@@ -89,13 +89,13 @@ class Files(Protocol):
     def exists(self, path: Path, /) -> bool: ...
 
     def is_directory(self, path: Path, /) -> bool:
-        """Whether a folder lies there; a symbolic link to one is none."""
+        """Whether the path is a folder; False for a symbolic link."""
         ...
 
     def file_size(self, path: Path, /) -> int: ...
 
     def modified_ms(self, path: Path, /) -> int:
-        """When the file was last written to, by the wall clock."""
+        """The time of the file's last write, by the wall clock."""
         ...
 
     def list_directory(self, path: Path, /) -> list[str]:
@@ -273,7 +273,7 @@ def sync_file(files: Files, path: Path, fileno: int | None = None) -> None:
 
 
 class ReadingFiles(OsFiles):
-    """The real file system, for whoever changes nothing: also of a disk that cannot be written."""
+    """The real file system, read-only: also for a disk that cannot be written."""
 
     def open(self, path: Path, *, create: bool = False) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

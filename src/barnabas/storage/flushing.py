@@ -1,9 +1,9 @@
-"""How much of one log is on the disk, and bringing the rest there.
+"""Tracks the flushed part of one log, and flushes the rest.
 
 Owns two bounds and the plans that move them:
 
-    durable_end      records below it survive the loss of power: their file and the names that lead to it were synced
-    recovery_point   below it, indexes, epochs and snapshots are on the disk as well, so that the next start need not look there
+    durable_end records before it survive a power failure: their file and the names of its path were synced recovery_point
+    before it, indexes, epochs and snapshots are flushed as well, so the next start need not check there
 
 Rules
   1. recovery_point <= durable_end <= the log's end.

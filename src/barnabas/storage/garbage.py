@@ -1,7 +1,7 @@
 """Files that are no longer part of a log and wait to be removed.
 
 Rules
-  1. Whoever makes it has renamed the files, so that a crash before the removal leaves names that the next start removes.
+  1. The files were renamed before, so that after a crash the next start recognises and removes them.
   2. In a folder that is to go, all goes, folders of others too; a symbolic link goes, and not what it leads to.
   3. An entry that cannot be removed (its rights, a mount) says nothing of the disk: it is named in the log and left to the next start.
   4. `remove` blocks and runs in a thread; until then the descriptors stay open, so that reads under way finish.

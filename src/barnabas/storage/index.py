@@ -1,4 +1,4 @@
-"""The sparse indexes of a segment: from offset to file position, and from timestamp to offset.
+"""The sparse indexes of a segment: offset to file position, and timestamp to offset.
 
 Owns `<base offset>.index` (entries of offset minus base offset int32 and position int32) and `.timeindex` (timestamp int64 and
 offset minus base offset int32), big-endian, sorted in both columns, without header, as Kafka reads them.

@@ -1,12 +1,12 @@
-"""What is wrong with the indexes of a sealed segment, and making them anew from its batches.
+"""Checks the indexes of a sealed segment, and rebuilds them from its batches.
 
-Owns the checks that need no look at the batches, so that they can be made whenever an index is first used:
+Owns the checks that do not read batches, so that they can run at the first use of an index:
 
     the files are whole entries; the last entry of the index lies within the segment; both go up from their first entry to their last
 
 Rules
-  1. An index is a shortcut, never a source: whatever it says wrong is put right by reading the headers of the batches.
-  2. What is made anew has an entry for every `DEFAULT_INTERVAL_BYTES`. A broker writes it to the files at once.
+  1. An index only speeds up look-ups: any error in it is corrected by reading the headers of the batches.
+  2. A rebuilt index has an entry for every `DEFAULT_INTERVAL_BYTES`. A broker writes it to the files at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_INTERVAL_BYTES = 4096  # Kafka's default of `index.interval.bytes`; any 
 
 
 def contradiction(index: SparseIndex, time_index: SparseIndex, segment_bytes: int) -> str | None:
-    """What cannot be about the indexes of a segment of that size; None where nothing is wrong."""
+    """The error in the indexes of a segment of that size; None if there is none."""
     for each in (index, time_index):
         if each.has_partial_entry:
             return f"{each.path.name} ends within an entry"
@@ -46,7 +46,7 @@ def rebuild_indexes(
     base_offset: int,
     reason: str,
 ) -> None:
-    """Make both indexes of the sealed segment at `path` anew, from the positions and headers of its batches."""
+    """Rebuild both indexes of the sealed segment at `path` from the positions and headers of its batches."""
     logger.warning("event=indexes-made-anew file=%s reason=%r", path, reason)
     for each in (index, time_index):
         each.start_empty()

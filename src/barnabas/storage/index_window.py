@@ -1,9 +1,9 @@
-"""Some neighbouring entries of an index of offsets, in memory: for whoever reads on in order.
+"""Neighbouring entries of an offset index in memory, for sequential readers.
 
 Rules
-  1. A window answers only what lies between its first and its last entry, so that it needs not to know what stands beside it.
-  2. It never changes. Who cuts the index lets go of it (`SparseIndex`).
-  3. How many indexes keep some is bounded for all logs together (`OpenFiles.keep_windows`).
+  1. A window answers only for keys between its first and its last entry, so it does not depend on entries outside.
+  2. It never changes. A truncation of the index drops it (`SparseIndex`).
+  3. The number of indexes with windows is bounded over all logs (`OpenFiles.keep_windows`).
 """
 
 from __future__ import annotations

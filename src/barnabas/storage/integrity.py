@@ -1,11 +1,13 @@
-"""Which bytes of a segment may be sent without looking at them, and which are known to be damaged.
+"""Tracks which bytes of a segment may be sent unchecked, and which are known to be damaged.
 
-Owns, for one segment, what was written by this process, what it has verified since, and the damaged stretches it has met.
+Owns, for one segment, the bytes that this process wrote, those that it has verified since, and the damaged stretches that it
+has found.
 
 Rules
-  1. What this process wrote is right as long as it is in memory; what comes from the disk is verified by its CRC before it is served.
-  2. What was verified stays trusted until it is seen to have left memory: then, and for what the kernel reads ahead behind it, the
-     disk is asked again, and so is the CRC.
+  1. Bytes that this process wrote are correct while they are in memory; bytes from the disk are verified by their CRC before
+     they are served.
+  2. Verified bytes stay trusted until they are seen to have left memory: then they, and the bytes that the kernel reads ahead
+     after them, are read and verified again.
   3. Touched on the loop only; a thread that verifies hands its result over.
 
 How it works: readers go through a log in order, so what they verified is one stretch that grows. Stretches that touch become one;
@@ -40,7 +42,7 @@ class Damage(NamedTuple):
 
 
 class SegmentIntegrity:
-    """What is known of the bytes of one segment.
+    """The state of the bytes of one segment.
 
     `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
     lie outside of the CRC. `cuts` counts how often the segment was cut: what a thread found out before says nothing after it.

@@ -59,7 +59,7 @@ LEFTOVER = re.compile(
 
 
 class LoadedLog(Struct):
-    """What `Log` starts from; the last segment is ready to grow."""
+    """The initial state of a `Log`; the last segment is ready to grow."""
 
     segments: list[Segment]
     epochs: LeaderEpochs

@@ -43,7 +43,7 @@ SWAP_BYTES = 64 * 1024  # that the loop copies itself
 
 
 class _Copied(Struct):
-    """What the copy has of a segment."""
+    """The copied part of a segment."""
 
     size: int = 0
     index_entries: int = 0

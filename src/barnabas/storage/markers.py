@@ -23,7 +23,7 @@ _BEFORE_KEY, _BEFORE_VALUE, _HEADERS = b"\x20\0\0\0\x08", 0x0C, 0
 
 
 class Ending(NamedTuple):
-    """What a marker says: whether the transaction is aborted, the epoch of its coordinator, and when it ended (ms)."""
+    """The content of a marker: whether the transaction is aborted, the epoch of its coordinator, and when it ended (ms)."""
 
     aborted: bool
     coordinator_epoch: int
@@ -42,13 +42,13 @@ def parse_marker(record: Record) -> tuple[bool, int] | None:
 
 
 def ending_of(record: Record | None) -> Ending | None:
-    """What a control record says of a transaction's end; None if it is about something else."""
+    """The end of a transaction in a control record; None if it is about something else."""
     decision = None if record is None else parse_marker(record)
     return None if record is None or decision is None else Ending(*decision, record.timestamp)
 
 
 def ending_in(data: Buffer, header: BatchHeader) -> Ending | None:
-    """What a control batch says, in its first record."""
+    """The content of a control batch, from its first record."""
     if len(data) == HEADER_SIZE + _RECORD.size and not header.attributes & ~(TRANSACTIONAL_BIT | CONTROL_BIT):
         before_key, _, kind, before_value, _, coordinator_epoch, headers = _RECORD.unpack_from(data, HEADER_SIZE)
         if before_key == _BEFORE_KEY and before_value == _BEFORE_VALUE and headers == _HEADERS and kind in (ABORT, COMMIT):

@@ -26,7 +26,7 @@ from barnabas.storage.index import SparseIndex
 
 
 class OpenSegment(Protocol):
-    """What is asked of a segment here."""
+    """The interface of a segment for this module."""
 
     used: bool  # since the last look at it
     pins: int  # flushes that work on it

@@ -1,4 +1,4 @@
-"""What an error of the operating system means for a log directory.
+"""Interprets an error of the operating system for a log directory.
 
 Rules
   1. What runs out (space, quota, descriptors, memory) comes back: the operation is refused, has changed nothing, and may be tried again.

@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent and transactional producers.
+"""A partition's state of its idempotent and transactional producers.
 
 Owns, for each producer id, its epoch and the last five batches, and which transactions are open. From it the leader tells a retry
 from a gap, and readers where the first undecided transaction begins.

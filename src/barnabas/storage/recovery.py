@@ -1,4 +1,4 @@
-"""What a crash may have done to the segments of a log, put right: what is not whole goes, with all that follows it.
+"""Repairs the possible damage of a crash to the segments of a log: what is not whole goes, with all that follows it.
 
 Rules
   1. Nothing below the recovery point is dropped: damage there is stepped over and stays, for it is no torn tail, and what follows

@@ -129,7 +129,7 @@ def _size_at(data: memoryview, at: int) -> int:
 
 
 def fault_of(batch: memoryview, size: int, left: int) -> str | None:
-    """What is wrong with a batch that claims `size` bytes, of which `batch` could be read, where `left` bytes are looked at."""
+    """The error in a batch that claims `size` bytes, of which `batch` could be read; `left` bytes are available."""
     if len(batch) < min(size, left) or len(batch) < HEADER_SIZE:
         return "the disk cannot read it"
     if batch[16] != MAGIC or size < HEADER_SIZE or size > left or batch[23] >= 0x80:
@@ -140,7 +140,7 @@ def fault_of(batch: memoryview, size: int, left: int) -> str | None:
 
 
 def _read(files: Files, fileno: int, size: int, position: int, end: int) -> bytes:
-    """What the disk gives from `position` on, up to the first sector that it does not."""
+    """The bytes from `position` on, up to the first unreadable sector."""
     size = min(size, end - position)
     try:
         return files.pread(fileno, size, position)

@@ -1,4 +1,4 @@
-"""What the controller of several brokers counts on: eligible replicas, and brokers that may have lost records."""
+"""The assumptions of the controller of several brokers: eligible replicas, and brokers that may have lost records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is found silent, when, and who is not: by hand, look by look."""
+"""Brokers that are found silent, and brokers that are not: by hand, look by look."""
 
 from __future__ import annotations
 

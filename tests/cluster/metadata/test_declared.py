@@ -1,4 +1,4 @@
-"""What is declared of principals: written as planned, the same on every broker, told to who follows it."""
+"""Declarations about principals: written as planned, the same on every broker, told to who follows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What paths that a watcher was told mean."""
+"""The effect of paths that a watcher was notified of."""
 
 from __future__ import annotations
 

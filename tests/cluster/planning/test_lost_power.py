@@ -1,4 +1,4 @@
-"""Who leads a partition after brokers came back that may have lost the end of their logs."""
+"""The leader of a partition after brokers came back that may have lost the end of their logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transactional id may do, and what becomes of its transaction: each rule once, by name."""
+"""The allowed requests of a transactional id, and the ends of its transactions: each rule once, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What differs from Kafka 3.9 in the versions that Kafka 4 dropped, each with its reason; `docs/compatibility.md` shows this table.
+"""The differences from Kafka 3.9 in the versions that Kafka 4 dropped, each with its reason; `docs/compatibility.md` shows this
+table.
 
 After a change here write the page anew: `python -m tests.differential.dropped.record --page`.
 """

@@ -1,4 +1,4 @@
-"""Steps at which our answers are meant to be others than Kafka's, and why. What differs no more fails the test."""
+"""Steps at which our answers are meant to be others than Kafka's, and why. A difference that has disappeared fails the test."""
 
 from __future__ import annotations
 

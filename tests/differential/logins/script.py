@@ -1,4 +1,5 @@
-"""What is said to a listener that asks for a log-in: every mechanism right, and wrong at each step; what comes too early, and what again.
+"""The messages to a listener that requires a log-in: every mechanism right, and wrong at each step; what comes too early, and
+what again.
 
 Each public function that takes a speaker is a conversation.
 """

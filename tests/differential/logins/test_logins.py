@@ -1,4 +1,4 @@
-"""What our broker answers to log-ins, right and wrong, against what Kafka was recorded to answer."""
+"""Our broker's answers to right and wrong log-ins, compared with the recorded answers of Kafka."""
 
 from __future__ import annotations
 

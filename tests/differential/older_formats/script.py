@@ -1,4 +1,4 @@
-"""What both brokers are asked: a case makes its topic, asks, and returns what it saw in plain values."""
+"""The requests to both brokers: a case makes its topic, asks, and returns what it saw in plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked with each right: every API that a client may send, about things that are there and things that are not.
+"""The requests with each right: every API that a client may send, about things that are there and things that are not.
 
 What is asked leaves things as they are, as far as an API lets one ask so; what cannot be undone comes last.
 """

@@ -1,4 +1,4 @@
-"""What our broker answers to somebody with few rights, against what Kafka was recorded to answer: every API with every right."""
+"""Our broker's answers to a client with few rights, compared with the recorded answers of Kafka: every API with every right."""
 
 from __future__ import annotations
 

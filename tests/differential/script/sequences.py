@@ -1,4 +1,4 @@
-"""What users do, from the first step to the last."""
+"""The steps of users, from the first to the last."""
 
 from __future__ import annotations
 

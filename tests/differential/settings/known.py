@@ -1,4 +1,4 @@
-"""What differs on purpose, with the reason; `docs/compatibility.md` shows this table (a test compares them)."""
+"""The intended differences, with their reasons; `docs/compatibility.md` shows this table (a test compares them)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our broker says of every setting, against what Kafka was recorded to say."""
+"""Our broker's description of every setting, compared with the recorded one of Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What DescribeConfigs says of every key of a fresh topic, broker, group and subscription to client metrics, as a table to compare.
+"""The output of DescribeConfigs for every key of a fresh topic, broker, group and client-metrics subscription, as a table to
+compare.
 
 Of a key: where its value comes from, the names and sources of its synonyms in their order, its type, whether it is a secret, and whether
 it can be changed. Values are left out, but for defaults: those of a file are of one run, and answers about values have scenarios.

@@ -1,1 +1,1 @@
-"""What Spark's own `kafka` connector takes and refuses, recorded, and ours beside it."""
+"""Options that Spark's own `kafka` connector accepts and refuses, as recorded, compared with ours."""

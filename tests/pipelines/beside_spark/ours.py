@@ -1,4 +1,4 @@
-"""What our source makes of the cases, without Spark."""
+"""The results of our source for the cases, without Spark."""
 
 from __future__ import annotations
 

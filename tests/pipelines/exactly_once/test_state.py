@@ -1,4 +1,4 @@
-"""What is recorded of a sink."""
+"""The record of a sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who does not log in in time."""
+"""Clients that do not log in in time."""
 
 from __future__ import annotations
 

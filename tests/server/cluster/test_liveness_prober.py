@@ -1,4 +1,4 @@
-"""Who is found dead, and who is not: the liveness prober on real sockets.
+"""Brokers that are found dead, and brokers that are not: the liveness prober on real sockets.
 
 What follows of it is in `tests/cluster/membership/test_deaths.py`.
 """

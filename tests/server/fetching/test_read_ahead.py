@@ -1,4 +1,4 @@
-"""What a consumer asks for next is found before it asks, and never anything but what it would have got."""
+"""The region for a consumer's next fetch is found in advance, and equals the region that the fetch would find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `barnabas doctor check` says of the folders of a real broker that did everything a broker does with files."""
+"""The findings of `barnabas doctor check` in the folders of a real broker that used all its file operations."""
 
 from __future__ import annotations
 

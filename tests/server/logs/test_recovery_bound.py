@@ -1,4 +1,4 @@
-"""What a start after a crash has to read stays bounded."""
+"""The bytes that a start after a crash must read stay bounded."""
 
 from __future__ import annotations
 

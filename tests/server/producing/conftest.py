@@ -1,4 +1,4 @@
-"""What tests of produce requests for several partitions share."""
+"""Fixtures for tests of produce requests with several partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a follower tells its leader in each request, and which answers it may believe."""
+"""The fields of a follower's requests to its leader, and the responses that it may accept."""
 
 from __future__ import annotations
 

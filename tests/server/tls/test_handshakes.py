@@ -1,4 +1,4 @@
-"""Who gets in on a TLS listener and who does not, and that those who do not cost nothing."""
+"""Clients that a TLS listener accepts and refuses; refused ones cost nothing."""
 
 from __future__ import annotations
 

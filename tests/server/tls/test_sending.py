@@ -1,4 +1,4 @@
-"""What a TLS connection holds while its reader is slow, and that all of it arrives."""
+"""The memory of a TLS connection with a slow reader; all bytes arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told of transactions."""
+"""The metrics of transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a log after it was cleaned: by both engines, for each kind of batch."""
+"""The content of a log after a cleaning: by both engines, for each kind of batch."""
 
 from __future__ import annotations
 

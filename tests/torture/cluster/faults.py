@@ -1,4 +1,4 @@
-"""What is done to a cluster, kind by kind: whom it strikes, how, and how it is taken back.
+"""The faults of a cluster, kind by kind: whom it strikes, how, and how it is taken back.
 
 A kill is taken back when partitions can be written to again, all else after `HOLD_S`.
 """

@@ -1,4 +1,4 @@
-"""What rounds come to: tables for people, and the file that the documentation quotes.
+"""The results of rounds: tables for people, and the file that the documentation quotes.
 
 `python -m tests.torture.cluster.report` writes that file as the table of `docs/internals/cluster.md`.
 """

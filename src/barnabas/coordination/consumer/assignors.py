@@ -1,13 +1,13 @@
-"""Who is to have which partitions: the two assignors of the broker's side, as pure functions.
+"""Assigns partitions to members: the two assignors of the broker's side, as pure functions.
 
 Rules
   1. Every partition of a topic that has subscribers goes to exactly one of them.
-  2. `uniform` is sticky and balanced. Where all members subscribe to the same topics, the numbers of their partitions differ by one at
-     most. Where they do not, no member has two partitions more than another that subscribes to a topic of which it has one. A member
-     keeps what it had as far as that allows.
+  2. `uniform` is sticky and balanced. If all members subscribe to the same topics, their numbers of partitions differ by one at
+     most. Otherwise no member has two partitions more than another that subscribes to one of its topics. A member keeps its
+     earlier partitions as far as that allows.
   3. `range` gives each topic's partitions in runs, to the members in one order: static ones by their instance ids, then the others by
-     member id. So partitions of the same number go to the same member where topics have the same subscribers and as many partitions. It
-     is not sticky.
+     member id. So partitions of the same number go to the same member if topics have the same subscribers and number of
+     partitions. It is not sticky.
   4. The same input gives the same output, whatever the order of its dictionaries.
 """
 
@@ -25,7 +25,7 @@ NOTHING: Assignment = {}
 
 
 class MemberSpec(NamedTuple):
-    """What an assignor knows of a member: the topics it subscribes to that exist, and the target it had."""
+    """The input of an assignor for a member: the existing topics that it subscribes to, and its earlier target."""
 
     topics: frozenset[UUID]
     target: Assignment = NOTHING
@@ -76,27 +76,28 @@ def _subscribers(order: Iterable[str], members: Members, counts: Counts) -> dict
 
 
 class _Uniform:
-    """One assignment in the making."""
+    """One assignment that is being computed."""
 
     def __init__(self, members: Members, counts: Counts) -> None:
         self._members = members
         self._order = sorted(members)
         self._counts = counts
         self._subscribers = _subscribers(self._order, members, counts)
-        # Topics that few may read come first, while those few have room.
+        # Topics with few subscribers come first, while these still have room.
         self._topics = sorted(self._subscribers, key=lambda t: (len(self._subscribers[t]), t))
         self._owner: dict[UUID, dict[int, str]] = {topic_id: {} for topic_id in self._topics}
         self._load = dict.fromkeys(self._order, 0)
-        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # what all subscribe to
+        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # topics that all members subscribe to
 
     def keep(self) -> None:
-        """Let every member keep what it had and still reads."""
+        """Let every member keep its earlier partitions of topics that it still reads."""
         for member_id in self._order:
             for topic_id, partition in self._former(member_id):
                 self._give(topic_id, partition, member_id)
 
     def keep_up_to_quota(self) -> None:
-        """As `keep`, but not more than a fair share: some have one more than others, and those are they that have it already."""
+        """Like `keep`, but at most a fair share. Some members have one partition more than others: those that had it
+        already."""
         if not self._order:
             return
         quota, more = divmod(sum(self._counts[t] for t in self._topics), len(self._order))
@@ -109,7 +110,8 @@ class _Uniform:
                 self._give(topic_id, partition, member_id)
 
     def _former(self, member_id: str) -> list[tuple[UUID, int]]:
-        """What it had that exists, that it reads and that nobody has been given; in turns over the topics, so that it gives up of each."""
+        """Its earlier partitions that exist, that it reads and that are not assigned yet; alternating between topics, so that
+        it gives up some of each."""
         spec = self._members[member_id]
         kept = [
             (partition, topic_id)
@@ -121,7 +123,7 @@ class _Uniform:
         return [(topic_id, partition) for partition, topic_id in sorted(kept)]
 
     def fill(self) -> None:
-        """Give what nobody has, each to the subscriber with the least."""
+        """Assign the remaining partitions, each to the subscriber with the fewest."""
         heap = [(self._load[m], m) for m in self._order] if self.is_same else []
         heapq.heapify(heap)
         for topic_id in self._topics:
@@ -136,7 +138,8 @@ class _Uniform:
                 heapq.heapreplace(heap, (load + 1, member_id))
 
     def balance(self) -> None:
-        """Move single partitions from who has more to who has less, until no move of one helps. Each lessens the sum of squares."""
+        """Move single partitions from members with more to members with fewer, until no move helps. Each move reduces the sum
+        of squares."""
         moved = True
         while moved:
             moved = False
@@ -176,7 +179,7 @@ class _Uniform:
         return moved
 
     def _easiest(self, topic_id: UUID, partitions: list[int], giver: str, taker: str) -> int:
-        """What was the taker's before, else what the giver has not had yet, else any."""
+        """A partition to move: one that the receiver had before, else one that the giver did not have before, else any."""
         had = self._members[giver].target.get(topic_id, frozenset())
         wanted = self._members[taker].target.get(topic_id, frozenset())
         return min(partitions, key=lambda p: (p not in wanted, p in had, p))

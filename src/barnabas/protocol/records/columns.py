@@ -1,7 +1,7 @@
-"""One structural byte of many records at once: the comparisons that `scan` does in C instead of record by record.
+"""Compares one structural byte of many records at once, in C instead of record by record, for `scan`.
 
-A column is the byte at one place of every record of a stretch, cut out of the data by a slice with a stride. Every function answers for
-a prefix: how many records from the first on are as they should be.
+A column is the byte at one position of every record of a stretch, taken from the data by a slice with a stride. Every function
+checks a prefix: it returns how many records from the first on are correct.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """The four codecs of record batches, as the Java client writes and reads them.
 
-Owns the framing each codec has in a batch and the bound on what decompression may allocate.
+Owns the framing of each codec in a batch and the bound on the memory of decompression.
 
 Rules
-  1. Decompression writes into a buffer of bounded size: a batch that unfolds to more than
-     `limits.MAX_DECOMPRESSED_BATCH_BYTES` is refused with MESSAGE_TOO_LARGE, on which a producer splits its batch.
-  2. Snappy is written in the framing of the Java library (a header, then blocks of 32 kB); plain snappy is read as well, for
-     librdkafka writes it.
+  1. Decompression writes into a buffer of bounded size: a batch above `limits.MAX_DECOMPRESSED_BATCH_BYTES` after decompression
+     is refused with MESSAGE_TOO_LARGE, which makes a producer split its batch.
+  2. Snappy is written in the framing of the Java library (a header, then blocks of 32 kB); plain snappy is read as well,
+     because librdkafka writes it.
   3. LZ4 frames are written with independent blocks: Java's reader refuses linked ones.
 
-What is only looked at and not kept is unfolded into memory that each thread uses again (`unfold`): making and clearing a buffer that is
-large enough takes up to a quarter of the time of LZ4.
+Records that are only checked and not kept are decompressed into a reused buffer of the thread (`unfold`): creating and clearing
+a large enough buffer takes up to a quarter of the time of LZ4.
 
-Ugly: the codecs do not say how large the result will be, so the buffer starts at a guess and grows, decompressing anew.
+Ugly: the codecs do not give the size of the result, so the buffer starts with an estimate, and decompression repeats with a
+    larger one.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int = limits.MAX_DECOMPRESSED_BATCH_BYTES) -> bytes | bytearray:
-    """The bytes that `data` unfolds to.
+    """The decompressed bytes of `data`.
 
     Raises:
         KafkaError: MESSAGE_TOO_LARGE beyond `limit`, INVALID_RECORD for bytes that are not of the codec,
@@ -110,7 +111,7 @@ _scratch = _Scratch()
 
 
 def unfold(codec: int, data: memoryview, limit: int = limits.MAX_DECOMPRESSED_BATCH_BYTES) -> Buffer:
-    """As `decompress`, but what it gives is there only until the next call in this thread."""
+    """Like `decompress`, but the result is valid only until the next call in this thread."""
     into = _INTO.get(codec)
     if into is not None:
         scratch = _scratch.view[:limit]
@@ -123,7 +124,8 @@ def unfold(codec: int, data: memoryview, limit: int = limits.MAX_DECOMPRESSED_BA
 
 
 def unfolded(codec: int, data: memoryview, count: int) -> Buffer | None:
-    """As `unfold`, of `count` records; None where that raises, or they unfold to very much: who words errors looks at them again."""
+    """Like `unfold`, for `count` records; None if that raises, or if the result is very large: the slow check decompresses them
+    again and words the error."""
     if count > limits.MAX_BATCH_RECORDS:
         return None
     try:

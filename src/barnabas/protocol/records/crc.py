@@ -1,7 +1,7 @@
 """CRC-32C: `crc32c(data, value=0)`, of the package crc32c.
 
-What its package imports beside the compiled module (its own version by `importlib.metadata`, a command line) takes 25 ms, a tenth of a
-broker's start. So the compiled module is loaded by itself.
+The package's other imports (its own version by `importlib.metadata`, a command line) take 25 ms, a tenth of a broker's start.
+So only the compiled module is loaded.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""The loops that turn Arrow columns into records, compiled by numba: where a key belongs, and the bytes of a batch's records.
+"""The loops that encode Arrow columns as records, compiled by numba: the partition of a key, and the bytes of a batch's
+records.
 
 Importing this module imports numpy and numba, which are extras; the pipelines do.
 
 Rules
   1. Explicit signatures and `cache=True`, as in `kernels`.
-  2. Nothing is written past the room that the caller names: a record is measured before it is written.
-  3. A column is (ends, data, valid): `ends` has a number more than there are rows and begins where the first value does; `valid` is a
-     byte for each row, or empty where no row is null. A column that is not there has an empty `ends`.
+  2. No byte is written beyond the given space: a record is measured before it is written.
+  3. A column is (ends, data, valid): `ends` has one number more than there are rows and begins with the start of the first
+     value; `valid` has a byte for each row, or is empty if no row is null. A missing column has an empty `ends`.
 
-Ugly: optional columns are empty arrays, since a kernel with an explicit signature knows no None.
+Ugly: optional columns are empty arrays, since a kernel with an explicit signature cannot take None.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Walking over Produce requests that have batches for several partitions: what `_request_scan.c` does with them, told in Python.
+"""Scans Produce requests with batches for several partitions: the Python version of the functions in `_request_scan.c`.
 
-As `request_scan`, and by its rules; for versions of Produce from 7 on. Requests that arrived together are taken apart by partition
-(`read_requests`), the batches for each are checked as those of a run (`check_batches`), and when they are appended the answers are made,
-request by request (`answer_spread`).
+It follows the rules of `request_scan`, for versions of Produce from 7 on. `read_requests` groups the batches of requests that
+arrived together by partition, `check_batches` checks each group like a run, and after the append `answer_spread` writes the
+responses, request by request.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _first(numbers: Iterator[tuple[int]], count: int) -> list[tuple[int]]:
 
 
 def _told(rows: bytes, offset: int, version: int, log_start: int) -> Iterator[bytes]:
-    """What the answers say of each batch of a group, behind the index of its partition."""
+    """The response fields of each batch of a group, after the partition index."""
     for *_, count, _ in ROW.iter_unpack(rows):
         told = _TOLD.pack(0, offset, -1, log_start)  # no error; the time is the producer's
         if version >= FIRST_FLEXIBLE_VERSION:

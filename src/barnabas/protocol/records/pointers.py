@@ -1,9 +1,9 @@
-"""Memory of arrays in compiled kernels without what numba does for each use of an array.
+"""Access to the memory of arrays in compiled kernels, without numba's overhead for each use of an array.
 
-An array that is handed to a helper is counted up and down by atomic instructions, which take longer than the varint that the helper reads;
-and assigning a slice goes byte by byte. A pointer is a number, and copying is one call of C's memcpy.
+Passing an array to a helper changes its reference count by atomic instructions, which take longer than reading a varint; and
+assigning a slice copies byte by byte. A pointer is a number, and copying is one call of C's memcpy.
 
-Nothing is checked: who uses a pointer has held what he reads and writes against the array's length, and keeps the array meanwhile.
+Nothing is checked: the user of a pointer must check accesses against the array's length, and keep the array alive.
 
 Importing this module imports numba.
 """

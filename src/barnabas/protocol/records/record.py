@@ -1,6 +1,6 @@
-"""Records one by one: reading them out of a batch and building a batch of them, in plain Python.
+"""Reads the records of a batch one by one, and builds batches from records, in plain Python.
 
-For coordinators, tools and tests; the produce and fetch paths never come here, they handle batches as bytes. A record is
+For coordinators, tools and tests; the produce and fetch paths do not use it, because they handle batches as bytes. A record is
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint
     | key length varint, key | value length varint, value | header count varint, headers (key, value as above)

@@ -1,15 +1,14 @@
-"""Walking over records, over the requests that bring them, and over the batches of a run: what is done for each of thousands.
+"""Scans records, their requests, and the batches of a run: the work that is repeated thousands of times.
 
-This is what the functions of `_request_scan.c` do, told in Python: the package's build makes machine code of those where a C compiler is
-at hand (`tools/build_hook.py`), and `scan.walker` is that module or this one. As machine code a record costs 2 to 4 ns and a request that
-is like the one before it 0.1 us; here it is a hundred times as much, so without machine code requests are not worked on together, and
+This is the Python version of the functions in `_request_scan.c`: if a C compiler is available, the package's build compiles them
+(`tools/build_hook.py`), and `scan.walker` is that module or this one. Compiled, a record costs 2 to 4 ns and a request like the
+previous one 0.1 us. Here it is a hundred times as much; so without the compiled module requests are handled one by one, and
 records are checked in other ways (`scan.scan_interpreted`). Both pass the same tests.
 
 Rules
-  1. As all of `scan`: says yes only to what is well-formed, and nothing to what is wrong or rare (varints longer than any sane batch
-     needs).
-  2. It looks and says what it saw, or makes bytes of what it was given: it keeps and changes nothing, and words no error.
-  3. Tables go from one function to the next as bytes (`rows`): no object for a request.
+  1. Like all of `scan`: accepts only well-formed input, and declines wrong or rare input (such as unusually long varints).
+  2. Its functions only read their input and return results or bytes: they keep no state, change nothing, and word no errors.
+  3. Tables are passed between functions as bytes (`rows`), without an object for each request.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ _I32, _I64 = Struct(">i"), Struct(">q")
 
 
 class NotSane(ValueError):
-    """What is wrong, or rare."""
+    """The input is wrong or rare."""
 
 
 class Limits(NamedTuple):
-    """What requests and batches must keep to be taken.
+    """The limits for accepted requests and batches.
 
     Fields:
         max_request, max_batch: bytes.
@@ -306,7 +305,7 @@ def note_batches(
     offset_of_newest: int,
     noted: int,
 ) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, int, int, int, int, int]:
-    """What a segment notes of batches that are written at its end.
+    """The index entries and the state of a segment after appending batches.
 
     Args:
         described: a `DESCRIBED` for each.

@@ -1,16 +1,15 @@
-"""Checking the records inside a batch without making objects of them.
+"""Checks the records of a batch without creating objects.
 
-Owns the fast answer to "do these bytes hold `count` well-formed records at offset deltas 0, 1, 2, ...". It says yes, with what
-the caller must still judge (timestamps, missing keys), or nothing at all: whatever is unusual, wrong or merely rare is left
-to `record.read_record`, which is slow, exact and words the errors. So every shortcut here needs to be right only when it says
-yes.
+Owns the fast check that bytes hold `count` well-formed records at offset deltas 0, 1, 2, .... It accepts them, with values that
+the caller must still check (timestamps, missing keys), or it declines: unusual, wrong or rare records are left to
+`record.read_record`, which is slow, exact and words the errors. So every shortcut here must be right only when it accepts.
 
-How it works: where the package's build made machine code of `request_scan`, that is all: 2 to 4 ns a record. Otherwise `scan_interpreted`
-walks record by record with single-byte fast paths. When two neighbours have the same size it tries a run: records of the same layout have
-their structural bytes at one stride, so a strided slice of the bytes compares one of them for all records of the run in C. Records of one
-size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of 1,000. Where sizes vary it has `bulk_check` cover a
-stretch, at less than half the cost of walking; what that does not cover (headers, null values) is walked over, and stretches begin small
-again.
+How it works: if the compiled version of `request_scan` exists, it does everything: 2 to 4 ns a record. Otherwise
+`scan_interpreted` goes record by record with single-byte fast paths. When two neighbours have the same size it tries a run:
+records of the same layout have their structural bytes at one stride, so a strided slice of the bytes compares one of them for
+all records of the run in C. Records of one size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of
+1,000. If sizes vary, `bulk_check` covers a stretch at less than half the cost of single records; records that it does not cover
+(headers, null values) are read singly, and stretches begin small again.
 
 Ugly: `scan_interpreted` is one long function, as a call for each field would double its cost.
 """
@@ -46,7 +45,7 @@ FIRST_GATHER, MOST_GATHERED = 32, 1024  # records gathered at once, doubled as l
 
 
 class Scan(NamedTuple):
-    """What well-formed records hold; deltas in ms from the base timestamp."""
+    """The result for well-formed records; deltas in ms from the base timestamp."""
 
     min_timestamp_delta: int
     max_timestamp_delta: int
@@ -54,7 +53,7 @@ class Scan(NamedTuple):
 
 
 def compiled_scan() -> Any | None:
-    """The machine code of `_request_scan.c`, if it was made and of the text that is there now: a module as `request_scan`."""
+    """The compiled module of `_request_scan.c`, if it exists and matches the current source; has the functions of `request_scan`."""
     try:
         compiled: Any = import_module("barnabas.protocol.records._request_scan")
     except ImportError:
@@ -74,7 +73,7 @@ else:
 
 
 def scan_records(data: Buffer, count: int) -> Scan | None:
-    """What `count` records that fill `data` hold; None where they do not, or where only the slow way can tell."""
+    """Checks that `count` records fill `data`; None if they do not, or if only the slow check can tell."""
     if _walk_records is None:
         return scan_interpreted(bytes(data) if isinstance(data, memoryview) else data, count)
     found = _walk_records(data, count)
@@ -93,7 +92,7 @@ class _Layout(NamedTuple):
 
 
 def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 - one loop for speed, see above
-    """As `scan_records`, without machine code."""
+    """Like `scan_records`, without the compiled module."""
     position = index = min_delta = max_delta = last_stride = retry_at = 0
     stretch, gather_at = FIRST_GATHER, UNEQUAL
     has_null_key = False

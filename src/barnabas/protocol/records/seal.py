@@ -1,4 +1,4 @@
-"""Encoded records to a finished batch: the codec, the header and the checksum.
+"""Finishes a batch of encoded records: compression, header and checksum.
 
 `record.build_batch` makes batches from records one by one; here the records are bytes already (`encode_kernels`).
 """
@@ -25,7 +25,7 @@ from barnabas.protocol.records.crc import crc32c
 
 
 class Stamp(NamedTuple):
-    """Whose batch it is, and its place in the sequence of that producer's records in the partition."""
+    """The producer of a batch, and its first sequence number in the partition."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH

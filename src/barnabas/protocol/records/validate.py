@@ -1,22 +1,21 @@
-"""What a leader checks before it takes a batch, and what it rewrites.
+"""The checks of a leader before it appends a batch, and its rewriting of batches.
 
-Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch that is wrong in two ways gets the same
-answer:
+Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch with two errors gets the same answer:
 
     base offset not 0, size over max.message.bytes, CRC, offset range against count, control batch, sequence
     then record by record: structure, offset delta, key on a compacted topic, timestamp
 
 Rules
-  1. Nothing is changed in the buffer that is handed in.
-  2. A batch that passes as it came is not copied. Rewritten are: the header where the timestamp type or the largest timestamp
-     differ (LogAppendTime, or a producer that miscounted), and the records where `compression.type` names another codec.
-  3. A batch of a coordinator was made by this broker a moment before. It is looked at only where the topic's settings may have it stored
-     otherwise than it came, or refused; and then trusted in what only clients can get wrong.
+  1. The given buffer is not changed.
+  2. A batch that passes unchanged is not copied. The header is rewritten if the timestamp type or the largest timestamp differ
+     (LogAppendTime, or a wrong value from the producer), and the records if `compression.type` names another codec.
+  3. This broker itself has just built a coordinator's batch. It is checked only if the topic's settings could change or refuse
+     it, and without the checks for mistakes of clients.
 
 Where we are stricter than Kafka: offset deltas of uncompressed batches are checked as well (Kafka checks those of compressed ones
 only, and serves the others to consumers as they are), and codecs 5 to 7 get their own error instead of UNKNOWN_SERVER_ERROR. The
-records of a batch are bounded (`limits.MAX_BATCH_RECORDS`), for a small one may unfold to millions of tiny ones; of a faulty batch
-with more than `limits.MAX_RECORDS_ONE_BY_ONE` it is not said which record is at fault.
+records of a batch are bounded (`limits.MAX_BATCH_RECORDS`), because a small batch may decompress to millions of tiny records;
+for a faulty batch with more than `limits.MAX_RECORDS_ONE_BY_ONE` the error does not name the record.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's l
 
 
 class AppendOrigin(Enum):
-    """Who appends as a leader: a producer, or a coordinator of this broker."""
+    """The origin of an append at a leader: a producer, or a coordinator of this broker."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -165,7 +164,7 @@ def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_m
 
 
 def _check_one_by_one(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
-    """As `_check_records`, slow and exact: the judge of everything unusual."""
+    """Like `_check_records`, but slow and exact, for everything unusual."""
     if header.records_count > limits.MAX_RECORDS_ONE_BY_ONE:
         raise invalid(f"Found an invalid record in a batch of {header.records_count}.")
     data = bytes(data) if type(data) is memoryview else data

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.cluster.planning.configs import ResourceChange, settings_after
-from barnabas.config.login_checks import check_logins
+from barnabas.config.combined_checks import check_logins
 from barnabas.config.settings import check_broker
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType

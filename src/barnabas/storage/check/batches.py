@@ -1,16 +1,17 @@
-"""Walking over the batches of one `.log` file and naming every stretch of it that is not what was written.
+"""Reads the batches of one `.log` file and reports every damaged stretch of it.
 
-Owns the judgement of a segment's bytes: what is whole, what is damaged, and which offsets a damaged stretch held.
+Owns the classification of a segment's bytes: whole batches, damaged stretches, and the offsets of a damaged stretch.
 
 Rules
   1. Every byte of the file belongs to a whole batch or to a stretch that a finding names.
-  2. The offsets of a damaged stretch come from what lies around it: what is in it cannot be trusted.
-  3. A damaged batch does not end the walk: it goes on at the next whole one.
+  2. The offsets of a damaged stretch come from its neighbours: its own content cannot be trusted.
+  3. A damaged batch does not end the check: it continues at the next whole one.
 
-How it works: the file is read in large pieces; a batch costs one parse, one CRC and one look at its records. Base offset, length,
-leader epoch and magic lie outside the CRC. Length and magic show when the next batch is not where it should be. A base offset
-shows because offsets may neither go back nor overlap: so a batch is held back until the next one is seen, and of two that
-contradict each other the one is at fault whose neighbours fit together without it. Leader epochs are checked in `partition.py`.
+How it works: the file is read in large pieces; a batch costs one parse, one CRC and one check of its records. Base offset,
+length, leader epoch and magic lie outside the CRC. A wrong length or magic is detected because the next batch is not at the
+expected place. A wrong base offset is detected because offsets neither decrease nor overlap. So a batch is held back until the
+next one is read; if two contradict each other, the wrong one is the one whose neighbours are consistent without it. Leader
+epochs are checked in `partition.py`.
 """
 
 from __future__ import annotations
@@ -38,30 +39,28 @@ from barnabas.storage.check.record_check import fault_in_records
 from barnabas.storage.files import Files
 
 CHUNK_BYTES = 4 * 1024 * 1024  # read at once
-SECTOR_BYTES = 4096  # stepped over where the disk refuses to read
+SECTOR_BYTES = 4096  # bytes skipped if the disk cannot read
 
 Progress = Callable[[int], None]
 
 
 class CheckedBatch(NamedTuple):
-    """A batch of a segment, or, where `whole` is False, a stretch of it of which only the place is known."""
+    """A batch of a segment or, if `whole` is False, a stretch of which only the position is known."""
 
     position: int
     header: BatchHeader
     whole: bool
-    end: int  # the byte behind it
+    end: int  # end position
 
 
 class SegmentWalk(Struct):
     """One pass over a segment: iterate over it, then read its fields.
 
     Args:
-        end_offset: where the next segment begins, or the log ends; None where nothing says.
-        recovery_point: offsets from here on were never said to be on the disk: the next start ends the log before the first damage
-            behind it. Only there a tail may be cut.
-        is_last: no segment follows.
-        may_have_gaps: the log is compacted. Its leader's active segment has none all the same, but a follower's may.
-        progress: told how many bytes were looked at.
+        end_offset: start of the next segment, or the log end; None if unknown. recovery_point: records from here on may be
+            unflushed: the next start ends the log before the first damage after it. Only there a tail may be cut. is_last: no
+            segment follows. may_have_gaps: the log is compacted. Even so, a leader's active segment has no gaps, but a
+            follower's may. progress: called with the number of checked bytes.
     """
 
     files: Files
@@ -74,8 +73,8 @@ class SegmentWalk(Struct):
     may_have_gaps: bool = False
     findings: list[Finding] = field(default_factory=list)
     size: int = 0
-    whole_end: int = 0  # the byte behind the last whole batch
-    next_offset: int = 0  # behind the last batch
+    whole_end: int = 0  # end of the last whole batch
+    next_offset: int = 0  # offset after the last batch
     gaps: int = 0
     _fileno: int = -1
     _chunk: memoryview = field(default_factory=lambda: memoryview(b""))
@@ -121,18 +120,18 @@ class SegmentWalk(Struct):
     # Reading
 
     def records_of(self, batch: CheckedBatch) -> Iterator[Record]:
-        """The records of a whole batch, while the walk is under way."""
+        """The records of a whole batch; only during the iteration."""
         return iterate_records(bytes(self._bytes_at(batch.position, batch.header.size)))
 
     def _bytes_at(self, position: int, size: int) -> memoryview:
-        """`size` bytes from `position`, fewer where the file ends or the disk refuses."""
+        """`size` bytes from `position`, fewer if the file ends or the disk cannot read."""
         at = position - self._chunk_start
         if at < 0 or at + size > len(self._chunk):
             self._chunk, self._chunk_start, at = memoryview(self._read(position, max(CHUNK_BYTES, size))), position, 0
         return self._chunk[at : at + size]
 
     def _read(self, position: int, size: int) -> bytes:
-        """What the disk gives from `position` on, up to the first sector that it does not."""
+        """The bytes from `position` on, up to the first unreadable sector."""
         try:
             return self.files.pread(self._fileno, size, position)
         except OSError as error:
@@ -150,7 +149,7 @@ class SegmentWalk(Struct):
         return b"".join(parts)
 
     def _whole_batch_at(self, position: int) -> memoryview | None:
-        """The batch that begins there, if its size is possible and its CRC fits."""
+        """The batch that begins there, if its size is possible and its CRC matches."""
         head = self._bytes_at(position, HEADER_SIZE)
         if len(head) < HEADER_SIZE:
             return None
@@ -166,7 +165,7 @@ class SegmentWalk(Struct):
     # Offsets
 
     def _in_order(self, position: int, header: BatchHeader) -> tuple[CheckedBatch | None, BatchHeader]:
-        """The batch before, now that it is seen with its neighbours, and this one's header, its offsets put right."""
+        """The previous batch, checked against its neighbours, and this batch's header with corrected offsets."""
         held, self._held = self._held, None
         expected = self.next_offset
         if held is None:
@@ -181,7 +180,7 @@ class SegmentWalk(Struct):
         return before, self._moved_up(position, header, expected)
 
     def _moved_up(self, position: int, header: BatchHeader, expected: int) -> BatchHeader:
-        """The header with the base offset it must have had, where the one it has goes back."""
+        """The header with the base offset that it must have had, if its own decreases."""
         if header.base_offset >= expected:
             return header
         last = expected + header.last_offset_delta
@@ -189,7 +188,7 @@ class SegmentWalk(Struct):
         return header._replace(base_offset=expected)
 
     def _last_in_order(self, last: CheckedBatch, expected: int) -> CheckedBatch:
-        """The last batch, held against where the next segment begins."""
+        """The last batch, checked against the start of the next segment."""
         is_only_gap = last.header.base_offset > expected and self.gaps == 1
         if self.end_offset is None and is_only_gap and not self.may_have_gaps:
             self._say_base_offset(last, expected, expected + last.header.last_offset_delta)
@@ -212,7 +211,7 @@ class SegmentWalk(Struct):
     # Damage
 
     def _damaged(self, position: int) -> Generator[CheckedBatch, None, int]:
-        """Name the stretch that begins at `position`; answers where the walk goes on."""
+        """Report the damaged stretch that begins at `position`; returns the position to continue at."""
         head = self._bytes_at(position, HEADER_SIZE)
         header = BatchHeader._make(HEADER.unpack(head)) if len(head) == HEADER_SIZE else None
         following = self._following(position)
@@ -241,14 +240,14 @@ class SegmentWalk(Struct):
         return stop
 
     def _following(self, position: int) -> FoundBatch | None:
-        """The next whole batch behind the damaged one at `position`."""
+        """The next whole batch after the damaged one at `position`."""
         try:
             return next_batch(self.files, self._fileno, position + 1, self.size, self.next_offset)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
         start = position
-        while start < self.size:  # some sectors cannot be read: look behind them
+        while start < self.size:  # some sectors cannot be read: search after them
             start += SECTOR_BYTES - start % SECTOR_BYTES
             if not self._read(start, 1):
                 continue
@@ -263,7 +262,7 @@ class SegmentWalk(Struct):
         return len(self._read(position, stop - position)) < stop - position
 
     def _offsets_within(self, header: BatchHeader | None, bound: int | None, size: int) -> tuple[int, int | None]:
-        """First and last offset of a damaged stretch, the last None where nothing tells; `bound`: where offsets go on behind it."""
+        """First and last offset of a damaged stretch, the last None if unknown; `bound`: the next offset after it."""
         first = self.next_offset
         if bound is not None and header is not None and header.size != size:
             return first, bound - 1
@@ -292,7 +291,7 @@ class SegmentWalk(Struct):
     def _crc_over(self, position: int, size: int) -> int:
         return int(crc32c(self._bytes_at(position, size)[CRC_START:]))
 
-    # Saying it
+    # Findings
 
     def _say_torn(self, position: int, size: int, what: str) -> None:
         self._say(

@@ -1,7 +1,7 @@
-"""A data folder: who it belongs to, its checkpoints, and which partitions lie in it.
+"""A data folder: its owner, its checkpoints, and its partitions.
 
-Owns what is checked around the partitions: before them the files of the folder itself, after them whether the checkpoints fit what
-the partitions hold.
+Owns the checks around the partitions: before them the files of the folder itself, after them the checkpoints against the
+partitions.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ KNOWN_NAMES = {
     LAST_BOOT_FILE,
     ROOM_FILE,
     checkpoints.META_PROPERTIES,
-    "bootstrap.checkpoint",  # Kafka's, of a formatted folder
+    "bootstrap.checkpoint",  # Kafka's file in a formatted folder
     "metadata.db",
     "metadata.db-wal",
     "metadata.db-shm",
-    "metadata.db.reserve",  # room for it on a full disk
+    "metadata.db.reserve",  # disk space for a stop on a full disk
     *checkpoints.OFFSET_CHECKPOINTS,
 }
 UNFINISHED = {name + TEMPORARY_SUFFIX for name in OWN_FILES}
 
 
 class DataFolder(Struct):
-    """A data folder as its own files tell."""
+    """A data folder according to its own files."""
 
     path: Path
     findings: list[Finding] = field(default_factory=list)
@@ -47,10 +47,10 @@ class DataFolder(Struct):
     properties: Mapping[str, str] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)  # by the checkpoint's name
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)  # names, before their last dot, of deleted partitions that are still there
+    deleted: set[str] = field(default_factory=set)  # names, before their last dot, of deleted partitions that still exist
 
     def context(self, key: TopicPartition, topic_id: UUID | None, *, is_compacted: bool = False) -> PartitionContext:
-        """What the folder knows of a partition; `is_compacted` says what the metadata knows."""
+        """The folder's facts about a partition; `is_compacted` comes from the metadata."""
         points = self.offsets.get(checkpoints.RECOVERY_POINTS, {})
         is_compacted = is_compacted or key in self.offsets.get(checkpoints.CLEANED_OFFSETS, {})
         starts = self.offsets.get(checkpoints.LOG_START_OFFSETS, {})
@@ -58,7 +58,7 @@ class DataFolder(Struct):
 
 
 def read_data_folder(files: Files, path: Path) -> DataFolder:
-    """The files of the folder itself, and what is wrong with them."""
+    """The files of the folder itself, and their findings."""
     found = DataFolder(path, was_clean=files.exists(path / CLEAN_SHUTDOWN_FILE))
     for name in files.list_directory(path):
         found.findings += _name(files, found, name)
@@ -66,7 +66,7 @@ def read_data_folder(files: Files, path: Path) -> DataFolder:
         try:
             found.offsets[name] = checkpoints.read_offsets(files, path / name)
         except CorruptLog as error:
-            if name != checkpoints.CLEANED_OFFSETS or files.file_size(path / name):  # Kafka leaves that empty
+            if name != checkpoints.CLEANED_OFFSETS or files.file_size(path / name):  # Kafka leaves this one empty
                 found.findings.append(_unreadable(path / name, error.reason, checkpoints.WITHOUT[name]))
     found.findings += _properties(files, found)
     return found
@@ -83,7 +83,7 @@ def _name(files: Files, found: DataFolder, name: str) -> Iterator[Finding]:
         yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
     elif is_directory and FUTURE_FOLDER.fullmatch(name):
         if found.was_clean:
-            return  # a stop leaves it for the next start to go on from
+            return  # a stop leaves it, and the next start continues from it
         what, loss = (
             "an unfinished copy of a partition on its way to this folder",
             "nothing is lost: the next start copies it anew",
@@ -126,8 +126,8 @@ def _unreadable(path: Path, reason: str, loss: str) -> Finding:
 
 
 def settle_moves(files: Files, folders: Sequence[DataFolder]) -> Iterator[Finding]:
-    """What moves between data folders left half done: of a partition that lies in two of them, the folder that was left is not looked
-    at, for the next start removes it.
+    """Unfinished moves between data folders: if a partition is in two folders, the old one is not checked, because the next
+    start removes it.
     """
     homes: dict[TopicPartition, list[DataFolder]] = {}
     for folder in folders:
@@ -154,7 +154,7 @@ def settle_moves(files: Files, folders: Sequence[DataFolder]) -> Iterator[Findin
 
 
 def check_together(folders: Iterable[DataFolder]) -> Iterator[Finding]:
-    """What data folders of one broker may not contradict each other in."""
+    """The contradictions between data folders of one broker."""
     homes: dict[TopicPartition, Path] = {}
     first: DataFolder | None = None
     for folder in folders:
@@ -177,7 +177,7 @@ def check_together(folders: Iterable[DataFolder]) -> Iterator[Finding]:
 
 
 def check_checkpoints(folder: DataFolder, reports: Mapping[TopicPartition, PartitionReport]) -> Iterator[Finding]:
-    """The offsets in the checkpoints against what the partitions hold."""
+    """Checks the offsets in the checkpoints against the partitions."""
     for name, offsets in folder.offsets.items():
         path = folder.path / name
         for key, offset in offsets.items():

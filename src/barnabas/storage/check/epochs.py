@@ -1,7 +1,7 @@
-"""Leader epochs: those in the batches against those in `leader-epoch-checkpoint`.
+"""Checks the leader epochs in the batches against those in `leader-epoch-checkpoint`.
 
-Owns the judgement which of the two is wrong. The CRC does not cover a batch's epoch, so either may be damaged: one batch that
-differs from both neighbours is at fault itself, a run of batches that agree shows a fault of the file.
+Owns the decision which of the two is wrong. The CRC does not cover a batch's epoch, so either may be damaged. If one batch
+differs from both neighbours, the batch is wrong; if several batches agree, the file is wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Run(Struct):
 
 
 class EpochCheck:
-    """The leader epochs of one partition: told of each batch, asked for its findings at the end."""
+    """The leader epochs of one partition: receives each batch, and returns findings at the end."""
 
     def __init__(self, files: Files, folder: Path) -> None:
         self.path = folder / checkpoints.LEADER_EPOCHS
@@ -58,16 +58,16 @@ class EpochCheck:
 
     @property
     def rebuilt(self) -> list[tuple[int, int]] | None:
-        """The entries that the batches give; None where their epochs contradict each other."""
+        """The entries according to the batches; None if their epochs contradict each other."""
         epochs = [run.epoch for run in self._runs]
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
     def findings(self, start_offset: int, end_offset: int, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
-        """What is wrong.
+        """The findings.
 
-        The next start makes a file anew that is missing or cannot be read. It learns by itself of the epochs that began at or past
-        `recovery_point`, and after a crash of those below all that the file knows. Of what lies below `start_offset`, the log's, the file
-        knows nothing, though the batches may still be there.
+        The next start recreates a missing or unreadable file. It finds epochs that began at or after `recovery_point` itself,
+        and after a crash also those before the file's first entry. The file has no epochs before the log's `start_offset`,
+        although the batches may still exist.
         """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}", mended=True)
@@ -90,8 +90,8 @@ class EpochCheck:
         yield from self._compare(LeaderEpochs(self._entries), recovery_point, was_clean=was_clean)
 
     def _forget_below(self, start_offset: int) -> None:
-        """Leave out what was deleted, though it still lies in the first segment. The file may have moved on with a start of the log that
-        was never written down: the first epoch that it knows has no records before it then."""
+        """Leave out deleted records that are still in the first segment. The file may have advanced with a log start offset
+        that was never checkpointed: then its first epoch has no records before it."""
         self._runs = [run for run in self._runs if run.last_offset >= start_offset]
         for run in self._runs[:1]:
             run.first_offset = max(run.first_offset, start_offset)
@@ -99,7 +99,8 @@ class EpochCheck:
                 run.first_offset = max(run.first_offset, min(self._entries[0][1], run.last_offset))
 
     def _compare(self, known: LeaderEpochs, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
-        """The first run that the file is not right about; of those of which the next start learns only where there is no other."""
+        """The first run of batches that the file contradicts; runs that the next start finds itself only if there is no
+        other."""
         agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
         learnt = ""
         for slot, run in enumerate(self._runs):
@@ -127,12 +128,14 @@ class EpochCheck:
             yield self._of_file(learnt, mended=True)
 
     def _is_news(self, slot: int, known: LeaderEpochs, recovery_point: int) -> bool:
-        """Whether epochs begin with this run that were not written down yet: that comes later than the first of their batches."""
+        """Whether this run begins with epochs that were not written yet: the file is written later than the first of their
+        batches."""
         epochs = [run.epoch for run in self._runs[slot:]]
         return self._runs[slot].first_offset >= recovery_point and epochs[0] > known.latest and epochs == sorted(set(epochs))
 
     def _is_before(self, slot: int) -> bool:
-        """Whether this run begins below all that the file knows, which has moved on with a start of the log that was not written down."""
+        """Whether this run begins before the file's first entry, because the file advanced with a log start offset that was not
+        checkpointed."""
         latest, start = next(iter(self._entries), (0, 0))
         run, epochs = self._runs[slot], [run.epoch for run in self._runs[: slot + 1]]
         fits = run.first_offset < start and (run.last_offset < start or run.epoch == latest)

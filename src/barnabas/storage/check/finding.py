@@ -1,4 +1,4 @@
-"""What a check has to say: one thing that is wrong, where, and what it costs."""
+"""The result of a check: one error, its place, and its consequence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 
 class Repair(Enum):
-    """What would put a finding right without losing anything; the values are for programs that read the JSON."""
+    """A repair without loss; the values are for programs that read the JSON."""
 
     REBUILD_INDEXES = "rebuild-indexes"  # both sparse indexes of a segment
     REBUILD_ABORTED = "rebuild-aborted"  # its index of aborted transactions
@@ -21,22 +21,18 @@ class Repair(Enum):
     CUT_TAIL = "cut-tail"
     REMOVE_FILE = "remove-file"
     REMOVE_FOLDER = "remove-folder"
-    FINISH_COMPACTION = "finish-compaction"  # the swap of compacted segments that a stop interrupted
+    FINISH_COMPACTION = "finish-compaction"  # an interrupted swap of compacted segments
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is wrong.
+    """One error.
 
     Args:
         path: the file or folder.
-        what: what is wrong with it.
-        loss: what that costs, or that it costs nothing.
-        position: the byte where it begins; None where the file as a whole is meant.
-        first_offset, last_offset: the records concerned, both included; None where none are, or the last is not known.
-        repair: what would put it right; None where nothing can without losing something.
-        why_not: the reason, for those that cannot.
-        mended: the next start of a broker deals with it by itself, and no record that was on the disk is lost: what a broker that was
-            killed leaves behind.
+        what: the error. loss: the consequence, also if there is none. position: its first byte; None for the whole file.
+            first_offset, last_offset: the records concerned, both included; None if there are none, or if the last is unknown.
+            repair: the possible repair; None if none is possible without loss. why_not: the reason if none is possible. mended:
+            the next start of a broker repairs it without losing a flushed record, as after a killed broker.
     """
 
     path: Path

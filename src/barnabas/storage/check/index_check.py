@@ -1,4 +1,4 @@
-"""What stands beside a `.log` file, held against its batches: both sparse indexes and the index of aborted transactions.
+"""Checks the files beside a `.log` file against its batches: both sparse indexes and the index of aborted transactions.
 
 Owns the answer to "would a lookup through this file find what a look through all batches finds". Entries need not be the ones that
 this code would have written, for Kafka chooses others: they must mean the same.

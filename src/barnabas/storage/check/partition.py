@@ -1,7 +1,7 @@
-"""A partition's folder: its segments in order, and everything that lies beside them.
+"""Checks a partition's folder: its segments in order, and all other files.
 
-Owns the order of the checks. One pass over the batches feeds the checks of the indexes, the epochs and the producers, so a folder
-is read once whatever is asked of it.
+Owns the order of the checks. One pass over the batches feeds the checks of the indexes, the epochs and the producers, so a
+folder is read only once.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ FINISHES_FIRST = "the next start, or a repair, finishes the compaction first: ch
 def check_partition(
     files: Files, folder: Path, context: PartitionContext, progress: Progress = lambda _: None
 ) -> PartitionReport:
-    """Read everything in the folder and say what is wrong.
+    """Read all files in the folder and return the findings.
 
     Raises:
-        OSError: the disk does not work, other than for single stretches of a segment.
+        OSError: the disk fails, except for unreadable stretches of a segment.
     """
     names = files.list_directory(folder)
     report = PartitionReport(folder)
@@ -62,7 +62,7 @@ def check_partition(
                 "there is no segment",
                 "the next start begins an empty log",
                 why_not="nothing is left",
-                mended=not (context.was_clean or context.recovery_point),  # the stop came while the partition was made
+                mended=not (context.was_clean or context.recovery_point),  # the stop came while the partition was being created
             )
         )
     bases = {segment.base_offset for segment in segments}
@@ -77,7 +77,7 @@ def check_partition(
 
 
 def _unfinished_swaps(files: Files, folder: Path, names: list[str]) -> tuple[UnfinishedSwaps | None, list[Finding]]:
-    """What compaction left half done; None with a finding where that cannot be told."""
+    """The unfinished swap of a compaction; None with a finding if it cannot be determined."""
     try:
         return find_unfinished(files, folder, names), []
     except CorruptLog as error:
@@ -86,7 +86,7 @@ def _unfinished_swaps(files: Files, folder: Path, names: list[str]) -> tuple[Unf
 
 
 def _segments(folder: Path, names: list[str], swaps: UnfinishedSwaps | None) -> list[SegmentFiles]:
-    """The segments in order, as they are once a start has finished what compaction left half done."""
+    """The segments in order, as they will be after a start has finished an interrupted compaction."""
     known = set(names)
     bases = {int(name[:20]) for name in names if SEGMENT_FILE.fullmatch(name) and name.endswith(LOG_SUFFIX)}
     if swaps is not None:
@@ -133,7 +133,7 @@ def _leftovers(files: Files, folder: Path, names: list[str], swaps: UnfinishedSw
 
 
 def _orphans(folder: Path, names: list[str], bases: set[int], *, was_clean: bool) -> Iterator[Finding]:
-    """Indexes of segments that are not there."""
+    """Indexes of missing segments."""
     what = "it belongs to a segment that is not there"
     for name in names:
         if not (SEGMENT_FILE.fullmatch(name) and name.endswith(SUFFIXES) and int(name[:20]) not in bases):

@@ -1,7 +1,8 @@
-"""The producers of a partition: replayed from the batches, held against the snapshots and the aborted transactions.
+"""Checks the producers of a partition: replays them from the batches, and compares them with the snapshots and the aborted
+transactions.
 
-Owns the replay. A snapshot is right if it says of every producer that it and the batches know the same thing; one that it does not
-know may have been forgotten for its silence.
+Owns the replay. A snapshot is right if it agrees with the batches about every producer that both have; a producer that it lacks
+may have expired.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ class ProducerCheck:
 
     def __init__(self, files: Files, folder: Path, snapshot_offsets: Sequence[int], first_offset: int) -> None:
         self.findings: list[Finding] = []
-        self.replacements: dict[Path, bytes] = {}  # snapshots as they should be
-        self.markers: set[tuple[int, int]] = set()  # abort markers of the segment at hand: producer id, offset
-        self.aborted: list[CompletedTransaction] = []  # the transactions that they ended
+        self.replacements: dict[Path, bytes] = {}  # corrected snapshots
+        self.markers: set[tuple[int, int]] = set()  # abort markers of the current segment: producer id, offset
+        self.aborted: list[CompletedTransaction] = []  # the transactions that these markers ended
         self.is_exact = True  # every batch so far was whole
         self._files = files
         self._snapshots: list[tuple[int, Path, list[ProducerEntry] | None]] = []
         self._states = ProducerStates()
-        self.is_complete = first_offset == 0  # the replay began where the log did
+        self.is_complete = first_offset == 0  # the replay began at the start of the log
         for offset in sorted(snapshot_offsets):
             path = folder / file_name(offset, SNAPSHOT_SUFFIX)
             entries = self._read(path)
@@ -84,7 +85,7 @@ class ProducerCheck:
                 self._compare(snapshot_offset, path, entries)
 
     def end(self, end_offset: int) -> None:
-        """The log ends here; snapshots past it are of records that are gone."""
+        """The log ends here; later snapshots are of lost records."""
         self.reached(end_offset)
         for offset, path, _ in self._snapshots:
             what = f"it is of offset {offset}, the log ends at {end_offset}"

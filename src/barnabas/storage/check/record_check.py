@@ -1,4 +1,4 @@
-"""The records inside a batch whose CRC fits: whether they are what the header says."""
+"""Checks the records of a batch with a matching CRC against its header."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from barnabas.protocol.records.scan import scan_records
 
 
 def fault_in_records(batch: memoryview, header: BatchHeader) -> str | None:
-    """What is wrong with the records of a batch, None if nothing is."""
+    """The error in the records of a batch, None if there is none."""
     if not 0 <= header.records_count <= header.last_offset_delta + 1:
         return f"the header counts {header.records_count} records for {header.last_offset_delta + 1} offsets"
     try:
         data = decompress(header.attributes & COMPRESSION_MASK, batch[HEADER_SIZE:])
     except KafkaError as error:
-        if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # right perhaps, only too much to unfold here
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # possibly correct, but too large to decompress here
             return None
         return (error.message or error.code.name).rstrip(".")
     scan = scan_records(data, header.records_count)
@@ -28,7 +28,7 @@ def fault_in_records(batch: memoryview, header: BatchHeader) -> str | None:
 
 
 def _fault_in_each(data: bytes | bytearray, header: BatchHeader) -> str | None:
-    """Record by record: for what compaction thinned out and of everything unusual."""
+    """Checks record by record: for compacted batches and all unusual ones."""
     position, expected, newest = 0, header.base_offset, -1
     try:
         for index in range(header.records_count):

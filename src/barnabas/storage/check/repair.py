@@ -1,9 +1,10 @@
-"""Putting right what can be put right without losing anything.
+"""Repairs errors that can be repaired without loss.
 
 Rules
-  1. No byte of a batch is changed. What is cut or removed is what the next start of a broker would cut or remove.
+  1. No byte of a batch is changed. Only bytes and files are cut or removed that the next start of a broker would cut or remove
+     too.
   2. A small file is replaced as a whole and synced.
-  3. What fails is said and the rest is done.
+  3. A failed repair is reported, and the others are still done.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ ORDER = {Repair.FINISH_COMPACTION: 0, Repair.CUT_TAIL: 1}
 
 
 def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path, bytes]) -> list[str]:
-    """Put right what the findings allow; for each of them a sentence of what was done, or why nothing was."""
+    """Execute the repairs of findings; returns for each a sentence about the repair, or the reason why there is none."""
     done: dict[tuple[Repair, Path], str] = {}
     outcomes = []
-    # Compacted segments take their place first; a tail is cut before the indexes of its segment are made anew.
+    # Interrupted swaps are finished first; a tail is cut before the indexes of its segment are rebuilt.
     for finding in sorted(findings, key=lambda each: ORDER.get(each.repair, len(ORDER)) if each.repair else 0):
         if finding.repair is None:
             continue
@@ -44,7 +45,7 @@ def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path
 
 
 def _target(finding: Finding) -> Path:
-    """What is worked on as a whole."""
+    """The unit of a repair."""
     if finding.repair is Repair.FINISH_COMPACTION:
         return finding.path.parent
     return finding.path.with_suffix(LOG_SUFFIX) if finding.repair is Repair.REBUILD_INDEXES else finding.path
@@ -95,7 +96,7 @@ def _cut(files: Files, path: Path, position: int) -> str:
 
 
 def rebuild_indexes(files: Files, log_path: Path) -> str:
-    """Make both sparse indexes of a segment anew from its whole batches."""
+    """Rebuild both sparse indexes of a segment from its whole batches."""
     base_offset = int(log_path.stem)
     offsets, times = bytearray(), bytearray()
     note_entries(

@@ -1,6 +1,6 @@
-"""One pass over the batches of a partition, segment by segment, which feeds the checks of what stands beside them.
+"""One pass over the batches of a partition, segment by segment, which feeds the checks of all other files.
 
-Owns what can only be said once several segments were seen: holes between them, the producers and the epochs of all, and the counts.
+Owns the checks over several segments: gaps between them, producers, epochs, and counts.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from barnabas.storage.segment import SNAPSHOT_SUFFIX
 from barnabas.storage.transaction_index import encode_entries
 
 SEGMENT_FILE = re.compile(r"\d{20}(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
-NEVER = 2**63 - 1  # as a recovery point: all of the log is on the disk
+NEVER = 2**63 - 1  # as a recovery point: the whole log is flushed
 NOT_ALL_THERE = "the batches that it would be made from are not all there"
 
 
 class PartitionContext(Struct, frozen=True):
-    """What a log directory knows of a partition.
+    """A log directory's facts about a partition.
 
     Args:
-        recovery_point: records below it are on the disk.
-        was_clean: the last stop was clean, so `recovery_point` is where the log ends.
-        topic_id: as the metadata has it, or None where it is not here (a cluster's), so that little is known of the topic.
-        log_start_offset: records below it are deleted, whether they still lie there or not.
-        is_compacted: its topic is compacted, or once was.
+        recovery_point: records before it are flushed. was_clean: the last stop was clean, so `recovery_point` is the log end.
+            topic_id: from the metadata; None if the metadata is not here (in a cluster), so little is known of the topic.
+            log_start_offset: records before it are deleted, even if they are still in the files. is_compacted: its topic is
+            compacted, or was at some time.
     """
 
     recovery_point: int = 0
@@ -48,7 +47,7 @@ class PartitionContext(Struct, frozen=True):
 
 
 class PartitionReport(Struct):
-    """What was found in a partition's folder; `replacements` are small files as they should be."""
+    """The report about a partition's folder; `replacements` are corrected small files."""
 
     folder: Path
     start_offset: int = 0
@@ -63,7 +62,7 @@ class PartitionReport(Struct):
 
 
 class SegmentsCheck:
-    """Fills a report with what the segments of one folder hold, and what is wrong with them."""
+    """Fills a report with the contents and the findings of the segments of one folder."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class SegmentsCheck:
         self._report = report
         self._progress = progress
         self._recovery_point = NEVER if context.was_clean else context.recovery_point
-        self._is_thinned = False  # compaction took records out
+        self._is_thinned = False  # compaction removed records
         self._holes: list[Finding] = []
         self._producers: ProducerCheck
         self._epochs = EpochCheck(files, folder)
@@ -101,10 +100,10 @@ class SegmentsCheck:
         self._end()
 
     def _check(self, segment: SegmentFiles, following: int | None) -> None:
-        """One segment; the next begins at `following`, or it is the last."""
+        """Check one segment; the next one begins at `following`, or it is the last."""
         context, report = self._context, self._report
         is_active = following is None
-        # The next start reads what lies past the recovery point, and makes what stands beside it anew.
+        # The next start reads the log after the recovery point, and rebuilds its other files.
         is_recovered = not context.was_clean and (is_active or (following or 0) > self._recovery_point)
         log_end = context.recovery_point if context.was_clean and context.recovery_point else None
         indexes = IndexCheck(self._files, segment, is_active=is_active, is_recovered=is_recovered)
@@ -128,7 +127,7 @@ class SegmentsCheck:
         report.end_offset = max(walk.next_offset, report.end_offset)
 
     def _go_over(self, segment: SegmentFiles, walk: SegmentWalk, indexes: IndexCheck) -> None:
-        """Show every batch to all checks."""
+        """Pass every batch to all checks."""
         producers, report = self._producers, self._report
         producers.begin_segment()
         for batch in walk:
@@ -149,7 +148,8 @@ class SegmentsCheck:
         producers.is_exact = producers.is_exact and not walk.findings
 
     def _note_thinned(self, is_thinned: bool) -> None:
-        """Compaction takes a producer's batches too, apart from its last: what a snapshot in between knew of it is gone from the log."""
+        """Compaction also removes a producer's batches, except the last one: the log lacks them, but an older snapshot may have
+        them."""
         if is_thinned:
             self._is_thinned, self._producers.is_exact = True, False
 
@@ -165,9 +165,9 @@ class SegmentsCheck:
                 report.findings.append(found.without_repair(NOT_ALL_THERE))
 
     def _end(self) -> None:
-        """What is said once all segments were seen."""
+        """The findings after all segments."""
         context, report, producers, epochs = self._context, self._report, self._producers, self._epochs
-        if not self._is_thinned and not context.is_compacted:  # only compaction makes holes
+        if not self._is_thinned and not context.is_compacted:  # only compaction creates gaps
             report.findings += self._holes
         producers.end(report.end_offset)
         report.findings += producers.findings

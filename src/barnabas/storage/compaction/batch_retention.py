@@ -1,17 +1,17 @@
-"""What becomes of a batch, before its records are looked at: because of its transaction, or for its producer's sake.
+"""Decides the retention of a batch before its records are read: because of its transaction or its producer.
 
 Owns the state of transactions while the batches of a log go by in order.
 
 Rules
-  1. Records of an aborted transaction go at once. Its entry in the index of aborted transactions stays for as long as a batch
-     of it does, so that readers who may meet the batch know.
-  2. A marker stays while there are batches of its transaction. Once there are none, its batch gets a delete horizon
-     (now + `delete.retention.ms`, KIP-534), and goes when that has passed: a reader that was in the middle of the
-     transaction has that long to learn how it ended.
+  1. Records of an aborted transaction are removed at once. Its entry in the index of aborted transactions stays while a batch
+     of it exists, so that readers of that batch know.
+  2. A marker stays while there are batches of its transaction. Then its batch gets a delete horizon (now +
+     `delete.retention.ms`, KIP-534), and is removed after that: a reader in the middle of the transaction has this time to read
+     its end.
   3. The last batch of each producer that the broker knows stays as a header without records, and with it the producer's last
-     sequence: a broker that starts anew must still tell a retry from a new batch.
-  4. The last batch of a group of segments stays as a header too. So the cleaned segment reaches as far as those it
-     replaces, and a start after a crash in the middle of the swap can tell which old segments are its (see swap.py).
+     sequence: after a restart the broker must still detect a retried batch.
+  4. The last batch of a group of segments stays as a header too. So the cleaned segment ends at the same offset as those it
+     replaces, and a start after a crash during the swap can identify the replaced segments (see swap.py).
 
 Source: KIP-98, KIP-360, KIP-534. Kafka's cleaner has rule 4 for the last batch of a cleaning only.
 """
@@ -30,10 +30,10 @@ from barnabas.storage.producer_state import CompletedTransaction, LastWrite
 class BatchRetention(IntEnum):
     """For one batch."""
 
-    FILTER = 0  # its records are looked at one by one; the batch goes if none is left
+    FILTER = 0  # its records are checked one by one; the batch is removed if none is left
     FILTER_KEEP_HEADER = 1  # the same, but the header stays
     KEEP = 2  # as it is
-    KEEP_WITH_HORIZON = 3  # as it is, but from now on it has a delete horizon
+    KEEP_WITH_HORIZON = 3  # unchanged, but with a delete horizon
     HEADER_ONLY = 4  # no record stays
     DROP = 5
 
@@ -47,9 +47,9 @@ class TransactionFilter:
 
     def __init__(self, aborted: Iterable[CompletedTransaction]) -> None:
         self._waiting = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
-        self._aborted: dict[int, CompletedTransaction] = {}  # by producer, those whose offsets go by now
-        self._aborted_seen: set[int] = set()  # producers of these of which a batch was there
-        self._committed_seen: set[int] = set()  # producers of other transactions of which a batch was there
+        self._aborted: dict[int, CompletedTransaction] = {}  # current ones by producer
+        self._aborted_seen: set[int] = set()  # producers of these with a batch so far
+        self._committed_seen: set[int] = set()  # producers of other transactions with a batch so far
         self.kept_entries: list[CompletedTransaction] = []  # aborted ones that still have batches, in the order of their markers
 
     def is_aborted(self, header: BatchHeader) -> bool:
@@ -65,7 +65,7 @@ class TransactionFilter:
         return False
 
     def is_useless(self, header: BatchHeader, marker: Record | None) -> bool:
-        """Whether a control batch ends a transaction of which nothing is left; an emptied one always does."""
+        """Whether a control batch ends a transaction without remaining batches; always true for an emptied one."""
         self._begin_up_to(header.last_offset)
         if marker is None:
             return True
@@ -92,11 +92,10 @@ class TransactionFilter:
 
 
 class BatchFilter:
-    """Says of each batch of a log what becomes of it.
+    """Decides the retention of each batch of a log.
 
     Args:
-        producers: those that the broker knows.
-        expired_ms: delete horizons up to it have passed.
+        producers: the producers that the broker knows. expired_ms: delete horizons up to it have passed.
     """
 
     def __init__(self, aborted: Iterable[CompletedTransaction], producers: Mapping[int, LastWrite], expired_ms: int) -> None:
@@ -105,7 +104,7 @@ class BatchFilter:
         self._expired_ms = expired_ms
 
     def retention(self, header: BatchHeader, marker: Record | None, *, is_last: bool) -> BatchRetention:
-        """What becomes of the batch.
+        """The retention of the batch.
 
         Args:
             marker: the record of a control batch, None if it has none.

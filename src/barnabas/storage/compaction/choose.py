@@ -1,17 +1,16 @@
-"""Which log is to be cleaned next, and how far.
+"""Chooses the next log to clean, and how far.
 
-Owns Kafka's rules for that. Pure: it looks at a log's segments and settings.
+Owns Kafka's rules for that. Pure: it uses a log's segments and settings.
 
-    first dirty offset     what was cleaned before ends here; the cleaner's checkpoint has it
-    end offset             where the first segment begins that may not be cleaned yet: the active one, one with records that are
-                           not committed, not decided or not on the disk, or one that is younger than `min.compaction.lag.ms`
-    dirty ratio            bytes between the two, of all bytes below the end
+    first dirty offset end of the last cleaning, from the cleaner's checkpoint end offset start of the first segment that must
+    not be cleaned yet: the active one, one with records that are uncommitted, undecided or unflushed, or one that is younger
+    than `min.compaction.lag.ms` dirty ratio bytes between the two, divided by all bytes before the end
 
 Rules
   1. A log is due when its ratio is above `min.cleanable.dirty.ratio`, or a record in the dirty part is older than
-     `max.compaction.lag.ms`. Of those that are due, the one with the highest ratio comes first.
-  2. What is not on the disk is not cleaned: if the power failed, the older record of a key would be gone for a newer one that
-     never came to be. (Kafka cleans up to the active segment.)
+     `max.compaction.lag.ms`. Among due logs, the one with the highest ratio comes first.
+  2. Unflushed records are not cleaned: in a power failure the older record of a key would be gone, and the newer one too.
+     (Kafka cleans up to the active segment.)
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ NO_LIMIT_MS = 2**63 - 1
 
 
 class Dirtiness(NamedTuple):
-    """How much of a log is dirty; `segments` are those below the end offset."""
+    """The dirty part of a log; `segments` are those before the end offset."""
 
     first_dirty_offset: int
     end_offset: int
@@ -57,9 +56,8 @@ def dirtiness(
     """How dirty a log is.
 
     Args:
-        segments: all of them.
-        limit_offset: the last stable offset, or what is on the disk, whichever is less.
-        cleaned_offset: from the checkpoint; one outside of the log counts as none.
+        segments: of the whole log. limit_offset: the lower of the last stable offset and the flushed offset. cleaned_offset:
+            from the checkpoint; one outside of the log is ignored.
     """
     first_dirty = cleaned_offset if log_start_offset <= cleaned_offset <= segments.active.next_offset else log_start_offset
     end, below = segments[0].base_offset, []

@@ -1,15 +1,16 @@
-"""Cleaning one log: which last offset each key has in the dirty part, then everything written again without what is superseded.
+"""Cleans one log: finds the last offset of each key in the dirty part, then rewrites the log without superseded records.
 
-How it works: the first pass goes over the dirty segments and fills the key map, up to where its memory ends. The second goes over
-all segments up to there and writes them into new ones. Neighbours become one as long as that stays within `segment.bytes`: their number
-is not known before, for it is what is left of them that counts. Each new segment is handed to the caller (a generator), who lets it take
-the place of the old ones (swap.py) while the next is written.
+How it works: the first pass goes over the dirty segments and fills the key map, up to where its memory ends. The second goes
+over all segments up to there and writes cleaned ones. Neighbours are merged while the result stays within `segment.bytes`;
+their number is not known before, because only the retained bytes count. The generator yields each cleaned segment to the
+caller, which swaps it in (swap.py) while the next one is written.
 
 Rules
-  1. Only `.cleaned` files are written; nothing that a reader sees is touched. On any failure they are removed.
-  2. A batch of which all stays is copied as it is. One of which a part stays is written anew with the same offsets, sequence, epoch
-     and codec; its largest timestamp is that of what is left. One of which nothing stays goes, or leaves its header (batch_retention.py).
-  3. `meter` is told of every read and write. It may wait, to keep the rate down, and it may raise, to stop the cleaning.
+  1. Only `.cleaned` files are written; files of readers are not touched. On any failure the `.cleaned` files are removed.
+  2. A batch whose records all stay is copied unchanged. If a part stays, the batch is rewritten with the same offsets,
+     sequence, epoch and codec; its largest timestamp is that of the remaining records. If none stays, the batch is removed, or
+     only its header stays (batch_retention.py).
+  3. `meter` is called for every read and write. It may wait, to limit the rate, and it may raise, to stop the cleaning.
 """
 
 from __future__ import annotations
@@ -51,15 +52,14 @@ Meter = Callable[[int, int], None]  # bytes read, bytes written
 
 SEGMENTS_IN_ONE = 8  # full ones that may become one, though next to nothing is left: until it is done both are on the disk
 SMALLEST_READ = 64 * 1024
-KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # of a batch that has no records any more
+KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # max timestamp of a batch without records
 
 
 def clean(task: CleaningTask, files: Files, engine: Engine, meter: Meter) -> Generator[CleanedGroup, None, CleaningResult]:
-    """Clean a log; yields every group when its files are on the disk.
+    """Clean a log; yields every group when its files are flushed.
 
     Raises:
-        CorruptLog: a batch that cannot be what was written.
-        OSError: the disk does not work, or the log is gone.
+        CorruptLog: a damaged batch. OSError: the disk fails, or the log was deleted.
     """
     return (yield from _Cleaning(task, files, engine, meter).run())
 
@@ -71,7 +71,7 @@ class _Cleaning:
         self._engine = engine
         self._meter = meter
         self._aborted = self._read_aborted()
-        self._latest_offset = task.first_dirty_offset - 1  # up to which the log is clean, or its keys are in the map
+        self._latest_offset = task.first_dirty_offset - 1  # the log is clean up to it, or its keys are in the map
         self._records_read = self._records_kept = self._bytes_read = self._bytes_written = 0
 
     def run(self) -> Generator[CleanedGroup, None, CleaningResult]:
@@ -98,7 +98,7 @@ class _Cleaning:
     # The first pass
 
     def _map_dirty(self) -> KeyMap:
-        """The last offsets of the keys in the dirty part, as far as they fit."""
+        """The last offsets of the keys in the dirty part, up to the memory limit."""
         task = self._task
         start = task.first_dirty_offset
         keys: KeyMap = self._engine.new_map(task.dedupe_bytes, task.load_factor)
@@ -135,10 +135,10 @@ class _Cleaning:
     def _clean_group(
         self, segments: Sequence[SegmentRef], keys: KeyMap, batch_filter: BatchFilter
     ) -> tuple[CleanedGroup | None, int]:
-        """Write the segment that the first of `segments`, as many as fit, become: None where it would be the one that there is.
+        """Merge as many of the first `segments` as fit into a cleaned segment; None if the result would equal the existing one.
 
         Returns:
-            The group, and how many segments it is made of.
+            The group, and the number of its source segments.
         """
         output = CleanedSegment(self._files, self._task.directory, segments[0].base_offset, self._task.index_interval_bytes)
         batch_filter.transactions.kept_entries = []
@@ -163,15 +163,14 @@ class _Cleaning:
                 return None, 1
             output.finish(batch_filter.transactions.kept_entries)
         except BaseException:
-            # The reason for giving up matters more than a file that cannot be removed; that one goes before the next cleaning, or at the
-            # start.
+            # The original error matters more than a file that cannot be removed; the next cleaning or start removes that file.
             with suppress(OSError):
                 output.discard()
             raise
         return CleanedGroup(group[0], tuple(group), bytes_before, output.size), len(group)
 
     def _fits(self, output: CleanedSegment, pending: int, bytes_before: int, following: SegmentRef) -> bool:
-        """Whether the whole of `following` can be added to `output` when `pending` more bytes are."""
+        """Whether all of `following` can be added to `output` after `pending` more bytes."""
         task = self._task
         return (
             output.size + pending + following.size <= task.segment_bytes
@@ -183,7 +182,7 @@ class _Cleaning:
     def _clean_chunk(
         self, batches: Batches, keys: KeyMap, batch_filter: BatchFilter, output: CleanedSegment, *, is_last: bool
     ) -> bool:
-        """Write what stays of a chunk; whether that is less than there is, or other bytes."""
+        """Write the retained part of a chunk; returns whether it differs from the chunk."""
         retentions = bytearray(len(batches))
         last = len(batches) - 1 if is_last else -1
         for row in batches.of_producers():
@@ -226,7 +225,7 @@ class _Cleaning:
                 if not len(batches):
                     wanted = self._size_of_batch(data, path, position, segment.size)
                     continue
-                for row, offset in enumerate(batches.last_offsets):  # which lies outside of the CRC
+                for row, offset in enumerate(batches.last_offsets):  # the CRC does not cover it
                     if not last_offset < offset < segment.next_offset:
                         raise CorruptLog(
                             str(path), position + batches.positions[row], "the offsets are not those of their neighbours"
@@ -241,7 +240,7 @@ class _Cleaning:
             self._files.close(fileno)
 
     def _read(self, fileno: int, path: Path, size: int, position: int) -> bytes:
-        """What the disk does not give is as good as corrupt: this log is not cleaned any more, and the others on the disk go on."""
+        """Unreadable bytes count as corrupt: this log is not cleaned any more, and the others on the disk still are."""
         try:
             return self._files.pread(fileno, size, position)
         except OSError as error:
@@ -250,7 +249,7 @@ class _Cleaning:
             raise CorruptLog(str(path), position, "the disk does not give it") from error
 
     def _size_of_batch(self, data: bytes, path: object, position: int, size: int) -> int:
-        """How many bytes the batch takes that did not fit into `data`."""
+        """The size of the batch that did not fit into `data`."""
         if len(data) < HEADER_SIZE:
             raise CorruptLog(str(path), position, "a header is cut off")
         needed = int.from_bytes(data[8:LENGTH_OVERHEAD], "big", signed=True) + LENGTH_OVERHEAD
@@ -265,7 +264,7 @@ class _Cleaning:
         return next(iterate_records(batches.data, batches.positions[row]), None)
 
     def _read_aborted(self) -> list[CompletedTransaction]:
-        """The aborted transactions of all segments; those behind the ones to be cleaned may reach back."""
+        """The aborted transactions of all segments; transactions that end in later segments may begin in the cleaned ones."""
         task = self._task
         bases = [*(segment.base_offset for segment in task.segments), *task.later]
         found: list[CompletedTransaction] = []
@@ -279,18 +278,18 @@ class _Cleaning:
 
 
 class _Rewriter:
-    """Puts the batches of a chunk together again, of which `filtered` says what stays."""
+    """Assembles the batches of a chunk from the records that `filtered` retains."""
 
     def __init__(self, batches: Batches, retentions: bytearray, filtered: FilteredRecords, horizon_ms: int) -> None:
         self._batches = batches
         self._retentions = retentions
         self._filtered = filtered
-        self._horizon_ms = horizon_ms  # for those that get one
+        self._horizon_ms = horizon_ms  # for batches that get a delete horizon
         self._parts: list[Buffer] = []
         self._run_start = self._run_end = 0  # bytes of the chunk that are copied, not yet among the parts
 
     def run(self) -> PlacedBatches | None:
-        """What stays; None for all of it as it is."""
+        """The retained bytes; None for the whole chunk unchanged."""
         batches, retentions, filtered = self._batches, self._retentions, self._filtered
         kept, counts, tombstones = filtered.kept, filtered.counts, filtered.has_tombstones
         rows, new_sizes, new_times = [], [], []
@@ -341,7 +340,8 @@ class _Rewriter:
         self._parts.append(data)
 
     def _rewrite(self, row: int, *, forced: bool) -> bytes:
-        """The batch with the records that stay; tombstones and markers to be removed one day get a delete horizon (KIP-534)."""
+        """The batch with its retained records; tombstones and markers that will be removed later get a delete horizon
+        (KIP-534)."""
         header = self._batches.header(row)
         check_crc(self._batches.data, self._batches.positions[row], header)
         base_timestamp, attributes = header.base_timestamp, header.attributes

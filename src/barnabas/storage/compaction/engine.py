@@ -1,12 +1,12 @@
-"""What the cleaning asks of the code that goes over records, of which there are two: `plain` and `compiled`.
+"""The interface of the two implementations of the passes over records: `plain` and `compiled`.
 
 Rules
-  1. Both give the same answers to the byte. The compiled one needs numpy and numba (the `spark` or the `fast` extra) and is a
+  1. Both give the same results, byte by byte. The compiled one needs numpy and numba (the `spark` or the `fast` extra) and is a
      hundred times faster; the plain one starts at once and needs nothing.
-  2. A key is known by all its bytes. Kafka knows keys by their MD5 only, so that two keys that somebody made collide lose one's
-     records; here the table holds the keys themselves, at the price of fitting fewer of them into the same memory.
-  3. What is read is believed only as far as a CRC vouches for it: the keys of the dirty part are from batches that passed, and a
-     batch that is written anew passed before it gets a new CRC.
+  2. Keys are compared by all their bytes. Kafka compares only their MD5, so of two keys with a constructed collision one loses
+     its records. Here the table holds the keys themselves, so fewer keys fit into the same memory.
+  3. Only bytes with a checked CRC are used: the keys of the dirty part come from checked batches, and a batch is checked before
+     it is rewritten with another CRC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.protocol.records.batch_header import BatchHeader
 
 
 class CorruptBatch(BarnabasError):
-    """Bytes that are no batch, at `position` of a chunk."""
+    """Bytes at `position` of a chunk that are not a batch."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(position, reason)
@@ -71,8 +71,8 @@ class KeyMap(Protocol):
         """Note the keys of records at or past `from_offset`, of the rows that are 0 in `skipped`.
 
         Returns:
-            How many rows were noted as a whole: fewer than there are once the memory is full. The first row that is ever added
-            fits whatever it takes, so that there is progress.
+            The number of rows that were added completely: fewer than all if the memory is full. The first row always fits,
+            whatever its size, so that there is progress.
 
         Raises:
             CorruptBatch: a batch fails its CRC, or holds no records where it should.
@@ -81,7 +81,7 @@ class KeyMap(Protocol):
 
 
 class FilteredRecords(Protocol):
-    """What stays of the records of a chunk, by row; rows whose retention asks for no look are 0."""
+    """The retained records of a chunk by row; rows whose records need no check are 0."""
 
     @property
     def kept(self) -> Sequence[int]:
@@ -95,7 +95,7 @@ class FilteredRecords(Protocol):
 
     @property
     def has_tombstones(self) -> Sequence[int]:
-        """Whether one of those that stay has no value."""
+        """Whether a retained record has no value."""
         ...
 
     @property
@@ -122,13 +122,13 @@ class EngineOf(Protocol[B, K]):
         ...
 
     def filter_records(self, batches: B, retentions: bytearray, keys: K, latest_offset: int, expired_ms: int) -> FilteredRecords:
-        """Look at the records of the rows whose retention is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
+        """Filter the records of the rows whose retention is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
 
-        A record stays if it lies past `latest_offset`, up to which `keys` knows the log, or if it is the last one of its key
-        and either has a value or its batch's delete horizon has not passed.
+        A record stays if it is after `latest_offset`, the end of the range that `keys` covers, or if it is the last one of its
+        key and either has a value or its batch's delete horizon has not passed.
 
         Raises:
-            CorruptBatch: records that are none, or a compressed batch that does not unfold.
+            CorruptBatch: invalid records, or a batch that cannot be decompressed.
         """
         ...
 

@@ -1,9 +1,8 @@
 """The files of a cleaned segment while they are written: `.log`, `.index`, `.timeindex` and `.txnindex`, all with `.cleaned` behind.
 
 Rules
-  1. The indexes get the entries that the segment would have got by being appended to, batch by batch, so that making them anew
-     changes nothing.
-  2. `finish` has everything on the disk when it returns, names too.
+  1. The indexes get the same entries as if the segment had been appended to batch by batch, so rebuilding them changes nothing.
+  2. When `finish` returns, everything is flushed, names too.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class PlacedBatches(NamedTuple):
 
 
 class CleanedSegment:
-    """Writes one; after `finish` or `discard` it is of no more use."""
+    """Writes one segment; unusable after `finish` or `discard`."""
 
     def __init__(self, files: Files, directory: Path, base_offset: int, index_interval_bytes: int) -> None:
         self._files = files
@@ -49,7 +48,7 @@ class CleanedSegment:
         files.truncate(self._fileno, 0)
 
     def index_bytes_with(self, more: int) -> int:
-        """How large its larger index can be once `more` bytes of batches are appended."""
+        """The maximum size of its larger index after `more` bytes of batches."""
         return max(len(self._index), len(self._time_index)) + (more // max(self._interval, 1) + 2) * TIME_ENTRY.size
 
     def append(self, batches: PlacedBatches) -> None:
@@ -75,7 +74,7 @@ class CleanedSegment:
             self._time_index += TIME_ENTRY.pack(self._max_timestamp, self._offset_of_max - self.base_offset)
 
     def finish(self, aborted: Sequence[CompletedTransaction]) -> None:
-        """Write the indexes and block until everything is on the disk."""
+        """Write the indexes and block until everything is flushed."""
         assert self._fileno is not None
         self._add_time_entry()
         self._files.sync(self._fileno)
@@ -91,7 +90,7 @@ class CleanedSegment:
         self._files.sync_directory(self._directory)
 
     def discard(self) -> None:
-        """Leave nothing behind of a segment that is not wanted."""
+        """Remove the files of an unwanted segment."""
         self._close()
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX):
             self._files.unlink(self._path(suffix))

@@ -1,15 +1,14 @@
-"""A cleaned segment comes into a log that is in use: who does which step where.
+"""Replaces segments of a log in use by a cleaned segment: the steps on the loop and in a thread.
 
-`replace_segments` goes through the steps of swap.py. Those that wait for the disk are handed to `in_thread`; between them, on the loop, the
+`replace_segments` executes the steps of swap.py. Steps that wait for the disk go to `in_thread`; between them, on the loop, the
 list of segments changes and the files get their names:
 
     thread  `.cleaned` becomes `.swap`
     loop    the log reads from the cleaned segment, under its `.swap` names, and no longer from the old ones
     thread  the old files become `.deleted`
-    loop    the cleaned segment gets its own names: a few renames, for it looks its indexes up by name
-    thread  the folder is synced
+    loop the cleaned segment gets its own names: a few renames, because it finds its indexes by name thread the folder is synced
 
-A reader that has its region of an old segment finishes: descriptors stay open until the garbage is removed.
+A reader with a region of an old segment can finish: descriptors stay open until the garbage is removed.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ InThread = Callable[[Callable[[], None]], Awaitable[None]]
 
 
 async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread: InThread) -> None:
-    """Let a cleaned segment take the place of those it was made from.
+    """Replace segments by the cleaned segment that was made from them.
 
     Raises:
         SegmentsGone: the log has changed; the cleaned files are removed.
-        OSError: the disk does not let the cleaned files be announced; nothing has changed.
-        LogDirFailed: it failed behind that. What is half done is finished by the next start.
+        OSError: the disk failed in the first step; nothing has changed. LogDirFailed: it failed after that. The next start
+            finishes the swap.
     """
     files, directory, base = log.files, log.directory, group.base_offset
     prepared: list[Segment] = []

@@ -1,7 +1,7 @@
-"""How a cleaned segment takes the place of the old ones, whatever happens in between.
+"""Replaces old segments by a cleaned one, safe against crashes.
 
-Owns the names and the order of the renames, and what a start makes of a folder where they stopped half way. For a segment that
-is to replace those at a, b and c:
+Owns the names and the order of the renames, and the recovery of an interrupted swap at a start. For a segment that replaces
+those at a, b and c:
 
     1. a.log.cleaned and its indexes are written and synced                    a start removes them, and so does the next cleaning
     2. they are renamed to a.log.swap and so on, indexes first; folder synced   a start removes them while one `.cleaned` is left
@@ -10,10 +10,11 @@ is to replace those at a, b and c:
     5. what is called `.deleted` is removed
 
 Rules
-  1. Which old segments a `.swap` replaces is told by its offsets: those that begin in [its base offset, the offset behind its last
-     batch). That last batch reaches to the end of what is replaced, for the cleaner keeps its header (batch_retention.py).
+  1. The offsets of a `.swap` identify the old segments that it replaces: those that begin in [its base offset, the offset after
+     its last batch). The last batch reaches the end of the replaced segments, because the cleaner keeps its header
+     (batch_retention.py).
   2. The folder is synced between the steps, so the disk may reorder renames within a step only.
-  3. The steps are Kafka's, and either one finishes what the other began.
+  3. The steps are Kafka's, so each program can finish a swap of the other.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def retire_old(files: Files, directory: Path, bases: Iterable[int]) -> list[Path
     """Step 3; the paths to be removed."""
     renamed = []
     for base in bases:
-        for suffix in LOG_LAST:  # as long as one is there, so is the log, by which a start knows them
+        for suffix in LOG_LAST:  # while one exists, the log exists too, by which a start recognises them
             path = directory / file_name(base, suffix)
             if files.exists(path):
                 target = path.with_name(path.name + DELETED_SUFFIX)
@@ -81,7 +82,7 @@ def take_place(files: Files, directory: Path, base_offset: int) -> None:
 
 
 def discard(files: Files, directory: Path, base_offset: int) -> None:
-    """Give a cleaned segment up that is not wanted any more, before step 3."""
+    """Discard a cleaned segment before step 3."""
     for suffix in LOG_LAST:
         for state in (CLEANED_SUFFIX, SWAP_SUFFIX):
             files.unlink(directory / (file_name(base_offset, suffix) + state))
@@ -98,14 +99,14 @@ def remove_leftovers(files: Files, directory: Path) -> None:
 
 
 def drop_cleaned(files: Files, directory: Path) -> None:
-    """Remove what a cleaning that was broken off has written, and leave swaps to the next start."""
+    """Remove the files of an interrupted cleaning; the next start handles swaps."""
     for name in files.list_directory(directory):
         if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name):
             files.unlink(directory / name)
 
 
 class UnfinishedSwaps(Struct, frozen=True):
-    """What a crash left of swaps in a folder: what a start makes of it.
+    """The unfinished swaps in a folder after a crash.
 
     Args:
         unwanted: names that go: of cleaned segments that were not all announced.
@@ -122,11 +123,10 @@ class UnfinishedSwaps(Struct, frozen=True):
 
 
 def find_unfinished(files: Files, directory: Path, names: Iterable[str]) -> UnfinishedSwaps | None:
-    """Read what swaps were under way when the folder was left; None if none was.
+    """The unfinished swaps in the folder; None if there are none.
 
     Raises:
-        CorruptLog: a `.swap` is not what was synced under that name.
-        OSError: the disk does not work.
+        CorruptLog: a `.swap` is damaged. OSError: the disk fails.
     """
     names = list(names)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name)]
@@ -146,7 +146,7 @@ def find_unfinished(files: Files, directory: Path, names: Iterable[str]) -> Unfi
 
 
 def finish_swaps(files: Files, directory: Path, names: list[str]) -> list[str]:
-    """Bring a folder to where no swap is under way; the names in it then. What is called `.deleted` is left to the caller.
+    """Finish the swaps of a folder; returns the names in it after that. The caller removes `.deleted` files.
 
     Raises:
         CorruptLog, OSError: as `find_unfinished`.
@@ -170,7 +170,7 @@ def _base(name: str) -> int:
 
 
 def _end_offset(files: Files, path: Path) -> int | None:
-    """The offset behind the last batch of a log file that was synced as a whole; None without the file or a batch."""
+    """The offset after the last batch of a completely synced log file; None without the file or a batch."""
     if not files.exists(path):
         return None
     size, position, end = files.file_size(path), 0, int(path.name.partition(".")[0])

@@ -1,6 +1,6 @@
-"""What a cleaning is about, as plain data: it is made by the broker and carried out in another process.
+"""The input and the results of a cleaning as plain data: the broker creates the task, and another process executes it.
 
-Owns the types that cross between the two, and their text (one JSON object each).
+Owns the types that the two exchange, and their text (one JSON object each).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SegmentRef(NamedTuple):
 
 
 class CleaningTask(Struct, frozen=True):
-    """One log to be cleaned.
+    """One log to clean.
 
     Fields:
         segments: the sealed segments that may be cleaned, all of them, in order.
@@ -62,7 +62,7 @@ class CleaningTask(Struct, frozen=True):
 
     @property
     def end_offset(self) -> int:
-        """Nothing at or past it is looked at."""
+        """Records at or after it are not read."""
         return self.segments[-1].next_offset
 
     def to_json(self) -> str:
@@ -82,7 +82,7 @@ class CleaningTask(Struct, frozen=True):
 
 
 class CleanedGroup(NamedTuple):
-    """A cleaned segment that is ready to take the place of those that begin at `replaced`, the first of which names it."""
+    """A cleaned segment that is ready to replace those that begin at `replaced`; the first of them gives its name."""
 
     base_offset: int
     replaced: tuple[int, ...]
@@ -91,7 +91,7 @@ class CleanedGroup(NamedTuple):
 
 
 class CleaningResult(NamedTuple):
-    """A cleaning that came to its end: records below `cleaned_offset` are clean."""
+    """A completed cleaning: records before `cleaned_offset` are clean."""
 
     cleaned_offset: int
     keys: int

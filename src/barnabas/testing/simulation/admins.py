@@ -1,7 +1,8 @@
-"""The clients that change things while others produce and consume: settings, log starts, places of logs, whole topics.
+"""The clients that make changes while others produce and consume: settings, log start offsets, directories of logs, whole
+topics.
 
-Each of them is one task; it asks, is answered or not, and tells the checker what may be true from then on. What is asked for is told
-before it is asked: it may be done although no answer comes.
+Each of them is one task. It sends a request, gets an answer or not, and tells the checker which states are possible from then
+on. It reports a request before it sends it, because the broker may execute it without an answer.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 
 
 class Admin(Struct):
-    """What all of them have."""
+    """The common base."""
 
     world: World
     client: AsyncClient
@@ -147,7 +148,7 @@ async def churn(
     *,
     replicas: int = 1,
 ) -> None:
-    """Make a topic, write to it, delete it, and again by the same name: nothing of the one may be found in the next."""
+    """Create a topic, write to it, delete it, and repeat with the same name: no record of one topic may be in the next."""
     generation = 0
     key = topic, 0
     ids: set[UUID] = set()

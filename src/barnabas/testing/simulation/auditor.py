@@ -1,4 +1,4 @@
-"""The auditor: the first client of a broker that came back. It reads all there is and asks the histories whether that can be."""
+"""The auditor: the first client of a restarted broker. It reads all records and checks them against the histories."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Faults that a broker could have, put between it and its disk or into it: the simulator has to find each of them.
+"""Deliberate faults, between a broker and its disk or inside the broker: the simulator must find each of them.
 
-Nothing in the broker knows of them. A simulator that passes these is broken. Those of replication are in `cluster_canaries.py`.
+The broker's code has no part in them. A simulator that does not report one of them is broken. Those of replication are in
+`cluster_canaries.py`.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def truncation_off_by_one() -> Iterator[None]:
 
 @contextmanager
 def reads_without_checksums() -> Iterator[None]:
-    """What comes from the disk is served as it is."""
+    """A broker that serves bytes from the disk without verification."""
 
     fault = verify.fault_of
 

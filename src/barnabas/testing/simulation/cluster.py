@@ -1,8 +1,8 @@
-"""One simulated run of a cluster: several brokers on one ZooKeeper, their clients, and a network that does not hold.
+"""One simulated run of a cluster: several brokers on one ZooKeeper, their clients, and an unreliable network.
 
-How it works: as with a single broker (`simulation.py`), but nobody is kept out after a blow: clients go on all the time. A watchman
-looks after every event (`cluster_invariants.py`). At the end everything is healed and started, and the cluster has to come to rest: all
-replicas in sync, and the same (`convergence.py`).
+How it works: as with a single broker (`simulation.py`), but clients are not stopped after a fault: they continue all the time.
+A watchman looks after every event (`cluster_invariants.py`). At the end all faults are removed and everything is started, and
+the cluster must converge: all replicas in sync and equal (`convergence.py`).
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class ClusterSimulation(Workload):
         await auditor.close()
 
     def _check_places(self) -> None:
-        """What was asked for last and said to be done is how it is."""
+        """Check that the last confirmed change is the current state."""
         process = self.nodes[0].process
         assert process is not None, "at rest"
         for (topic, index), place in self.places.items():

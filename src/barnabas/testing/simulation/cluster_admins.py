@@ -1,4 +1,4 @@
-"""The clients that change a cluster: who holds a partition, who leads it, how many there are, how brokers are set.
+"""The clients that change a cluster: replicas and leaders of partitions, numbers of partitions, settings of brokers.
 
 As with `admins.py`: each is one task that asks again and again, is answered or not, and knows what may be true from then on.
 """
@@ -124,7 +124,7 @@ async def enlarge(admin: Admin, topic: str, partitions: int, use: Callable[[int]
 
 
 async def _answer(admin: Admin, request: Any) -> Any:
-    """What was answered; None where nothing was."""
+    """The answer; None without one."""
     try:
         return await admin.client.run(ask(request))
     except BarnabasError:

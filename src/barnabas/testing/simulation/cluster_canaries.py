@@ -1,4 +1,4 @@
-"""The classical faults of replication, put into brokers that are simulated: each of them must be caught.
+"""The classical faults of replication in simulated brokers: the simulator must find each of them.
 
 As in `canaries.py`, nothing in the product knows of them.
 """
@@ -65,7 +65,7 @@ def truncating_to_the_high_watermark() -> Iterator[None]:
 
 @contextmanager
 def a_controller_without_a_fence() -> Iterator[None]:
-    """What a controller has planned is written, whoever is controller by then and whatever was written in between."""
+    """A deposed controller that writes its plans without the fence and without checking versions."""
 
     def put(self: plan.PlanBuilder, path: str, value: bytes) -> None:
         self._operations.append(Put(path, value))

@@ -1,4 +1,4 @@
-"""What befalls a cluster while its clients are at work: its processes, its machines, its network, its ZooKeeper.
+"""The faults of a cluster while its clients work: in processes, machines, the network, and ZooKeeper.
 
 Rules, so that what was acknowledged by all in sync must stay (`min.insync.replicas` is 2)
   1. Processes are killed, frozen, stopped and cut off as it comes, several at a time, all of them too.
@@ -69,7 +69,7 @@ class ClusterFaultInjector:
         await getattr(self, "_" + kind.replace("-", "_"))(incident, node)
 
     def _controller(self) -> Node | None:
-        """Who thinks that it is."""
+        """The broker that considers itself controller."""
         for node in self._nodes:
             if node.process is not None and node.process.broker.member is not None and node.process.broker.member.is_controller:
                 return node
@@ -204,7 +204,8 @@ class ClusterFaultInjector:
             self._world.network.cut(self._random.choice(ends))
 
     async def _linger(self, incident: ClusterIncident, node: Node) -> None:
-        """Who speaks to the broker gives up its connections, and what it has sent on them arrives later, beside the repetitions."""
+        """The broker's peers give up their connections; the bytes that they have sent arrive later, in addition to the
+        retries."""
         for end in self._world.network.connections(node.host):
             if end.server is not None:
                 self._world.network.linger(end.peer, min(incident.while_s, 2.0))

@@ -1,4 +1,4 @@
-"""What must hold in a cluster at every moment, seen from outside of the brokers.
+"""The invariants of a cluster at every moment, checked from outside of the brokers.
 
 After every event of a broker: what that broker leads.
     - one leader for each partition and epoch;
@@ -112,8 +112,8 @@ class InvariantChecker:
                 self._check_recovery(topic, index, before, state)
 
     def _check_recovery(self, topic: str, index: int, before: PartitionState | None, state: PartitionState) -> None:
-        """What another has more than the leader would be cut. The histories cannot tell: of a loss of power everywhere they expect that an
-        end is gone."""
+        """Records that another replica has beyond the leader's log would be truncated. The histories cannot tell: of a loss of
+        power everywhere they expect that an end is gone."""
         if before is None or not before.is_lost or state.leader == NO_LEADER:
             return
         ends = {}
@@ -130,7 +130,7 @@ class InvariantChecker:
     # --- now and then
 
     def _compare(self) -> None:
-        """Who is in sync has what is committed, and no log contradicts itself."""
+        """Check that replicas in sync have all committed records, and that no log contradicts itself."""
         for node in self._simulation.nodes:
             process = node.process
             if process is None or process.files.dead:

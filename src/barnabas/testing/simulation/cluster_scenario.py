@@ -1,4 +1,4 @@
-"""What a run of a cluster is made of, drawn from its seed: brokers, topics, clients, those who change things, blows.
+"""The scenario of a cluster run, drawn from its seed: brokers, topics, clients, admins, faults.
 
 Kinds of runs
     faults      anything, but for the loss of all machines: nothing acknowledged may be lost

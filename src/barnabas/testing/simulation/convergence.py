@@ -1,4 +1,4 @@
-"""A cluster that was healed: whether it has come to rest, and whether its replicas are one then.
+"""Checks that a healed cluster has converged, and that its replicas are equal then.
 
 At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no
 move is under way, and no log lies where none belongs.
@@ -51,7 +51,7 @@ def is_at_rest(nodes: Sequence[Node]) -> bool:
 
 
 def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
-    """What all brokers know; None and why, while that differs or one is not there."""
+    """The image that all brokers share; None and why, while that differs or one is not there."""
     first: MetadataImage | None = None
     for node in nodes:
         if node.process is None or node.process.files.dead or not node.process.broker.ready:

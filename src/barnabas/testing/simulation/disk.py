@@ -1,4 +1,4 @@
-"""A disk that knows what would be left of it if the power went now.
+"""A simulated disk that models the result of a power failure at any moment.
 
 Owns files and folders, each twice: as the processes see it (what the page cache has), and as it is on the platter, with the changes that
 lie between the two in the order in which they were made.
@@ -30,7 +30,7 @@ SECTOR_BYTES = 512
 
 
 class CrashOutcome(Enum):
-    """What a power cut does to the unsynced changes of one file or folder."""
+    """The effect of a power cut on the unsynced changes of one file or folder."""
 
     KEPT = "kept"
     LOST = "lost"
@@ -254,7 +254,7 @@ class Disk:
             node = below
 
     def lose_power(self) -> None:
-        """What was not synced is kept, lost, or torn; nobody holds a lock any more."""
+        """Cut the power: unsynced changes are kept, lost, or torn; nobody holds a lock any more."""
         self.locked.clear()
         self.root.lose_power(self.random)
         self.used_bytes = sum(len(file.data) for _, file in self.files())

@@ -1,4 +1,4 @@
-"""The errors that a simulated disk has in store.
+"""The planned errors of a simulated disk.
 
 Owns what fails, where and how often; it decides nothing by itself, so that whoever arms a fault knows what to expect of it.
 """
@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 
 class Operation(Enum):
-    """What a process does with files and folders, and what can fail."""
+    """The operations on files and folders, which can fail."""
 
     READ = "read"
     WRITE = "write"

@@ -71,7 +71,7 @@ class VirtualStore(MemoryStore):
 
 
 class Ensemble:
-    """What all brokers share.
+    """The ensemble that all brokers share.
 
     Args:
         session_timeout_s: of every session.

@@ -1,6 +1,7 @@
-"""What befalls a broker while its clients are at work: it is killed, loses power, loses its disk, is stopped and started.
+"""The faults of a broker while its clients work: it is killed, loses power, loses its disk, is stopped and started.
 
-Owns the order of a blow: it strikes, the broker is brought back, the auditor looks, and only then the clients are let in again.
+Owns the sequence of a fault: the fault occurs, the broker is restarted, the auditor checks it, and only then clients may
+connect again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the members of one group were told, and whether it can be true: part of the checker, which knows nothing of the code under test.
+"""The answers to the members of one group, and whether they are possible: part of the checker, which is independent of the code
+under test.
 
 Rules
   1. In a generation a partition belongs to one member.
@@ -30,7 +31,7 @@ class Commit(NamedTuple):
 
 
 class GroupHistory(Struct):
-    """What is known of one group, from outside."""
+    """The observations of one group."""
 
     name: str
     newest: int = -1  # generation

@@ -1,17 +1,17 @@
-"""What the clients were told, and whether it can be true: the checker, which knows nothing of the code under test.
+"""The answers to the clients, and whether they are possible: the checker, which is independent of the code under test.
 
 Owns a plain list for each partition: which value lies at which offset, as acknowledgements and reads say, and what must not be lost.
 
 Rules (each broken one is a `Violation` that names the offset and both sides; where Jepsen has a name for it, it begins with that name)
   1. An offset holds one value for ever, under the key it was sent with. A value that nobody sent into this topic is never read.
-  2. What was acknowledged or read is there at every audit, up to the log's end and without a hole, unless it was deleted, or is the tail
-     that a power cut may take from a topic that does not flush.
+  2. Acknowledged or read records exist at every audit, up to the log end and without a gap, unless they were deleted, or are
+     the tail that a topic without flushing may lose in a power cut.
   3. A compacted topic may have holes, but of each key the last record is there, or it was a tombstone, older than `delete.retention.ms`,
      and then no record of its key is there.
   4. A record of an idempotent producer lies at one offset; its records are in the order in which they were sent, and no gap is among them
      (but for what was compacted). Without idempotence a record is there at most as often as it was sent.
   5. Records go only when `DeleteRecords` asked for it, or when they are older than `retention.ms`, or when `retention.bytes` are there
-     without them. What DeleteRecords was told to be deleted does not come back.
+     without them. Records that DeleteRecords confirmed as deleted do not come back.
   6. The high watermark and the log's start never go back, as long as no tail was lost and no process killed.
   7. A group's committed offset is one that it asked for, none older than the last that was acknowledged. The same holds for a topic's
      settings.
@@ -54,7 +54,7 @@ class Sent(Struct):
 
 
 class PartitionHistory(Struct):
-    """What is known of one partition, from outside."""
+    """The observations of one partition."""
 
     name: str
     flushed: bool = False  # flush.messages=1: a power cut takes nothing
@@ -101,7 +101,7 @@ class PartitionHistory(Struct):
             due = offset + 1
 
     def told(self, high_watermark: int, log_start: int) -> None:
-        """What every fetch says of the partition."""
+        """Check the partition's bounds in a fetch response."""
         if self.replicated:
             self.high_watermark = max(self.high_watermark, high_watermark)
             return
@@ -164,7 +164,7 @@ class PartitionHistory(Struct):
         self._check_producers(records)
 
     def refused(self, offsets: list[int]) -> None:
-        """What an audit was not given, where bits have rotted."""
+        """Record the offsets that an audit could not read because of damaged bits."""
         most = self.rotten * MOST_RECORDS_OF_A_BATCH
         if len(offsets) > most and not self.compacted:  # there a gap behind the damage is refused with it
             raise Violation(

@@ -1,6 +1,6 @@
-"""What a broker logs as an error: a fault of its own, unless something was done to it that it has to complain of.
+"""The errors in a broker's log: each is a fault of the broker, unless an injected fault explains it.
 
-Owns the list of what it may complain of, by what was done to it.
+Owns the list of errors that each injected fault excuses.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Owns the time, and which event comes next.
 Rules
   1. Time stands still while anything can run; then it jumps to the next event. So every `asyncio.sleep` in this package, the broker's too,
      is one of virtual time: it takes no real time, and what comes after it comes in the same order in every run of a seed.
-  2. Events of one moment run in the order in which they were asked for. What may happen in any order in the real world (a job in a
-     thread, a packet) is given a random time by whoever asks for it.
+  2. Events of one moment run in the order in which they were asked for. Events without a fixed order in the real world (a job
+     in a thread, a packet) get a random time from their creator.
   3. A process that is killed runs nothing more: its events are dropped, its coroutines are closed. One that is frozen runs them later.
 
 The loop is what `asyncio` itself needs (tasks, futures, timeouts, locks run on it as they are) and what our server and client ask for;
@@ -178,7 +178,7 @@ class VirtualExecutor(Executor):
             self._free += 1
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """What was asked for is done, before this returns."""
+        """Execute all pending jobs before it returns."""
         while self._started:
             self._started.popleft().run()
         while self._waiting:

@@ -10,8 +10,8 @@ Rules
      the other side learns it from a timeout of its own.
   5. `linger` breaks a connection for the side that asked for it; what that side had sent arrives at the other a good while later, so that
      a request and its repetition on the next connection overtake each other.
-  6. What is sent from one machine to another while that way is blocked arrives when it is open again, as TCP would send it once more; it
-     needs both ways to connect. The other way may stay open.
+  6. Bytes on a blocked way between machines arrive when it is open again, as TCP would retransmit them; it needs both ways to
+     connect. The other way may stay open.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _ListeningSocket:
 
 
 class VirtualServer:
-    """What `create_server` gives."""
+    """The result of `create_server`."""
 
     def __init__(self, network: Network, loop: VirtualLoop, factory: Callable[[], Any], address: Address) -> None:
         self.loop = loop
@@ -287,7 +287,7 @@ class VirtualTransport(asyncio.Transport):
         self.peer.loop.call_at(self._arrival_s, self.peer._arrived, piece)
 
     def hold_until(self, when_s: float) -> None:
-        """What this end has sent arrives no earlier."""
+        """Delay the bytes that this end has sent."""
         self._held_until_s = when_s
 
     def when_room(self, callback: Callable[[], None] | None) -> None:

@@ -32,7 +32,7 @@ def begin_process() -> None:
 
 
 def keep_quiet() -> None:
-    """What the broker logs is judged by the simulation itself; on the screen it would only be in the way."""
+    """The simulation itself checks the broker's log; on the screen it would only be in the way."""
     logging.getLogger("barnabas").addHandler(logging.NullHandler())
     logging.getLogger("barnabas").propagate = False
 

@@ -1,4 +1,4 @@
-"""What a run is made of, drawn from its seed: the broker's settings, topics, producers, those who change things, the blows of fate.
+"""The scenario of a run, drawn from its seed: the broker's settings, topics, producers, admins, and faults.
 
 The profiles:
 

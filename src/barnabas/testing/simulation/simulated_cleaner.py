@@ -3,8 +3,8 @@
 Owns the cleaner's descriptors, which are not the broker's, and the pace of its work.
 
 Rules
-  1. What it does to the disk is what `cleaning.worker` does; between two groups others get their turn, and the broker lets one group
-     take its place while the next is written.
+  1. It changes the disk exactly as `cleaning.worker` does; between two groups others get their turn, and the broker lets one
+     group take its place while the next is written.
   2. It dies with its broker, or alone (`kill_in` of its files); the next cleaning is then another process.
 
 **Ugly:** within a group nothing else happens, and the rate is not kept to.
@@ -94,4 +94,4 @@ class SimulatedCleaner:
         """Its pace is the simulation's."""
 
     async def close(self) -> None:
-        """What it was at was cancelled before."""
+        """Its running cleaning was cancelled before."""

@@ -1,4 +1,4 @@
-"""What every simulated run has: a world, a way to let things happen until something is done, and a verdict at the end."""
+"""The base of every simulated run: a world, running events until a condition, and a verdict at the end."""
 
 from __future__ import annotations
 

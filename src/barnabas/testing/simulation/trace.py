@@ -1,4 +1,4 @@
-"""What happened, as a number that two equal runs share, and as lines for who wants to read it."""
+"""The events of a run: as a checksum that equal runs share, and as lines to read."""
 
 from __future__ import annotations
 

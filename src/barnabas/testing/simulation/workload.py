@@ -1,6 +1,7 @@
-"""A run with clients: those who produce, those who consume, those who change things, and the books that are kept of what they were told.
+"""A run with clients: producers, consumers and admins, and the records of their answers.
 
-What a single broker and a cluster have in common. Each client is a process of its own, with a loop and connections of its own.
+The common part of runs with a single broker and with a cluster. Each client is a process of its own, with a loop and
+connections of its own.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Message sets, the record formats before batches (magic 0 and 1): read and made batches of for Produce 0 to 2, made of batches for Fetch 0
-to 3.
+"""Message sets, the record formats before batches (magic 0 and 1): converted to batches for Produce 0 to 2, and from batches
+for Fetch 0 to 3.
 
 Nothing here is stored: a log holds batches (magic 2) only. A message is
 

@@ -1,12 +1,15 @@
-"""Batches as the message sets that Fetch 0 to 3 read: magic 0 for versions 0 and 1, magic 1 for 2 and 3.
+"""Converts batches to the message sets of Fetch 0 to 3: magic 0 for versions 0 and 1, magic 1 for 2 and 3.
 
-What the old formats have no room for is left out: headers, who wrote a batch and in which transaction, control batches, and in magic 0
-times. Offsets stay as they are, with the gaps that markers and compaction leave. A compressed batch becomes a wrapper with the same codec.
+Fields that the old formats lack are left out: headers, producer and transaction of a batch, control batches, and in magic 0
+timestamps. Offsets stay unchanged, with the gaps of markers and compaction. A compressed batch becomes a wrapper with the same
+codec.
 
 Rules
-  1. A reader gets whole batches, for a wrapper cannot be entered; of one without codec what lies before its offset is left out.
-  2. zstd came later than these formats: before such a batch the set ends, and where it is the first it is refused, as Kafka does.
-  3. What a batch unfolds to is counted against an allowance; one that is used up ends the set, but a first batch is always converted.
+  1. A reader gets whole batches, because a wrapper cannot be cut; messages before its offset are left out of a batch without
+     codec.
+  2. zstd came later than these formats: the set ends before such a batch; if it is the first, it is refused, as in Kafka.
+  3. The decompressed bytes of a batch count against an allowance; the set ends when it is used up, but the first batch is
+     always converted.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ class Converted(NamedTuple):
 
 
 def message_set_of(batches: Buffer, magic: int, offset: int, allowance: int = limits.MAX_CONVERTED_BYTES) -> Converted:
-    """What a reader of `offset` gets of `batches`, of which the last may be cut off.
+    """The message set for a reader at `offset`, from `batches`, of which the last may be cut off.
 
     Raises:
         KafkaError: UNSUPPORTED_COMPRESSION_TYPE where the first batch with records is of zstd; others as `split_batches` and `read_record`.

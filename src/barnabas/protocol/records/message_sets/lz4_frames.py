@@ -1,7 +1,7 @@
 """LZ4 frames of magic 0, whose headers have a checksum that is not LZ4's (KIP-57).
 
-Clients of that time took the checksum of the whole header with its magic number, where LZ4 takes that of the descriptor alone. Messages of
-magic 0 are written so, and read with either checksum, as Kafka does.
+Clients of that time used the checksum of the whole header with its magic number, but LZ4 uses that of the descriptor alone.
+Messages of magic 0 are written so, and read with either checksum, as Kafka does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One message after the other: reading them out of a set, and writing them.
+"""Reads the messages of a set one by one, and writes messages.
 
 Attributes: bits 0-2 codec, bit 3 timestamp type (magic 1). The CRC is that of gzip, not CRC-32C.
 """
@@ -54,7 +54,7 @@ class Message(NamedTuple):
 
 
 def read_messages(data: Buffer, most: int, most_bytes: int = MAX_INT32) -> list[Message]:
-    """The whole messages that `data` begins with; what is cut off behind them is let pass.
+    """The whole messages at the beginning of `data`; a cut message after them is ignored.
 
     Args:
         most: of them there may be.

@@ -1,11 +1,12 @@
-"""A message set as the batch that is stored instead of it: what Produce 0 to 2 send.
+"""Converts a message set of Produce 0 to 2 to the batch that is stored instead.
 
 One set becomes one batch, with the codec that the topic asks for. The checks that Kafka 3.9 makes of the old formats are here, in its
 order; what is asked of every batch (keys, times, sizes) `validate` asks of the batch afterwards.
 
 Rules
   1. All messages are of one format. Compressed is the whole set or none of it: one wrapper, and no wrapper inside.
-  2. The offsets of producers are nothing to go by: old clients count them in several ways. The order of the messages counts.
+  2. The offsets of producers are ignored, because old clients count them in several ways. Only the order of the messages
+     counts.
   3. A message of magic 0 has no time and gets -1, or the time of the append where the topic wants that.
 """
 

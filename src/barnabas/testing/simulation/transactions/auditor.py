@@ -1,4 +1,4 @@
-"""The auditor of runs with transactions: it reads all there is, when nothing else is let in or when all is over."""
+"""The auditor of runs with transactions: it reads all records, while no other client may connect, or at the end."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TransactionAuditor:
 
 
 def count(client_processes: ClientProcesses, counts: dict[str, int]) -> None:
-    """What the clients did, for the summary of many runs."""
+    """The counts of the clients' actions, for the summary of many runs."""
     for transaction in client_processes.ledger.transactions:
         name = f"{transaction.outcome.value}_transactions"
         counts[name] = counts.get(name, 0) + 1

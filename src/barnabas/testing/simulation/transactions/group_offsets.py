@@ -12,7 +12,7 @@ from barnabas.testing.simulation.history import TopicPartition
 
 
 async def committed_offset(client: AsyncClient, group: str, place: TopicPartition, *, stable: bool) -> int:
-    """What is committed for one partition, -1 where nothing is; asks once.
+    """The committed offset of one partition, -1 without one; asks once.
 
     Args:
         stable: not while a transaction may still change it (KIP-447).

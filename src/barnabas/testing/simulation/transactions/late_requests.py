@@ -1,4 +1,4 @@
-"""What a network does to requests: it delivers them late, on a connection that nobody reads from any more, or twice.
+"""Network faults of requests: it delivers them late, on an abandoned connection, or twice.
 
 Owns the requests that are under way when nobody waits for them. A client that has given up a connection may find that what it sent there
 arrives after all, behind requests that it sent later over another one: that is what KIP-890 is about.

@@ -1,10 +1,11 @@
-"""What transactional clients asked for and were told, and what of it is wrong at once: one half of the checker (`verdict.py` is the other).
+"""The requests and answers of transactional clients, and the errors that are visible at once: one half of the checker
+(`verdict.py` is the other).
 
 Owns a list of transactions and, for each partition, what lies at which offset. It knows nothing of the code under test.
 
 Rules (each broken one is a `Violation`; the names are those of Adya and of Jepsen's tests of Kafka)
-  1. An offset holds one value for ever. What was acknowledged, or read below the high watermark, is there as long as the partition is
-     not compacted; a value lies at one offset only.
+  1. An offset holds one value for ever. A record that was acknowledged, or read below the high watermark, exists while the
+     partition is not compacted; a value lies at one offset only.
   2. Pre-committed read: a reader of committed records sees a record only after its client has asked for the commit.
   3. Aborted read (G1a): what was aborted is not seen by readers of committed records.
   4. A zombie gets nothing: once a client knows of a newer epoch of a transactional id, no request that is sent later with an older one
@@ -24,14 +25,14 @@ from barnabas.testing.simulation.history import TopicPartition, Violation
 
 
 class Owner(NamedTuple):
-    """What a client of a transactional id calls itself."""
+    """The owner of a transactional id in a client's requests."""
 
     producer_id: int
     epoch: int
 
 
 class Outcome(Enum):
-    """What the client of a transaction knows of its end."""
+    """The client's knowledge of the end of its transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -85,7 +86,7 @@ class Seen(NamedTuple):
 
 
 class Partition(Struct):
-    """What is known of one partition from outside."""
+    """The observations of one partition."""
 
     name: str
     compacted: bool = False

@@ -23,7 +23,7 @@ MOST_IDLE = 8  # a reader that finds nothing new asks more and more rarely
 
 
 class Read(NamedTuple):
-    """What one answer says.
+    """The content of one response.
 
     Args:
         records: of data, from the offset that was asked for on.
@@ -63,7 +63,7 @@ def _batches(fetched: Fetched) -> Iterator[tuple[int, BatchHeader]]:
 
 
 class _Aborted:
-    """What a consumer makes of the list of aborted transactions that comes with an answer."""
+    """A consumer's handling of the list of aborted transactions in a response."""
 
     def __init__(self, fetched: Fetched) -> None:
         self._coming = sorted(fetched.aborted, key=lambda each: each[1], reverse=True)

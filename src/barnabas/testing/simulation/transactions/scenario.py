@@ -1,4 +1,4 @@
-"""What the clients of a run with transactions do, drawn from its seed.
+"""The actions of the clients of a run with transactions, drawn from its seed.
 
 The topics: `in` is written by writers and read by copiers, which write to `out`; `keyed` is compacted and written by writers.
 """

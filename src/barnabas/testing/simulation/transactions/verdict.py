@@ -1,4 +1,4 @@
-"""What can be said only at the end, when nothing is open any more and all that is committed was read: the other half of the checker.
+"""The checks at the end, when no transaction is open and all committed records were read: the other half of the checker.
 
 Rules
   1. Torn transaction: of a transaction all is visible, in every partition and in the group's offsets, or nothing.

@@ -1,4 +1,5 @@
-"""What clients do in their transactions: writers write here and there and read of others, copiers copy a partition exactly once.
+"""The work of clients in their transactions: writers write to several partitions and read from others, copiers copy a partition
+exactly once.
 
 Each works as an application does: it begins, asks for its commit or aborts, and after an error it aborts, or, where it was fenced, ends
 or takes its transactional id again. It tells the ledger what it asks for before it asks, and what it was told.
@@ -37,7 +38,7 @@ EMPTY_POLLS = 10  # after which a copier takes its partition to be at its end, o
 
 
 class WorkerContext(Struct):
-    """What all workers have.
+    """The common base of all workers.
 
     Args:
         is_fed: whether nothing more will be written to the input.
@@ -96,7 +97,7 @@ class Worker:
                 await self._pause()
 
     async def _begin_life(self) -> None:
-        """What a new owner of the id does first."""
+        """The first actions of a new owner of the id."""
 
     async def _fill(self, transaction: Transaction) -> None:
         """Do what the transaction is about."""

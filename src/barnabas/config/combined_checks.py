@@ -1,9 +1,13 @@
-"""Checks settings of groups against each other: bounds, and values between them."""
+"""Checks settings against each other: bounds of groups and values between them, and what the log-ins of a listener need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from barnabas.config.kerberos import kerberos_of
+from barnabas.config.listeners import Endpoint
+from barnabas.config.oauth import oauth_of
+from barnabas.config.sasl import GSSAPI, OAUTHBEARER, ListenerSettings, is_sasl, mechanisms_of
 from barnabas.errors import ConfigError
 
 NOT_ABOVE = (
@@ -35,3 +39,13 @@ def check_groups(value_of: Callable[[str], int]) -> None:
         raise ConfigError(
             "group.consumer.heartbeat.interval.ms", str(interval), f"less than group.consumer.session.timeout.ms ({session})"
         )
+
+
+def check_logins(settings: ListenerSettings, listeners: Iterable[Endpoint]) -> None:
+    """Raises ConfigError if a listener requires a log-in with which no client could succeed."""
+    for endpoint in filter(is_sasl, listeners):
+        mechanisms = mechanisms_of(settings, endpoint.listener)
+        if OAUTHBEARER in mechanisms:
+            oauth_of(settings, endpoint.listener)
+        if GSSAPI in mechanisms:
+            kerberos_of(settings, endpoint.listener)

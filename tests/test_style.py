@@ -1,0 +1,68 @@
+"""The English of docstrings and help texts: no sentence begins with a relative clause as its subject.
+
+"Who asks for it waits" names no actor; "A client that asks for it waits" does. A package joins `PLAIN` when its
+texts keep to this.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src/barnabas"
+PLAIN = (
+    "cli",
+    "client",
+    "cluster",
+    "config",
+    "coordination",
+    "pipelines",
+    "plugins",
+    "quota",
+    "security",
+    "tls",
+    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("testing/*.py")])),
+)
+SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
+BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")
+
+
+def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Docstrings and the values of `help=`, each with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text)) as constant):
+                yield constant.lineno, text
+            case ast.keyword(arg="help", value=ast.Constant(value=str(text)) as constant):
+                yield constant.lineno, text
+
+
+def bad_sentences(text: str) -> list[str]:
+    sentences = (" ".join(each.split()) for each in SENTENCE_END.split(text))
+    return [each for each in sentences if BAD_SUBJECT.match(each) and not each.endswith("?")]
+
+
+@pytest.mark.parametrize("package", PLAIN)
+def test_no_sentence_begins_with_a_relative_clause(package: str) -> None:
+    path = SOURCE / package
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    assert files
+    found = [
+        f"{file.relative_to(SOURCE)}:{line}: {sentence}"
+        for file in files
+        for line, text in texts(ast.parse(file.read_text()))
+        for sentence in bad_sentences(text)
+    ]
+    assert found == []
+
+
+def test_the_pattern_finds_bad_subjects_and_no_others() -> None:
+    assert bad_sentences("Rules. Who asks waits. It goes on.\n\n1. What is kept stays; whoever comes.") == [
+        "Who asks waits.",
+        "What is kept stays;",
+    ]
+    assert bad_sentences("The client waits for what is kept. When it comes, a broker that asks gets it.") == []
