@@ -2,8 +2,8 @@
 
 Owns two bounds and the plans that move them:
 
-    durable_end records before it survive a power failure: their file and the names of its path were synced recovery_point
-    before it, indexes, epochs and snapshots are flushed as well, so the next start need not check there
+    durable_end      records before it survive a power failure: their file and the names of its path were synced
+    recovery_point   before it, indexes, epochs and snapshots are flushed as well, so the next start need not check there
 
 Rules
   1. recovery_point <= durable_end <= the log's end.
