@@ -29,7 +29,7 @@ PLAIN = (
     "storage/compaction",
     "testing",
     "tls",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
+    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("storage/*.py")])),
 )
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")
