@@ -22,10 +22,14 @@ PLAIN = (
     "coordination",
     "pipelines",
     "plugins",
+    "protocol",
     "quota",
     "security",
+    "storage/check",
+    "storage/compaction",
+    "testing",
     "tls",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("testing/*.py")])),
+    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("storage/*.py")])),
 )
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")

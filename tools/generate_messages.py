@@ -306,7 +306,7 @@ def render_index() -> str:
 
 def render_keys() -> str:
     lines = [
-        '"""What each API is called, and its number. Written by tools/generate_messages.py; do not edit."""',
+        '"""The names and numbers of APIs. Written by tools/generate_messages.py; do not edit."""',
         "",
         "from enum import IntEnum",
         "",

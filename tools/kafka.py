@@ -9,7 +9,7 @@ Rules
   3. Tools are run by their main class, so neither Kafka's shell scripts nor its distribution are needed.
 
 Ugly: Kafka cannot report a port that the system chose, so free ports are chosen first; if another process takes one in the
-    meantime, the node fails and is started again on other ports.
+meantime, the node fails and is started again on other ports.
 
     with KafkaNode(heap="1g", config={"num.partitions": "3"}) as node:
         run_tool("kafka-topics", "--bootstrap-server", node.bootstrap, "--list")

@@ -8,11 +8,13 @@
     │   └── FrameTooLarge         a frame over socket.request.max.bytes
     ├── StorageError
     │   ├── CorruptLog            bytes on disk that cannot be what was written
-    │ ├── SegmentsGone segments of a log that changed while a cleaning read them │ ├── LogDirFailed a log directory that no
-    longer works │ ├── StorageExhausted no disk space (or no descriptor) for now; nothing has changed │ └── StartsUnwritten the
-    errors of all log directories whose log start offsets could not be written ├── ConfigError a configuration value that is
-    refused: key, value, what is allowed ├── Closed used after close, or the peer closed the connection └── InvariantViolated
-    a rule of the code is broken; stops the partition or the broker
+    │   ├── SegmentsGone          segments of a log that changed while a cleaning read them
+    │   ├── LogDirFailed          a log directory that no longer works
+    │   ├── StorageExhausted      no disk space (or no descriptor) for now; nothing has changed
+    │   └── StartsUnwritten       the errors of all log directories whose log start offsets could not be written
+    ├── ConfigError               a configuration value that is refused: key, value, what is allowed
+    ├── Closed                    used after close, or the peer closed the connection
+    └── InvariantViolated         a rule of the code is broken; stops the partition or the broker
 
 Exceptions carry fields; `__str__` builds their text. A peer gets an error code and, where the protocol has a field for it, the
 text of a `KafkaError`, never the text of another exception.

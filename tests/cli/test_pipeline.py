@@ -71,7 +71,7 @@ def test_what_cannot_be_meant(command: Command, tmp_path: Path) -> None:
         (["run", job, "--every", "1"], "are for declared pipelines"),
         (["run", job, "--conf", "a"], "'a' is not like key=value"),
         (["run", job, "--name", "a/b"], "'a/b' is not a name for a pipeline"),
-        (["init", str(tmp_path)], "is there already"),
+        (["init", str(tmp_path)], "exists already"),
     ):
         done = command("pipeline", *arguments)
         assert (done.code, message in done.err) == (2, True), done.err

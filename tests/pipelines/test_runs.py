@@ -167,7 +167,7 @@ def test_projects_and_targets(tmp_path: Path) -> None:
     ):
         with pytest.raises(PipelineError, match=message):
             find_target(path)
-    with pytest.raises(PipelineError, match="is there already"):
+    with pytest.raises(PipelineError, match="exists already"):
         create_project(tmp_path / "shop", "a:1")
 
 

@@ -5,7 +5,7 @@ Formats
   hex       the same, key and value in hexadecimal
   json      one object a line: key, value, headers, timestamp, and when printed topic, partition, offset. Bytes that are not
             UTF-8 are in key_base64 and value_base64. `produce` reads the output of `consume` back to the same bytes
-  template anything with a percent sign, as in kcat: the template also gives the separator between records.
+  template  anything with a percent sign, as in kcat: the template also gives the separator between records.
             %k key, %v (or %s) value, %h headers (name=value,...), %t topic, %p partition, %o offset, %T timestamp in
             milliseconds, %K and %S sizes of key and value (-1 for null), %% a percent sign; \n \t \r \0 \xNN as usual
 

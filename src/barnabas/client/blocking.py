@@ -208,8 +208,8 @@ class PartitionReader:
     be mostly wasted for a small range, and at the end of every other range.
 
     Args:
-        client: used only by this reader until it is closed. offset, end: reads records in [offset, end); a response may begin
-            before and end after this range.
+        client: used only by this reader until it is closed.
+        offset, end: reads records in [offset, end); a response may begin before and end after this range.
     """
 
     def __init__(self, client: BlockingClient, topic: str, partition: int, offset: int, end: int) -> None:
@@ -224,7 +224,8 @@ class PartitionReader:
         """The next batches, in a buffer that the next call reuses.
 
         Raises:
-            PartitionError: OFFSET_OUT_OF_RANGE, or an error that remained after the retries. ClientError: no response in time.
+            PartitionError: OFFSET_OUT_OF_RANGE, or an error that remained after the retries.
+            ClientError: no response in time.
         """
         answer = self._read_ahead() if self._connection is not None else None
         if answer is None:

@@ -1,7 +1,7 @@
 """The settings of a client, with Kafka's names, and with Kafka's defaults if they suit raw batches.
 
 Ugly: settings of the Java client without a meaning here (deserializers, poll sizes) are accepted and ignored, because pipelines
-    pass on every option that begins with `kafka.`.
+pass on every option that begins with `kafka.`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class ClientConfig:
         request_timeout_ms: one request, from its first byte sent to the last received.
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
-        fetch_bytes: most bytes of one partition in a response (a larger first batch is still returned). tls: the TLS context of
-            connections; None for unencrypted connections. credentials: for protocols with SASL.
+        fetch_bytes: most bytes of one partition in a response (a larger first batch is still returned).
+        tls: the TLS context of connections; None for unencrypted connections.
+        credentials: for protocols with SASL.
     """
 
     bootstrap_servers: tuple[Address, ...]

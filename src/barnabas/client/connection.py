@@ -5,8 +5,8 @@ Rules
   2. The socket has a timeout for each read and write (SO_RCVTIMEO), so that a large response is one system call.
 
 Ugly: SO_RCVTIMEO replaces `settimeout`, because Python's own timeouts make the socket non-blocking. Then MSG_WAITALL has no
-    effect, and a response of 8 MB takes some hundred calls. TLS takes a call for each TLS record anyway, so it uses Python's
-    timeouts.
+effect, and a response of 8 MB takes some hundred calls. TLS takes a call for each TLS record anyway, so it uses Python's
+timeouts.
 """
 
 from __future__ import annotations

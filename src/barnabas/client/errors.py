@@ -3,10 +3,13 @@
 BarnabasError
 ├── KafkaError
 │   ├── PartitionError      an error code for one topic-partition (or one topic)
-│ └── ResourceError an error code for any other resource: a group, a topic to create └── ClientError
-    ├── ConnectionFailed no connection, or it was lost ├── LoginFailed a broker refused the log-in; a retry does not help ├──
-    TimedOut no response in time; names the expected event and the last error ├── BrokersDisagree the brokers disagree on a
-    topic for the moment └── UnsupportedRequest broker and client have no version of this request in common
+│   └── ResourceError       an error code for any other resource: a group, a topic to create
+└── ClientError
+    ├── ConnectionFailed    no connection, or it was lost
+    ├── LoginFailed         a broker refused the log-in; a retry does not help
+    ├── TimedOut            no response in time; names the expected event and the last error
+    ├── BrokersDisagree     the brokers disagree on a topic for the moment
+    └── UnsupportedRequest  broker and client have no version of this request in common
 """
 
 from __future__ import annotations

@@ -33,8 +33,9 @@ class Tickets(Struct, frozen=True):
     """A source of tickets.
 
     Args:
-        service: the first part of the servers' principals, mostly "kafka". key_tab, principal: of the client; None for the
-            tickets of a cache. cache: the cache; None for the one of the environment.
+        service: the first part of the servers' principals, mostly "kafka".
+        key_tab, principal: of the client; None for the tickets of a cache.
+        cache: the cache; None for the one of the environment.
     """
 
     service: str
@@ -78,7 +79,9 @@ class Handshake:
     """One log-in that has begun.
 
     Args:
-        context: the package's security context. first: its first token. server: for errors.
+        context: the package's security context.
+        first: its first token.
+        server: for errors.
     """
 
     def __init__(self, context: Any, first: bytes, server: str) -> None:

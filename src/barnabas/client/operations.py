@@ -50,7 +50,8 @@ def known(config: ClientConfig, cluster: Cluster, places: Iterable[Place]) -> Pl
     """Ensure recent metadata of `places`.
 
     Raises:
-        UnknownTopic: according to every broker a place does not exist. PartitionError: a topic is refused for another reason.
+        UnknownTopic: according to every broker a place does not exist.
+        PartitionError: a topic is refused for another reason.
     """
     now_ms = yield Now()
     wanted = sorted(set(places), key=lambda place: (place[0], -1 if place[1] is None else place[1]))
@@ -74,7 +75,8 @@ def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id:
     """Ensure that `topic` has this id, if an id is given.
 
     Raises:
-        TopicReplaced: according to every broker it has another id. UnknownTopic: according to every broker it does not exist.
+        TopicReplaced: according to every broker it has another id.
+        UnknownTopic: according to every broker it does not exist.
     """
     found = cluster.topics.get(topic)
     if topic_id in (None, ZERO_UUID) or found is None or found.topic_id == topic_id:
@@ -320,8 +322,8 @@ def produce(
     """Append a finished batch. A retry after a lost response may append it twice, unless the batch has a producer id.
 
     Args:
-        at_most: the last version of Produce to use. topic_id: the id that the topic must have, if another topic of this name is
-            not acceptable.
+        at_most: the last version of Produce to use.
+        topic_id: the id that the topic must have, if another topic of this name is not acceptable.
     """
     if acks not in (-1, 1):
         raise ValueError("acks must be -1 or 1: with 0 there is no response to wait for")

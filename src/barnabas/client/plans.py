@@ -5,7 +5,7 @@ them. So every operation is written once, and tests of its retries need no socke
 
     list[Call]  -> list of responses or `ClientError`s, in the same order
     Pause       -> None, after so many milliseconds
-    Now -> milliseconds of a monotonic clock
+    Now         -> milliseconds of a monotonic clock
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ class BatchProducer:
 
     Args:
         client: used only by this producer until it is closed.
-        owner: makes the producer idempotent. transactional_id: every batch is part of its open transaction; needs `owner`.
+        owner: makes the producer idempotent.
+        transactional_id: every batch is part of its open transaction; needs `owner`.
         second_version: whether the first write adds a partition to the transaction (KIP-890).
         now_ms: the wall clock, for the time of the records.
         any_topic: batches may also go to a topic that replaces the first; False if its number of partitions decided their

@@ -39,9 +39,12 @@ class Credentials:
     """The credentials of a client.
 
     Args:
-        mechanism: one of MECHANISMS. username: a user, or with `by_token` the id of a delegation token. password: the user's,
-            or the token's HMAC. tokens: source for OAUTHBEARER. tickets: source for GSSAPI. handshake: for GSSAPI, with its
-            ticket.
+        mechanism: one of MECHANISMS.
+        username: a user, or with `by_token` the id of a delegation token.
+        password: the user's, or the token's HMAC.
+        tokens: source for OAUTHBEARER.
+        tickets: source for GSSAPI.
+        handshake: for GSSAPI, with its ticket.
     """
 
     mechanism: str
@@ -69,7 +72,8 @@ def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
     """The requests of a log-in; returns the session's lifetime in milliseconds, 0 for an unlimited session.
 
     Args:
-        credentials: complete, from `at_hand`. broker: for errors.
+        credentials: complete, from `at_hand`.
+        broker: for errors.
         nonce: random and printable, without a comma.
 
     Raises:

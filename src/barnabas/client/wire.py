@@ -9,7 +9,7 @@ Rules
   4. After the broker has broken the protocol, nothing more is read from it or sent to it: the meaning of its bytes is unknown.
 
 Ugly: The response to ApiVersions has a version-0 header in every version, and a version-0 body if the broker does not know our
-    version (KIP-511). Only this module handles these special cases.
+version (KIP-511). Only this module handles these special cases.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ class ConfigKey(NamedTuple):
     """One key.
 
     Args:
-        default: parsed; None means unset. hidden: a key that Kafka does not list; no response shows it.
+        default: parsed; None means unset.
+        hidden: a key that Kafka does not list; no response shows it.
     """
 
     name: str

@@ -20,8 +20,8 @@ class OauthSettings(NamedTuple):
     """The conditions of one listener.
 
     Args:
-        jwks_url: address of the keys, as file:, http: or https:; None if tokens have no signature. options: of the login
-            context.
+        jwks_url: address of the keys, as file:, http: or https:; None if tokens have no signature.
+        options: of the login context.
     """
 
     jwks_url: str | None

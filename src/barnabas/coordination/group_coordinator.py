@@ -38,7 +38,8 @@ class GroupCoordinator:
 
     Args:
         prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
-            topics: the metadata for consumer groups. is_coming: see `CoordinatorRuntime`.
+        topics: the metadata for consumer groups.
+        is_coming: see `CoordinatorRuntime`.
     """
 
     def __init__(

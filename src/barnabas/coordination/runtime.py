@@ -18,7 +18,7 @@ Rules
   5. A broken invariant stops the shard: it is unloaded, its last events are logged, and its clients find no coordinator here.
 
 Ugly: the log may commit at once or much later, so `carry_out` is split into a part that runs at once and one that may run as a
-    callback.
+callback.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Decision(NamedTuple):
     """The decision of a shard.
 
     Fields:
-        commit: awaited (`wait_for`) before the response is sent, if not None. follow: lets the shard continue after its records
-            are committed; call it before or after the response.
+        commit: awaited (`wait_for`) before the response is sent, if not None.
+        follow: lets the shard continue after its records are committed; call it before or after the response.
     """
 
     response: Any
@@ -60,11 +60,13 @@ class CoordinatorRuntime(Generic[S]):
     """The shards of one coordinator on this broker.
 
     Args:
-        kind: type of the shards for log lines, such as "group". make: creates the empty shard of a partition.
+        kind: type of the shards for log lines, such as "group".
+        make: creates the empty shard of a partition.
         timeout_ms: how long one request waits for a commit.
         prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
-            changed: called with a shard after each executed outcome. loaded: called with a loaded shard, before it serves.
-            is_coming: whether a missing partition is about to be loaded.
+        changed: called with a shard after each executed outcome.
+        loaded: called with a loaded shard, before it serves.
+        is_coming: whether a missing partition is about to be loaded.
     """
 
     def __init__(
@@ -215,7 +217,8 @@ class CoordinatorRuntime(Generic[S]):
         """Let the shard of a group or a transactional id decide; returns the response when its records are committed.
 
         Raises:
-            KafkaError: as `hosted_for`, an error of the shard, or an error of the log. InvariantViolated: as `ask`.
+            KafkaError: as `hosted_for`, an error of the shard, or an error of the log.
+            InvariantViolated: as `ask`.
         """
         hosted = self.hosted_for(name)
         return await self.perform(hosted, self.ask(hosted, lambda: call(hosted.shard, self.now())))

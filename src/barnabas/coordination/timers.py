@@ -5,9 +5,9 @@ Rules
   2. No key is due before its deadline; due keys are returned in order of deadline.
 
 How: a heap of entries and a table of the real deadlines. Every heartbeat moves a deadline later, which changes only the table;
-    the early entry of the heap is put back when it comes up. So a heartbeat costs one store into a dict. Entries of cancelled
-    keys also stay. A peer can create many of them with members that come and go and deadlines of days; when most entries are
-    such, the heap is built again.
+the early entry of the heap is put back when it comes up. So a heartbeat costs one store into a dict. Entries of cancelled
+keys also stay. A peer can create many of them with members that come and go and deadlines of days; when most entries are
+such, the heap is built again.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ class Assignment:
     """The partitions of one query.
 
     Args:
-        options: of the query. client: for its requests.
+        options: of the query.
+        client: for its requests.
     """
 
     def __init__(self, options: ReadOptions, client: BlockingClient) -> None:
@@ -50,7 +51,9 @@ class Assignment:
 
         Args:
             known: the partitions of a running query; with failOnDataLoss=false their topics, and topics seen before, may be
-                gone. ids: the earlier ids of their topics. may_be_gone: with failOnDataLoss=false any topic may be gone.
+                gone.
+            ids: the earlier ids of their topics.
+            may_be_gone: with failOnDataLoss=false any topic may be gone.
 
         Raises:
             UnknownTopic: a topic or partition of the options does not exist.

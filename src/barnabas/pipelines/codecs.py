@@ -5,8 +5,8 @@ Rules
   2. Batches that are decoded together are adjacent in the buffer, so that nothing is joined or copied.
 
 Ugly: snappy has two formats: raw from librdkafka, framed by the Java library from all other clients. The Java frame has sixteen
-    bytes of magic and versions, then blocks, each after its length of four bytes. Only snappy gives the size of its result:
-    other codecs that do not fit are decompressed again into a larger buffer.
+bytes of magic and versions, then blocks, each after its length of four bytes. Only snappy gives the size of its result:
+other codecs that do not fit are decompressed again into a larger buffer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class OutputBuffer:
     """The buffer for the records of compressed batches.
 
     Args:
-        room_bytes: initial size; the buffer grows for a larger batch, up to `limit`. limit: bytes of one decompressed batch.
+        room_bytes: initial size; the buffer grows for a larger batch, up to `limit`.
+        limit: bytes of one decompressed batch.
     """
 
     def __init__(self, room_bytes: int, limit: int = MAX_DECOMPRESSED_BATCH_BYTES) -> None:

@@ -97,9 +97,11 @@ class RecordDecoder:
     """Decodes batches of one partition.
 
     Args:
-        topic, partition: values of these columns, also for errors. include_headers: whether rows have their headers (null if a
-        record has none). check_crc: False only if the bytes were checked before. piece_bytes: approximate decompressed bytes of
-        one Arrow batch. max_batch_bytes: limit of one decompressed batch; a larger one counts as corrupt.
+        topic, partition: values of these columns, also for errors.
+        include_headers: whether rows have their headers (null if a record has none).
+        check_crc: False only if the bytes were checked before.
+        piece_bytes: approximate decompressed bytes of one Arrow batch.
+        max_batch_bytes: limit of one decompressed batch; a larger one counts as corrupt.
     """
 
     def __init__(

@@ -162,9 +162,10 @@ class RecordEncoder:
     """Fills batches for partitions and passes on full ones.
 
     Args:
-        shape_of: called once for each topic. take: receives each batch, whose memory is reused afterwards. max_record_bytes: a
-            larger record is refused; a record above the batch limit gets a batch of its own. first: the first partition for
-            rows without a key.
+        shape_of: called once for each topic.
+        take: receives each batch, whose memory is reused afterwards.
+        max_record_bytes: a larger record is refused; a record above the batch limit gets a batch of its own.
+        first: the first partition for rows without a key.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ Rules
      offsets are invalid, and it is read from its earliest record on.
 
 Ugly: the checkpoint holds the end of each batch but not the start of the first one, and Spark does not tell a Python source the
-    location of the checkpoint. If the first batch of a query with a moving start (latest) is repeated after a crash, it would
-    begin later and lose the records in between. So the first batch of such a query is empty: its end records the start.
+location of the checkpoint. If the first batch of a query with a moving start (latest) is repeated after a crash, it would
+begin later and lose the records in between. So the first batch of such a query is empty: its end records the start.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class Planner:
         Spark's own call for a finished batch comes when the next one is planned, and never after the last one.
 
         Args:
-            everything: ignore limits (Trigger.Once). start_ids: the ids of the topics at `start`.
+            everything: ignore limits (Trigger.Once).
+            start_ids: the ids of the topics at `start`.
         """
         self.commit(start)
         if self._is_first_batch(start):

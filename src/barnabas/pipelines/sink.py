@@ -1,11 +1,12 @@
 """The writer classes that Spark calls, for batch and stream; a thin layer over `writing` and `exactly_once`.
 
 The processes of the calls:
-    in the driver's process, before the tasks: the constructor, and `__getstate__`, since the tasks get the pickled object in
-    the tasks: `write` in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
+    in the driver's process, before the tasks: the constructor, and `__getstate__`, since the tasks get the pickled object
+    in the tasks: `write`
+    in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
 
 Ugly: Spark creates a stream's writer for the tasks and another one for `commit` and `abort`, and does not tell them apart. It
-    pickles only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
+pickles only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
 """
 
 from __future__ import annotations

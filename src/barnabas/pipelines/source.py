@@ -4,7 +4,7 @@ Importing this module costs little (20 ms): Spark imports it on every look-up of
 the driver and the tasks need.
 
 Ugly: the parameters of `streamWriter` and `writer` must have exactly these names, because Spark passes them by name; and Spark
-    passes options with names in lower case.
+passes options with names in lower case.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class TopicStreamWriter(DataStreamWriter):
         """Check the options, columns and topic, and start the query.
 
         Raises:
-            OptionError: options or columns, with the message of the stream sink. PartitionError: the topic does not exist, and
-                brokers do not create it.
+            OptionError: options or columns, with the message of the stream sink.
+            PartitionError: the topic does not exist, and brokers do not create it.
         """
         if format is not None:
             self.format(format)

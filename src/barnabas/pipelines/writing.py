@@ -78,7 +78,8 @@ def write_batches(task: WriteTask, batches: Iterable[pa.RecordBatch], open_attem
 
     Raises:
         WriteFailed: a batch was refused.
-        OptionError: rows without a topic, or with an invalid partition. ClientError: no response in time.
+        OptionError: rows without a topic, or with an invalid partition.
+        ClientError: no response in time.
     """
     filled = (batch for batch in batches if batch.num_rows)
     first = next(filled, None)

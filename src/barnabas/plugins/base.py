@@ -43,7 +43,8 @@ def load(key: str, text: str, base: type[P], configs: Mapping[str, str]) -> P:
 
     Args:
         key: the configuration key, for errors.
-        base: the class that it must derive from. configs: argument of `configure`.
+        base: the class that it must derive from.
+        configs: argument of `configure`.
     """
     made_by = _find(key, text, base)
     try:

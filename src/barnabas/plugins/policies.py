@@ -26,7 +26,8 @@ class CreateTopicMetadata:
     Args:
         topic: its name.
         num_partitions, replication_factor: the broker's defaults if the client does not set them; None if it assigns replicas.
-        replicas_assignments: broker ids by partition, if the client assigns replicas; else None. configs: the topic's own
+        replicas_assignments: broker ids by partition, if the client assigns replicas; else None.
+        configs: the topic's own
         settings.
     """
 

@@ -74,7 +74,8 @@ class SaslContext(AuthenticationContext):
     Args:
         mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI.
         authorization_id: the authenticated name; for a delegation token its owner. With GSSAPI the short name from
-            `sasl.kerberos.principal.to.local.rules`. groups: groups in the claims of a bearer token.
+            `sasl.kerberos.principal.to.local.rules`.
+        groups: groups in the claims of a bearer token.
     """
 
     mechanism: str

@@ -31,7 +31,8 @@ class QuotaEntity:
     """The entity of a declared quota.
 
     Args:
-        user: the name; "" for the default of all users; None if the entity has no user. client_id: the same for client ids.
+        user: the name; "" for the default of all users; None if the entity has no user.
+        client_id: the same for client ids.
     """
 
     user: str | None = None

@@ -18,7 +18,8 @@ MAX_THROTTLE_MS = 2**31 - 1  # largest throttle time in a response
 
 class TokenBucket:
     """Args:
-    saved_s: seconds of the rate that may accumulate. first_s: seconds of the rate at the start.
+    saved_s: seconds of the rate that may accumulate.
+    first_s: seconds of the rate at the start.
     """
 
     __slots__ = ("_at_ms", "_first_s", "_saved_s", "_tokens")

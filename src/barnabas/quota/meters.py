@@ -86,8 +86,9 @@ class Meters:
     """All meters of a broker.
 
     Args:
-        span: windows of clients' quotas. mutations: windows of the quota of metadata changes. most: meters at once, without the
-            shared ones.
+        span: windows of clients' quotas.
+        mutations: windows of the quota of metadata changes.
+        most: meters at once, without the shared ones.
     """
 
     def __init__(self, span: Span, mutations: Span, most: int) -> None:

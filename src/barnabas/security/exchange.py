@@ -11,8 +11,8 @@ class AuthenticationFailed(Exception):
     """The log-in failed.
 
     Args:
-        reason: for the log; contains no secret. told: the sentence for the peer; None for the common one. It must not reveal
-            which users exist.
+        reason: for the log; contains no secret.
+        told: the sentence for the peer; None for the common one. It must not reveal which users exist.
     """
 
     def __init__(self, reason: str, told: str | None = None) -> None:
@@ -38,8 +38,9 @@ class Identity(NamedTuple):
 
     Args:
         user: the name, without "User:".
-        expires_ms: end of the credential's lifetime by the wall clock; None for never. by_token: whether the client used a
-            delegation token. groups: names of groups in a token's claims.
+        expires_ms: end of the credential's lifetime by the wall clock; None for never.
+        by_token: whether the client used a delegation token.
+        groups: names of groups in a token's claims.
     """
 
     user: str

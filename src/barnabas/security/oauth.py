@@ -32,7 +32,8 @@ class TokenRefused(Exception):
     """The token is refused.
 
     Args:
-        reason: for the log. scope: the missing scope; None for another reason.
+        reason: for the log.
+        scope: the missing scope; None for another reason.
     """
 
     def __init__(self, reason: str, scope: str | None = None) -> None:

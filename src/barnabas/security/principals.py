@@ -12,7 +12,7 @@ for, and `${name}` one with a name; a number that there is no group for stands f
 A text without any rule maps no name at all.
 
 Ugly: patterns are Java's in Kafka and Python's here. The features that names need (groups, classes, quantifiers) are the same
-    in both, and Java's syntax of named groups is accepted; `\\p{..}` is not.
+in both, and Java's syntax of named groups is accepted; `\\p{..}` is not.
 """
 
 from __future__ import annotations

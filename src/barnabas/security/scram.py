@@ -56,8 +56,8 @@ def unknown(mechanism: str, user: str, secret: bytes, like: Credential | None = 
     """The credential of an unknown user: looks like a real one, and no password matches it.
 
     Args:
-        secret: shared by all brokers; without it nobody can tell the salt of an unknown user from that of a known one. like:
-            credential of an existing user, for the iterations and the length of the salt.
+        secret: shared by all brokers; without it nobody can tell the salt of an unknown user from that of a known one.
+        like: credential of an existing user, for the iterations and the length of the salt.
     """
     name = HASHES[mechanism]
     salt = hmac.digest(secret, user.encode(), "sha512")[: SALT_BYTES if like is None else len(like.salt)]

@@ -79,7 +79,8 @@ class CopyPlan:
         """Copy and sync.
 
         Raises:
-            StorageError: the target disk fails, or is full. OSError: the source cannot be read.
+            StorageError: the target disk fails, or is full.
+            OSError: the source cannot be read.
         """
         with self._writing():
             if self.starts_over:

@@ -171,7 +171,8 @@ class LogDirectory:
             raise storage_error(self.path, error) from error
 
     def forget_boot(self) -> bool:
-        """What is here is not sure any more; False where the disk refuses even that, or could not be opened: it says what it said."""
+        """The content is uncertain from now on; False where the disk refuses even that, or could not be opened: it says what it
+        said."""
         if self.boot_id is None:
             return True
         if self._lock is None:

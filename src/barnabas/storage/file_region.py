@@ -35,7 +35,7 @@ class FileRegion(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """What a reader in order gets who asks for `offset`, found before it asks: a region of `segment`."""
+    """The next read of a sequential reader at `offset`, found in advance: a region of `segment`."""
 
     offset: int
     region: FileRegion
@@ -44,7 +44,8 @@ class Behind(NamedTuple):
 
 
 def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
-    """What `read_region` gives behind a region that it gave, as far as that is sure to be what it gives later, and is in memory.
+    """The region after one that `read_region` gave, if it is certain that a later read would give the same, and if it is in
+    memory.
 
     None at the end of a segment, and near the limit: there may be more when the reader asks.
 
@@ -133,7 +134,7 @@ def read_region(
 
 
 def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: int) -> FileRegion | None:
-    """What `max_bytes` cover. A first batch that goes past them is given if it ends at or before byte `first_end`."""
+    """The batches within `max_bytes`. A larger first batch is included if it ends at or before byte `first_end`."""
     start = found.position
     end = min(start + max(max_bytes, HEADER_SIZE), first_end) if first_end else start + max_bytes
     if end - start < HEADER_SIZE:
@@ -150,7 +151,8 @@ def _skip_emptied(segments: LogSegments, slot: int, position: int, limit_offset:
     skipped.
 
     Args:
-        waits: for the disk; otherwise a header that is not in memory is taken for one with records. Who verifies it sees what it is.
+        waits: for the disk; otherwise a header that is not in memory is taken for one with records. The verification then finds
+            the actual content.
     """
     behind, skipped = -1, 0
     try:

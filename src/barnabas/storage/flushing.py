@@ -2,8 +2,8 @@
 
 Owns two bounds and the plans that move them:
 
-    durable_end records before it survive a power failure: their file and the names of its path were synced recovery_point
-    before it, indexes, epochs and snapshots are flushed as well, so the next start need not check there
+    durable_end      records before it survive a power failure: their file and the names of its path were synced
+    recovery_point   before it, indexes, epochs and snapshots are flushed as well, so the next start need not check there
 
 Rules
   1. recovery_point <= durable_end <= the log's end.
@@ -11,9 +11,9 @@ Rules
      bound, and only if no truncation began or ended in between (`truncations`).
   3. A sync that failed is never tried again: the log has `failed`, no bound moves any more, and what lies past `durable_end` counts as
      lost until a start has read it from the disk.
-  4. A failure that concerns a segment which left the log meanwhile means nothing.
-  5. What a plan writes beside the records goes to names that are always the same, so plans with `everything` run one at a time (`lock`).
-     They are rare: the periodic flush, the cleaner, the end. Each is finished some time after it ran, when the next may have run too.
+  4. A failure of a segment that has left the log meanwhile is ignored.
+  5. A plan with `everything` also writes files with fixed names, so such plans run one at a time (`lock`). They are rare: the
+     periodic flush, the cleaner, the stop. `finish` of a plan may come after the next plan has run.
   6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
      over those, for a number that is given away may come back as another file.
   7. A plan that reaches the log's end brings a snapshot of the producers along: a start would go over all of the active segment
@@ -47,7 +47,7 @@ FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a roll may write the same sn
 
 
 class FlushPlan:
-    """What to sync, fixed at one moment: `segments` hold the records of [start, end) that are not on the disk yet.
+    """The files to sync, fixed at one moment: `segments` hold the records of [start, end) that are not on the disk yet.
 
     Args:
         everything: indexes, epochs and snapshots too, so that the recovery point moves; otherwise only what records need.
@@ -200,7 +200,7 @@ class Flusher:
         self.failed: LogDirFailed | None = None
 
     def plan(self, segments: LogSegments, epochs: EpochFile, end: int, *, everything: bool) -> FlushPlan | None:
-        """What has to be done to make the records below `end` durable; None if they are.
+        """The plan that makes the records before `end` durable; None if they are.
 
         Raises:
             LogDirFailed: a sync has failed before.
@@ -281,7 +281,7 @@ class Flusher:
         self.snapshots = tuple(offset for offset in self.snapshots if offset <= log_end_offset)
 
     def forget_synced(self, offset: int) -> None:
-        """What lies past `offset` is about to be cut off."""
+        """Records after `offset` are about to be truncated."""
         self.recovery_point = min(self.recovery_point, offset)
 
     def start_over(self, offset: int) -> None:

@@ -1,4 +1,4 @@
-"""At which offset each leader's reign began: what followers truncate by.
+"""The start offset of each leader epoch, by which followers truncate.
 
 Owns the list of (leader epoch, start offset) of a partition, both growing, and its file `leader-epoch-checkpoint`.
 A leader epoch's records lie in [its start offset, the next entry's start offset).

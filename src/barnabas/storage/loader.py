@@ -1,17 +1,16 @@
 """Opening a log: from the files of a folder to the state that `Log` works on.
 
-Owns what is believed of the files and what is checked.
+Owns the decision which files are trusted and which are checked.
 
-    after a clean shutdown   indexes, snapshot and epochs are taken as they are; only the batches behind the last index entry of
-                             the last segment are looked at (4 kB or one batch), to learn where the log ends
-    after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
-                             batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
-                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
-                             says how much was dropped. Indexes without their segment are removed. The epochs of batches below
-                             all that the file of epochs knows are taken from the batches
-    in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used. A file
-                             of epochs that is missing or does not parse is made again from the batches, and so is one of aborted
-                             transactions that was cut off
+    after a clean shutdown   indexes, snapshot and epochs are trusted. Only the batches after the last index entry of the last
+                             segment are read (4 kB or one batch), to find the log end
+    after a crash            everything before the recovery point was on the disk. From the last index entry before it, every
+                             batch is read and its CRC checked; the log ends before the first incomplete batch. The rest is
+                             cut off, segments after it (or after a gap) are removed, indexes are rebuilt, and a warning gives
+                             the dropped bytes. Indexes without their segment are removed. The epochs of batches before the
+                             first entry of the epoch file come from the batches
+    in both cases            missing indexes are rebuilt; impossible ones are rebuilt at their first use. A missing or damaged
+                             epoch file is rebuilt from the batches, and so is a truncated file of aborted transactions
 
 How the segments are recovered is in `recovery`, how the producers' state is found in `producer_loading`.
 """

@@ -1,4 +1,4 @@
-"""Moving a log to another log directory while it is read and written.
+"""Moves a log to another log directory while it is read and written.
 
 Owns the copy: a folder `<topic>-<partition>.<32 hex digits>-future` in the other directory, which becomes the log's own.
 
@@ -10,13 +10,13 @@ Owns the copy: a folder `<topic>-<partition>.<32 hex digits>-future` in the othe
 
 Rules
   1. Only bytes are copied, never records: offsets, batches and indexes are the same in both places.
-  2. The copy holds a file `moved.tmp` until the old folder is out of the way. What a crash leaves is told apart by it: a folder with the
-     log's name and that file has taken over, and another of the same name is the old one; a folder that is still called `-future` is
-     not whole, and the move begins again with it.
-  3. What was durable stays so: the swap waits until the copy is synced as far as the log is.
+  2. The copy holds a file `moved.tmp` until the old folder is out of the way. After a crash it identifies the folders: a folder
+     with the log's name and that file has taken over, and another of the same name is the old one; a folder that is still
+     called `-future` is not whole, and the move begins again with it.
+  3. Durable records stay durable: the swap waits until the copy is synced as far as the log is.
   4. A log that was truncated, or whose segments were replaced, is copied again as far as that goes; segments that retention let go leave
      the copy as well. While compaction puts cleaned segments in place nothing is planned or swapped: names lead to other files then.
-  5. A fault of the disk that is written to is raised as a StorageError of `directory`; one of the disk that is read as OSError.
+  5. An error of the target disk is raised as a StorageError of `directory`, an error of the source disk as OSError.
 
 Source: KIP-113. Kafka copies batches by a fetcher; here a file is copied as a file, so compaction and transactions need no care.
 """

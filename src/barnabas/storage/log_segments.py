@@ -1,11 +1,11 @@
-"""The segments of one log in order: which holds an offset, and how some of them are given up or replaced.
+"""The segments of one log in order: finds the segment of an offset, and removes or replaces segments.
 
 Owns the list and the names of the files of segments that leave it.
 
 Rules
   1. There is at least one segment. The last one, `active`, is the only one that grows; `sealed_bytes` counts all the others.
-  2. What is in the list changes in one step, on the loop. A thread that goes over the segments takes a copy (`list(segments)`)
-     and asks `in` before it believes that a failure concerns a file that is still wanted.
+  2. The list changes in one step, on the loop. A thread that iterates over the segments takes a copy (`list(segments)`), and
+     checks by `in` whether a failed segment is still part of the log.
   3. Files of segments that leave are renamed at once and removed later by `Garbage.remove`, which also closes their descriptors:
      a read that has its region already finishes.
   4. `OpenFiles` counts the open files of those in the list, and of no others.

@@ -1,4 +1,4 @@
-"""How many segments have their file open, and of how many a part of the index is in memory: bounds for all logs together.
+"""Bounds over all logs: the number of segments with an open file, and with a part of their index in memory.
 
 Owns the list of segments with an open descriptor, the one opened longest ago first, and that of segments whose index keeps windows, the one
 that got its last window longest ago first.
@@ -72,7 +72,7 @@ class OpenFiles:
         self.check()
 
     def check(self) -> None:
-        """See to it that no more stay open than may: others may have opened some, or somebody else holds more."""
+        """Ensure the limit of open files, after segments were opened or other code holds more files."""
         if len(self._segments) > self._most and not self._is_trimming:
             self._is_trimming = True
             self._later(self.trim)

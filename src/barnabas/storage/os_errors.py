@@ -1,10 +1,11 @@
 """Interprets an error of the operating system for a log directory.
 
 Rules
-  1. What runs out (space, quota, descriptors, memory) comes back: the operation is refused, has changed nothing, and may be tried again.
-  2. Every other error of a write, a rename or the like is the disk's: the directory is not to be trusted any more.
+  1. A lack of space, disk quota, descriptors or memory is temporary: the operation is refused, has changed nothing, and may be
+     retried.
+  2. Every other error of a write, a rename or the like is an error of the disk: the directory is not trusted any more.
   3. An error of a sync is always the disk's, whatever its number: the system may have dropped what it could not write and report
-     success the next time, so what was not known to be durable is not, until it was read back from the disk.
+     success the next time, so records without a confirmed sync do not count as durable until they are read back from the disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The producers of a log as they were at its end: the newest good snapshot, and the batches behind it."""
+"""Loads the producers at the end of a log: from the newest valid snapshot and the batches after it."""
 
 from __future__ import annotations
 

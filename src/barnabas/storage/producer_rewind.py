@@ -1,8 +1,8 @@
-"""The producers of a log as they were at an offset inside of it: found out in a thread, before the log is cut there.
+"""Finds the producers at an offset inside a log, in a thread, before the log is truncated there.
 
 Rules
   1. Nothing of the log is changed and none of its descriptors is used, for it may be closed, moved or compacted meanwhile.
-  2. What was found holds for a log that is as it was when this was made (`mark`), which whoever cuts it asks.
+  2. The result is valid only while the log is unchanged (`mark`); the truncation checks this.
 
 How it works: the newest snapshot up to the offset, and the batches between the two, of which there may be as many as a segment holds.
 """
@@ -66,7 +66,7 @@ class ProducerRewind:
         return sum(max(0, piece.stop - piece.start) for piece in self._pieces)
 
     def run(self) -> None:
-        """Find the producers out; blocks. Where that fails there are none, and whoever cuts the log meets what is wrong."""
+        """Find the producers; blocks. After a failure there is no result, and the truncation meets the error itself."""
         try:
             producers = ProducerStates() if self._snapshot is None else self._read_snapshot(self._snapshot)
             for piece in self._pieces:

@@ -1,18 +1,18 @@
 """A partition's state of its idempotent and transactional producers.
 
-Owns, for each producer id, its epoch and the last five batches, and which transactions are open. From it the leader tells a retry
-from a gap, and readers where the first undecided transaction begins.
+Owns, for each producer id, its epoch and the last five batches, and the open transactions. With it the leader distinguishes a
+retry from a gap, and gives readers the start of the first undecided transaction.
 
 Rules
   1. `check` changes nothing; `update` is called once the batch is in the file. The state is a function of the batches in the log,
      so it can be rebuilt from a snapshot and the batches behind it.
   2. A retry of one of the last five batches gets the offset it got the first time; an older one is out of order.
-  3. A producer that is not known may begin at any sequence: its records may have been deleted (KIP-360).
+  3. An unknown producer may begin at any sequence: its records may have been deleted (KIP-360).
   4. An entry with an open transaction never expires.
-  5. A batch that repeats one of a transaction that was ended is UNKNOWN_PRODUCER_ID. Nobody waits for its offset any more; who sends
-     it has given the sequence numbers of an unanswered batch, which an abort had dropped, to new records (librdkafka does). Kafka
-     takes these for a retry, and they are lost in a transaction that is committed. Of all errors this one makes librdkafka abort and
-     take another epoch; it ends for good with the others that fit.
+  5. A batch that repeats one of a transaction that was ended is UNKNOWN_PRODUCER_ID. No client waits for its offset any more.
+     Instead the client has reused the sequence numbers of an unanswered batch, dropped by an abort, for other records
+     (librdkafka does so). Kafka treats these as a retry, and they are lost in a committed transaction. After this error
+     librdkafka aborts and takes another epoch; other suitable errors are fatal for it.
 
 Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker carries its decision in a record, so that of a control
 batch `update_marker` gets what its record says.
@@ -102,7 +102,8 @@ class CompletedTransaction(NamedTuple):
 
 
 class LastWrite(NamedTuple):
-    """What compaction must leave of a producer: its epoch, and the last offset of its last data batch, -1 if it is unknown."""
+    """The facts about a producer that compaction must preserve: its epoch, and the last offset of its last data batch, -1 if it
+    is unknown."""
 
     epoch: int
     last_offset: int
@@ -219,7 +220,8 @@ class ProducerStates:
         return CompletedTransaction(producer_id, first_offset, offset, aborted, stable)
 
     def _entry_of(self, header: BatchHeader) -> ProducerEntry:
-        """What its producer's entry is made of, in the batch's epoch: what was known of an older one is forgotten."""
+        """The earlier state for its producer's next entry, in the batch's epoch: what was known of an older one is
+        forgotten."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return ProducerEntry(header.producer_id, header.producer_epoch)

@@ -1,10 +1,10 @@
-"""Repairs the possible damage of a crash to the segments of a log: what is not whole goes, with all that follows it.
+"""Repairs the possible damage of a crash to the segments of a log: an incomplete batch is dropped, with everything after it.
 
 Rules
-  1. Nothing below the recovery point is dropped: damage there is stepped over and stays, for it is no torn tail, and what follows
-     it is whole.
-  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
-     have its offsets.
+  1. Nothing before the recovery point is dropped: damage there is not a torn tail, so it is skipped and stays, and the batches
+     after it are valid.
+  2. Dropped bytes are removed durably before the first append: otherwise the next power failure could restore them beside
+     records with the same offsets.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a leader sent: its batches looked at before they are written, and which of them go to the disk with one write.
+"""Checks the batches from a leader before they are written, and groups them for single writes.
 
 Pure functions of bytes and numbers, for `LogAppender.append_as_follower`.
 
 Rules
-  1. Every batch's CRC is checked: what is passed on to followers of ours and to readers is what the leader stored.
-  2. Good batches in front of a bad one are kept; the fault is raised behind them.
+  1. Every batch's CRC is checked, so that followers and readers get exactly the bytes that the leader stored.
+  2. Valid batches before an invalid one are kept; the error is raised after them.
   3. A stretch is of one leader epoch and one segment.
 """
 

@@ -1,4 +1,4 @@
-"""Which segments of a log `retention.ms` and `retention.bytes` no longer keep. Pure: it decides, and `Log` lets them go."""
+"""Decides which segments `retention.ms` and `retention.bytes` no longer keep. Pure: `Log` removes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def count_not_retained(segments: LogSegments, config: TopicConfig, log_start_off
 
 
 def unknown_ages(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int) -> TimesLook | None:
-    """What `count_not_retained` and the age of the active segment would have to ask the disk for; None where they need not."""
+    """The times that `count_not_retained` and the age of the active segment would have to read from the disk; None if they need
+    none."""
     active = segments.active
     without_age = active if active.size and active.first_timestamp is None else None
     sealed = _without_age(segments, config, log_start_offset, now_ms)

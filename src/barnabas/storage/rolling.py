@@ -1,4 +1,5 @@
-"""When a log begins a new segment: `segment.bytes`, `segment.ms`, `segment.index.bytes` and the reach of an index's offsets.
+"""Decides when a log rolls its segment: `segment.bytes`, `segment.ms`, `segment.index.bytes` and the reach of an index's
+offsets.
 
 Functions of the active segment and the configuration. `roll_bounds` gives three numbers below which nothing ends the segment, so that
 an append has three comparisons to make; only a batch past one of them is asked about in full (`must_roll`).

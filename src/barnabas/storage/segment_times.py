@@ -1,11 +1,11 @@
-"""The times of segments of which nobody has asked for them yet: found out in a thread, and noted on the loop.
+"""Reads the still unknown times of segments in a thread, and stores them on the loop.
 
 Of a sealed segment that takes four opens and reads of its index files, so a broker that looks at the oldest segment of each of its logs for
 the first time, or for a time in a log of thousands, would keep its loop waiting for the disk.
 
 Rules
   1. The thread works on segments of its own, and writes nothing: those of the log may be closed, moved, cut or compacted meanwhile.
-  2. What it could not find out stays unknown. Whoever needs it on the loop meets what is wrong.
+  2. A time that it could not read stays unknown. A later use on the loop meets the error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNKNOWABLE = (CorruptLog, OSError, struct.error)  # files that are damaged, or a
 
 
 class SegmentTimes(NamedTuple):
-    """What a sealed segment's `max_timestamp`, `offset_of_max_timestamp` and `written_ms` are."""
+    """The `max_timestamp`, `offset_of_max_timestamp` and `written_ms` of a sealed segment."""
 
     segment: Segment
     max_timestamp: int

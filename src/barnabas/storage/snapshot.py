@@ -9,7 +9,7 @@ Owns its bytes, which are Kafka's version 1, big-endian:
           producer id int64, last sequence int32, last offset int64, offset delta int32, timestamp int64
 
 An entry of Kafka's has the last batch of its producer only, but a client may have five under way when the broker ends, and tries all of
-them again. So the batches before the last stand behind the entries, where Kafka does not look: it reads `count` entries and a CRC over
+them again. So the earlier batches come after the entries, where Kafka does not read: it reads `count` entries and a CRC over
 all the rest. Without such batches, and in snapshots that Kafka wrote, there is nothing behind the entries.
 """
 

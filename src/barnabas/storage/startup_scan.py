@@ -1,6 +1,6 @@
-"""Which logs lie in a broker's directories when it starts, and what deletions, moves and makings have left there half done.
+"""Finds the logs in a broker's directories at its start, and unfinished deletions, moves and creations.
 
-Owns the names of folders. What is found is put right at once, as far as that loses nothing:
+Owns the names of folders. It repairs its findings at once, if that loses nothing:
 
     <topic>-<partition>                     a log
     <topic>-<partition>.<id>-delete         a deletion that a stop interrupted: removed
@@ -32,6 +32,12 @@ DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 OWN_NAME = re.compile(
+    r""
+    r""
+    r""
+    r""
+    r""
+    r""
     r"\.lock|\.kafka_cleanshutdown|\.last-boot|\.room-to-stop|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
 )
 KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served

@@ -1,9 +1,9 @@
-"""Finding records by their time.
+"""Finds records by their time.
 
 Rules
   1. Only records at or past the log's start count, though a batch that begins before it may hold some.
-  2. Times need not rise in a log. "The first at or after" is the first in the order of offsets.
-  3. Records without a time (-1) are found by none.
+  2. Times need not increase in a log. "The first at or after" means the first in the order of offsets.
+  3. Records without a time (-1) are never found.
 """
 
 from __future__ import annotations

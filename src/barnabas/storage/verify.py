@@ -1,6 +1,6 @@
-"""Verifying the batches of a stretch of a segment before they are served.
+"""Verifies the batches of a stretch of a segment before they are served.
 
-Owns the walk with CRC over a region and the measuring of what is damaged in it. It blocks, and runs in a thread.
+Owns the CRC check of a region and the measuring of its damage. It blocks, and runs in a thread.
 """
 
 from __future__ import annotations

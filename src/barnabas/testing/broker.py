@@ -10,7 +10,7 @@ Rules
      removes the temporary folder itself.
 
 Ugly: between `kill()` and `start()` another process could take the port. The kernel assigns ephemeral ports from a wide range,
-    so this is unlikely; the start then fails with a clear error.
+so this is unlikely; the start then fails with a clear error.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Broker:
         config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
         tls: listen with TLS, with a certificate of its own authority; see `certificates`. Clients may present certificates.
         data_dir: keep the data here instead of in a temporary folder; it is not removed.
-        log_dirs: number of log directories, as on several disks; those after the first are beside it. log_level: level of the
-            broker's log (see `log`): debug, info, warning or error.
+        log_dirs: number of log directories, as on several disks; those after the first are beside it.
+        log_level: level of the broker's log (see `log`): debug, info, warning or error.
         ready_timeout_s: seconds until a start that is not ready counts as failed.
         users: passwords by user name; clients must then log in, see `login`.
 

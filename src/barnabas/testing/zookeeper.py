@@ -10,7 +10,7 @@ Rules
      with escapes and loses spaces at an end, and Java knows only names that the locale's encoding has.
 
 Ugly: ZooKeeper cannot report a port that the system chose, so free ports are chosen first. If another process takes one in
-    between, the server ends at once, and all servers start again on other ports.
+between, the server ends at once, and all servers start again on other ports.
 
     with ZooKeeper() as zookeeper:
         store = ZooKeeperStore(zookeeper.address)
@@ -71,10 +71,11 @@ class ZooKeeper:
     """One server, or an ensemble of several.
 
     Args:
-        servers: their number. folder: for their files; `close` keeps it. Without it, a temporary folder that `close` removes.
-            properties: for the servers' JVMs, in addition to the defaults. secure: the servers accept TLS only, with the stores
-            that `properties` name; the readiness check uses this context. longest_session_ms: the longest session timeout that
-            a client may request; by default twenty ticks.
+        servers: their number.
+        folder: for their files; `close` keeps it. Without it, a temporary folder that `close` removes.
+        properties: for the servers' JVMs, in addition to the defaults.
+        secure: the servers accept TLS only, with the stores that `properties` name; the readiness check uses this context.
+        longest_session_ms: the longest session timeout that a client may request; by default twenty ticks.
     """
 
     def __init__(

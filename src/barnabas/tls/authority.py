@@ -86,7 +86,8 @@ class Authority:
         """The authority that `create` wrote to the folder.
 
         Raises:
-            OSError: the files are missing. ValueError: they are not an authority.
+            OSError: the files are missing.
+            ValueError: they are not an authority.
         """
         certificate = x509.load_pem_x509_certificate((folder / CA_CERTIFICATE).read_bytes())
         key = load_pem_private_key((folder / CA_KEY).read_bytes(), None)
@@ -106,8 +107,8 @@ class Authority:
         """A certificate for a broker (with `hosts`) or for a client; both may connect as clients. Raises FileExistsError.
 
         Args:
-            name: of the files, and the common name if no other `subject` is given. days: a negative number gives an expired
-                certificate.
+            name: of the files, and the common name if no other `subject` is given.
+            days: a negative number gives an expired certificate.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]

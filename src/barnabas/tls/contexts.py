@@ -12,7 +12,7 @@ Sessions are not resumed (no tickets): connections to brokers live long, and a r
 certificate again, which may have expired or lost its authority meanwhile.
 
 Ugly: Python's `ssl` of 3.11 cannot choose among the cipher suites of TLS 1.3, so a setting must name all of them, or none,
-    which turns TLS 1.3 off.
+which turns TLS 1.3 off.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ Rules
      its own claim, it is controller.
 
 States
-    FOLLOWING another broker is controller, or the controller is unknown CLAIMING a claim is in progress LEADING this broker is
-    controller STOPPED it is no candidate any more
+    FOLLOWING    another broker is controller, or the controller is unknown
+    CLAIMING     a claim is in progress
+    LEADING      this broker is controller
+    STOPPED      it is no candidate any more
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ gets a unique epoch from a counter in the same commit. So a broker's messages ca
 
 Cases, by the entry at the broker's path:
     nothing                         register
-    a registration of this process of an earlier session that is about to vanish, or one whose answer was lost: replace it that
-    of a former process replace it, and also remove the controller's entry if it was controller: it had the same log
-    directories, which this process has locked, so it is dead and only its session is left another process's the id is in use:
-    refused
+    a registration of this process  an earlier session's that is about to vanish, or one whose answer was lost: replace it
+    that of a former process        replace it, and also remove the controller's entry if it was controller: it had the same log
+                                    directories, which this process has locked, so it is dead and only its session is left
+    another process's               the id is in use: refused
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def register(
     """The registration with its epoch, and the operations that create it.
 
     Args:
-        found: the entry in the store for this id. last_epoch: the last epoch that was given to any broker.
+        found: the entry in the store for this id.
+        last_epoch: the last epoch that was given to any broker.
 
     Raises:
         BrokerIdInUse: it is another process's.

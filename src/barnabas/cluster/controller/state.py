@@ -36,8 +36,10 @@ class ControllerState:
     """See the module.
 
     Args:
-        static: the broker's configuration as given at start. entries: all entries of the store. alone: no other broker can join
-            (the store is embedded). incarnation: unique id of this process among all processes with the broker's id.
+        static: the broker's configuration as given at start.
+        entries: all entries of the store.
+        alone: no other broker can join (the store is embedded).
+        incarnation: unique id of this process among all processes with the broker's id.
     """
 
     def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, alone: bool, incarnation: str) -> None:

@@ -75,8 +75,8 @@ class FailureDetector:
     """See the module.
 
     Args:
-        interval_ms: between two probes of one broker, in a small cluster. session_timeout_ms: after which a broker's session
-            ends anyway.
+        interval_ms: between two probes of one broker, in a small cluster.
+        session_timeout_ms: after which a broker's session ends anyway.
     """
 
     def __init__(self, interval_ms: float, session_timeout_ms: float) -> None:

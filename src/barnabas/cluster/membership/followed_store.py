@@ -47,8 +47,9 @@ class FollowedStore(Commands):
     """See the module.
 
     Args:
-        store: open; its watch events arrive on the event loop. core: plans changes and holds the image. thread: runs the calls
-            of the store, one at a time.
+        store: open; its watch events arrive on the event loop.
+        core: plans changes and holds the image.
+        thread: runs the calls of the store, one at a time.
     """
 
     def __init__(self, store: MetadataStore, core: Controller, thread: Executor) -> None:

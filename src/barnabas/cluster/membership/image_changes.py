@@ -4,7 +4,7 @@ Pure. A standalone broker gets its instructions from its own planners. In a clus
 images are compared, but only in the parts that the delta touched.
 
 Order: settings first, so that no change of in-sync replicas is judged by an outdated `min.insync.replicas`; then deletions (a
-    topic may be deleted and created again in between), then new logs, then roles.
+topic may be deleted and created again in between), then new logs, then roles.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ process of it. It reports only logs that it has stopped to follow: they do not c
 partition's leader epoch.
 
 Source: KIP-966 has the controller ask each broker for its log's end and epoch (unclean recovery). Here brokers report it
-    unasked. So a controller elects from stored reports, and its successor need not know which brokers were asked.
+unasked. So a controller elects from stored reports, and its successor need not know which brokers were asked.
 """
 
 from __future__ import annotations

@@ -62,8 +62,9 @@ class Member(CommandQueue):
     Args:
         store: open; its watch events arrive on the event loop. Closed by `close`.
         static: the broker's configuration as given at start.
-        new_id: function that returns an unused random topic id. incarnation: id of this process. thread: runs the calls of the
-            store, one at a time; closed by `close`.
+        new_id: function that returns an unused random topic id.
+        incarnation: id of this process.
+        thread: runs the calls of the store, one at a time; closed by `close`.
     """
 
     def __init__(

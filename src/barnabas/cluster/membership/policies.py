@@ -34,7 +34,8 @@ class Policies:
     """See the module.
 
     Args:
-        create_topic, alter_config: the policies; None for none. thread: runs them; closed by `close`.
+        create_topic, alter_config: the policies; None for none.
+        thread: runs them; closed by `close`.
     """
 
     def __init__(self, create_topic: CreateTopicPolicy | None, alter_config: AlterConfigPolicy | None, thread: Executor) -> None:

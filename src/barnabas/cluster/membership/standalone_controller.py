@@ -34,8 +34,9 @@ class StandaloneController(Commands):
     Args:
         store: open; closed by `close`.
         static: the broker's configuration as given at start.
-        new_id: function that returns an unused random topic id. cluster_id: id for a cluster that has none yet. thread: runs
-            commits, one at a time; closed by `close`.
+        new_id: function that returns an unused random topic id.
+        cluster_id: id for a cluster that has none yet.
+        thread: runs commits, one at a time; closed by `close`.
     """
 
     def __init__(

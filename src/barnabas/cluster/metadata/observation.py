@@ -11,7 +11,7 @@ Rules
      then read.
 
 Ugly: the reads are of different moments. Before the caller applies an observation, it checks for changes that were reported
-    meanwhile, and observes these again.
+meanwhile, and observes these again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Observation(Struct, frozen=True):
     """The entries that were read.
 
     Args:
-        delta: relative to the given image. entries: all read entries by path; None for a missing one. is_complete: the store
-            has no others.
+        delta: relative to the given image.
+        entries: all read entries by path; None for a missing one.
+        is_complete: the store has no others.
     """
 
     delta: MetadataDelta

@@ -1,11 +1,16 @@
 """The entries of the store: their paths and encodings.
 
     /cluster                          the cluster's id
-    /controller the controller and its epoch (ephemeral) /controller-epoch number of elections of a controller /brokers/<id> a
-    live broker's addresses and state (ephemeral) /broker-epoch the epoch of the last registration /topics/<name> a topic's id
-    and its number of partitions /partitions/<name>/<chunk> states of CHUNK partitions, in order /configs/<type>/<name> settings
-    of a resource /<kind>/<key> declarations: ACLs, users, tokens, quotas /deleted-topics/<id> the brokers that may still have
-    logs of a deleted topic /producer-ids the first unused producer id
+    /controller                       the controller and its epoch (ephemeral)
+    /controller-epoch                 number of elections of a controller
+    /brokers/<id>                     a live broker's addresses and state (ephemeral)
+    /broker-epoch                     the epoch of the last registration
+    /topics/<name>                    a topic's id and its number of partitions
+    /partitions/<name>/<chunk>        states of CHUNK partitions, in order
+    /configs/<type>/<name>            settings of a resource
+    /<kind>/<key>                     declarations: ACLs, users, tokens, quotas
+    /deleted-topics/<id>              the brokers that may still have logs of a deleted topic
+    /producer-ids                     the first unused producer id
 
 Values are JSON: there are few, they change rarely, and people can repair them by hand. Names with arbitrary characters are
 escaped as in a URL (%2F). Partition states are stored in chunks, because only the controller writes them and a new controller

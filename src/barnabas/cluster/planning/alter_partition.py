@@ -4,8 +4,9 @@ KIP-903).
 The checks are in Kafka's order, because a leader acts on the first one that fails:
     NOT_CONTROLLER           the leader knows a later state than this controller
     FENCED_LEADER_EPOCH      it was deposed
-    INVALID_REQUEST it is not the leader, or the request is invalid INVALID_UPDATE_VERSION the state changed after it read it
-    INELIGIBLE_REPLICA a named replica is down, is leaving, or was restarted meanwhile
+    INVALID_REQUEST          it is not the leader, or the request is invalid
+    INVALID_UPDATE_VERSION   the state changed after it read it
+    INELIGIBLE_REPLICA       a named replica is down, is leaving, or was restarted meanwhile
 """
 
 from __future__ import annotations

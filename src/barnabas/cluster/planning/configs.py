@@ -197,7 +197,8 @@ def check_threads(config: BrokerConfig, settings: Mapping[str, str]) -> None:
     """As in Kafka, a running pool may only shrink to half or grow to double its size; raises KafkaError.
 
     Args:
-        config: the broker's current configuration. settings: after the change.
+        config: the broker's current configuration.
+        settings: after the change.
     """
     for name in sorted(THREADS & settings.keys()):
         key = definitions.BROKER[name]

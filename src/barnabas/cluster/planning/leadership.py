@@ -107,7 +107,8 @@ def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bo
     """Whether a registered broker must not be active yet, because this partition still relies on its former state.
 
     Args:
-        lossy: records of this topic may be lost. unknown: all of them may be lost.
+        lossy: records of this topic may be lost.
+        unknown: all of them may be lost.
     """
     if unknown and broker_id in state.last_known:
         return True

@@ -73,8 +73,9 @@ def drain(
     """The assignment without `leaving`; raises CannotPlace.
 
     Args:
-        racks: of all live brokers; those in `leaving` are skipped. sizes: known bytes of replicas. factor: the wanted number of
-            replicas; surplus replicas in `leaving` are dropped, not moved.
+        racks: of all live brokers; those in `leaving` are skipped.
+        sizes: known bytes of replicas.
+        factor: the wanted number of replicas; surplus replicas in `leaving` are dropped, not moved.
     """
     left = {broker: rack for broker, rack in racks.items() if broker not in leaving}
     weights = _Weights(assignment, sizes or {})

@@ -34,8 +34,9 @@ class Ring:
         """The replicas of each of `partitions` new partitions, preferred leader first.
 
         Args:
-            start: the first place in the ring, different for each topic. last_resort: groups of other brokers, the better ones
-                first; a group is used after all brokers of the earlier groups.
+            start: the first place in the ring, different for each topic.
+            last_resort: groups of other brokers, the better ones first; a group is used after all brokers of the earlier
+                groups.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR, there are too few brokers.

@@ -111,8 +111,9 @@ class TopicPlanner:
 
     Args:
         config: with the dynamic settings applied.
-        new_id: function that returns an unused topic id. broker_id: the broker for the instructions. departed: brokers that
-            this process saw leave and that were not unregistered.
+        new_id: function that returns an unused topic id.
+        broker_id: the broker for the instructions.
+        departed: brokers that this process saw leave and that were not unregistered.
     """
 
     def __init__(

@@ -30,7 +30,8 @@ class ZooKeeperAccess:
 
     Args:
         digest: `user:password` of ZooKeeper's own scheme.
-        login: by SASL, with DIGEST-MD5 or GSSAPI. is_private: whether only their creator can use entries.
+        login: by SASL, with DIGEST-MD5 or GSSAPI.
+        is_private: whether only their creator can use entries.
     """
 
     digest: str | None = field(default=None, repr=False)

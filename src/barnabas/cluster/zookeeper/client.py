@@ -5,7 +5,7 @@ internals.
 
 How it works
   Watches: kazoo knows ZooKeeper's one-time watches only. A persistent recursive watch (ZooKeeper 3.6) is an additional request,
-      sent again after every connect; its events are intercepted where kazoo reads them.
+  sent again after every connect; its events are intercepted where kazoo reads them.
 
   Late requests: a request that was given up while it waited for a connection must never be sent. Otherwise a commit could be
   done long after its caller read that it was not. So each request is claimed once, either by the thread that sends it or by the
@@ -13,7 +13,7 @@ How it works
   executes the requests of a connection in order, and refuses requests from a session's earlier connection.
 
 Ugly: `_call`, `_connection` and the methods that `Connection` overrides are private to kazoo. They have been stable for many
-    versions, and the conformance suite uses all of them, so it detects a change.
+versions, and the conformance suite uses all of them, so it detects a change.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class ZooKeeperClient:
 
     Args:
         servers: "host:port,host:port".
-        access: encryption and log-in of every connection. on_session, on_change, on_watching: called on kazoo's connection
-            thread, in the order of the events; they must not block. They receive session events, changed paths, and the start
-            of watching after a connect.
+        access: encryption and log-in of every connection.
+        on_session, on_change, on_watching: called on kazoo's connection thread, in the order of the events; they must not
+            block. They receive session events, changed paths, and the start of watching after a connect.
 
     Raises:
         ConfigError: key or trust store of `access` cannot be read.

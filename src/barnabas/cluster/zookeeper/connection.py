@@ -9,7 +9,7 @@ Rules
   3. The last error is kept as text (`Handler.trouble`), without secrets, so that the error of a missing answer has its reason.
 
 Ugly: kazoo uses `select` to wait for data, which does not see bytes that OpenSSL has decrypted already; `Handler.select` adds
-    that.
+that.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes 
     """kazoo's threads and sockets; one unreachable server must not cost the session.
 
     Args:
-        tls: None for unencrypted connections. attempt_s: longest attempt for one server.
+        tls: None for unencrypted connections.
+        attempt_s: longest attempt for one server.
 
     Raises:
         ConfigError: a key or trust store cannot be read.

@@ -25,8 +25,9 @@ class ZooKeeperTransaction(Struct):
     """The requests of a commit, each with its operation.
 
     Args:
-        root: prefix of every path. looked_up: versions (or ABSENT) of the paths of operations without expectation. acl: access
-            control list of created entries.
+        root: prefix of every path.
+        looked_up: versions (or ABSENT) of the paths of operations without expectation.
+        acl: access control list of created entries.
     """
 
     root: str

@@ -15,7 +15,7 @@ Rules
   4. The generation grows with every completed rebalance and never goes back.
 
 Ugly: a client that got its member id and has not joined yet (KIP-394) is not a member, but a rebalance waits for it:
-    `pending_joins`.
+`pending_joins`.
 """
 
 from __future__ import annotations

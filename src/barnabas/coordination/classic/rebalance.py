@@ -10,7 +10,7 @@ Rules
   4. A member that got its generation but does not send SyncGroup is removed after the rebalance timeout (KAFKA-13435).
 
 Ugly: between a leader's SyncGroup and the commit of its record the group is still completing and may change;
-    `AssignmentWritten` therefore names its generation.
+`AssignmentWritten` therefore names its generation.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Owns the data; only `replay` of records changes it, so it always equals the log.
 write. There are three epochs:
 
     group epoch        grows with every change of members, subscriptions or topics
-    assignment epoch the group epoch of the target assignment member epoch the assignment epoch that the member has reached
+    assignment epoch   the group epoch of the target assignment
+    member epoch       the assignment epoch that the member has reached
 
     Empty: no members    Assigning: the target is behind the group    Reconciling: a member is behind the target    Stable
 

@@ -38,8 +38,9 @@ def reconcile(
     """The member after one step, or the same object if there is none.
 
     Args:
-        subscribed: the topics whose partitions it may have. is_free: whether a partition has no owner. reported: the owned
-            partitions in its heartbeat; None without them.
+        subscribed: the topics whose partitions it may have.
+        is_free: whether a partition has no owner.
+        reported: the owned partitions in its heartbeat; None without them.
     """
     match member.state:
         case MemberState.STABLE if member.epoch == target.epoch:

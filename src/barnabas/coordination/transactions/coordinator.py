@@ -84,7 +84,7 @@ class TransactionCoordinator:
     Args:
         epoch_of: the leader epoch of a partition of `__transaction_state`.
         prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
-            is_coming: see `CoordinatorRuntime`.
+        is_coming: see `CoordinatorRuntime`.
     """
 
     def __init__(

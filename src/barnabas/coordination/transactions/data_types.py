@@ -32,9 +32,9 @@ class InitRequest(Struct, frozen=True):
     """InitProducerId for a transactional id.
 
     Args:
-        expected: the requesting producer, if it had the id before; else NOBODY. two_phase: an external coordinator decides the
-            transactions of this owner, so they never time out (KIP-939). keep_prepared: keep an open transaction, so that the
-            next owner ends it.
+        expected: the requesting producer, if it had the id before; else NOBODY.
+        two_phase: an external coordinator decides the transactions of this owner, so they never time out (KIP-939).
+        keep_prepared: keep an open transaction, so that the next owner ends it.
     """
 
     transactional_id: str

@@ -65,8 +65,9 @@ class TransactionShard:
 
     Args:
         coordinator_epoch: the leader epoch of the partition; markers have it, so that those of a former coordinator are
-            refused. take_id: returns an unused producer id; raises KafkaError if there is none. counts: incremented with each
-            end.
+            refused.
+        take_id: returns an unused producer id; raises KafkaError if there is none.
+        counts: incremented with each end.
     """
 
     def __init__(

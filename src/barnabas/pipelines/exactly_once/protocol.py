@@ -4,11 +4,12 @@ Each part is a generator that yields instructions and receives their results. `e
 execute them against a model of the coordinator in which anything may stop at any step.
 
 A batch's way
-    prepare (driver) becomes the owner of the sink, ends the transactions that a former driver decided, aborts the others
-    attempt (task) claims a transactional id, makes sure that the sink has not moved on, and writes; its transaction stays open
-    commit (driver) records the transactions of the winning attempts: from here on the batch is decided. Ends them all, records
-    that they have ended, aborts the transactions of other attempts recover (driver) after a failure: `prepare` without a
-    handout A driver that prepares and commits in one process prepares once: `commit` returns the next handout.
+    prepare   (driver)  becomes the owner of the sink, ends the transactions that a former driver decided, aborts the others
+    attempt   (task)    claims a transactional id, makes sure that the sink has not moved on, and writes; its transaction stays open
+    commit    (driver)  records the transactions of the winning attempts: from here on the batch is decided. Ends
+                        them all, records that they have ended, aborts the transactions of other attempts
+    recover   (driver)  after a failure: `prepare` without a handout
+    A driver that prepares and commits in one process prepares once: `commit` returns the next handout.
 
 Rules
   1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and
@@ -32,7 +33,7 @@ Rules
      one fails: other rows may have its number now, and they were never written.
 
 Ugly: Spark may give several attempts the same numbers (a repeated stage counts its attempts from 0), and they then share the
-    claim of a slot. So claims, and not Spark's numbers, decide which attempt writes under which id.
+claim of a slot. So claims, and not Spark's numbers, decide which attempt writes under which id.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def read_state(client: BlockingClient, sink: str) -> SinkState:
     """The last record of a sink; none if the topic of the records was deleted, which is then created again.
 
     Raises:
-        UnreadableState: a sink did not write this record or one before it. TimedOut: another sink's transaction stays open.
+        UnreadableState: a sink did not write this record or one before it.
+        TimedOut: another sink's transaction stays open.
     """
     try:
         return _read_state(client, sink)

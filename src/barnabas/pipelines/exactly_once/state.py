@@ -39,7 +39,8 @@ class Pending:
     """A decided batch: once it is recorded, all its transactions will be committed.
 
     Args:
-        query: Spark's id, the same for each run from one checkpoint; empty for a batch write. batch: its number, or UNNUMBERED.
+        query: Spark's id, the same for each run from one checkpoint; empty for a batch write.
+        batch: its number, or UNNUMBERED.
     """
 
     query: str

@@ -1,9 +1,10 @@
 """Runs of pipelines on this machine: one folder for each name, with its description, state, log and progress. No Spark.
 
-    <state>/<name>/lock the process of the run holds it
-                   run.json pipeline, process, times, result log output of Spark and the pipeline events.jsonl events of a
-                   declared pipeline's flows, in the running or last update source-*.json progress, by the sources of that
-                   update (`progress.py`)
+    <state>/<name>/lock           the process of the run holds it
+                   run.json       pipeline, process, times, result
+                   log            output of Spark and the pipeline
+                   events.jsonl   events of a declared pipeline's flows, in the running or last update
+                   source-*.json  progress, by the sources of that update (`progress.py`)
 
 Rules
   1. A name has one run at a time: the process with its lock. A lock ends with its process, however that ends.

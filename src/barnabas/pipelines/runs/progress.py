@@ -35,9 +35,11 @@ class SourceProgress:
     """The progress of one source of one query in this run.
 
     Args:
-        topics: that it reads. group: consumer group of its committed offsets, None if it commits none. rows: number of offsets
-            in finished batches. rows_per_second: over the last ten seconds with a batch. lag: offsets between the finished
-            batches and the end of the topics.
+        topics: that it reads.
+        group: consumer group of its committed offsets, None if it commits none.
+        rows: number of offsets in finished batches.
+        rows_per_second: over the last ten seconds with a batch.
+        lag: offsets between the finished batches and the end of the topics.
         updated_s: seconds since the epoch.
     """
 
@@ -53,7 +55,8 @@ class ProgressFile:
     """The file of one query's source.
 
     Args:
-        folder: its folder; None writes nothing. group: the consumer group for the query's offsets.
+        folder: its folder; None writes nothing.
+        group: the consumer group for the query's offsets.
     """
 
     def __init__(self, folder: str | None, group: str | None) -> None:

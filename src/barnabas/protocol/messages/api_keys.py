@@ -1,4 +1,4 @@
-"""What each API is called, and its number. Written by tools/generate_messages.py; do not edit."""
+"""The names and numbers of APIs. Written by tools/generate_messages.py; do not edit."""
 
 from enum import IntEnum
 

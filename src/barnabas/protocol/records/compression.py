@@ -13,7 +13,7 @@ Records that are only checked and not kept are decompressed into a reused buffer
 a large enough buffer takes up to a quarter of the time of LZ4.
 
 Ugly: the codecs do not give the size of the result, so the buffer starts with an estimate, and decompression repeats with a
-    larger one.
+larger one.
 """
 
 from __future__ import annotations

@@ -57,10 +57,12 @@ class SegmentWalk(Struct):
     """One pass over a segment: iterate over it, then read its fields.
 
     Args:
-        end_offset: start of the next segment, or the log end; None if unknown. recovery_point: records from here on may be
-            unflushed: the next start ends the log before the first damage after it. Only there a tail may be cut. is_last: no
-            segment follows. may_have_gaps: the log is compacted. Even so, a leader's active segment has no gaps, but a
-            follower's may. progress: called with the number of checked bytes.
+        end_offset: start of the next segment, or the log end; None if unknown.
+        recovery_point: records from here on may be unflushed: the next start ends the log before the first damage after it.
+            Only there a tail may be cut.
+        is_last: no segment follows.
+        may_have_gaps: the log is compacted. Even so, a leader's active segment has no gaps, but a follower's may.
+        progress: called with the number of checked bytes.
     """
 
     files: Files

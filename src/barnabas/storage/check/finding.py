@@ -29,10 +29,13 @@ class Finding(Struct, frozen=True):
 
     Args:
         path: the file or folder.
-        what: the error. loss: the consequence, also if there is none. position: its first byte; None for the whole file.
-            first_offset, last_offset: the records concerned, both included; None if there are none, or if the last is unknown.
-            repair: the possible repair; None if none is possible without loss. why_not: the reason if none is possible. mended:
-            the next start of a broker repairs it without losing a flushed record, as after a killed broker.
+        what: the error.
+        loss: the consequence, also if there is none.
+        position: its first byte; None for the whole file.
+        first_offset, last_offset: the records concerned, both included; None if there are none, or if the last is unknown.
+        repair: the possible repair; None if none is possible without loss.
+        why_not: the reason if none is possible.
+        mended: the next start of a broker repairs it without losing a flushed record, as after a killed broker.
     """
 
     path: Path

@@ -33,10 +33,11 @@ class PartitionContext(Struct, frozen=True):
     """A log directory's facts about a partition.
 
     Args:
-        recovery_point: records before it are flushed. was_clean: the last stop was clean, so `recovery_point` is the log end.
-            topic_id: from the metadata; None if the metadata is not here (in a cluster), so little is known of the topic.
-            log_start_offset: records before it are deleted, even if they are still in the files. is_compacted: its topic is
-            compacted, or was at some time.
+        recovery_point: records before it are flushed.
+        was_clean: the last stop was clean, so `recovery_point` is the log end.
+        topic_id: from the metadata; None if the metadata is not here (in a cluster), so little is known of the topic.
+        log_start_offset: records before it are deleted, even if they are still in the files.
+        is_compacted: its topic is compacted, or was at some time.
     """
 
     recovery_point: int = 0

@@ -95,7 +95,8 @@ class BatchFilter:
     """Decides the retention of each batch of a log.
 
     Args:
-        producers: the producers that the broker knows. expired_ms: delete horizons up to it have passed.
+        producers: the producers that the broker knows.
+        expired_ms: delete horizons up to it have passed.
     """
 
     def __init__(self, aborted: Iterable[CompletedTransaction], producers: Mapping[int, LastWrite], expired_ms: int) -> None:

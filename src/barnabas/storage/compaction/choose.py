@@ -2,9 +2,10 @@
 
 Owns Kafka's rules for that. Pure: it uses a log's segments and settings.
 
-    first dirty offset end of the last cleaning, from the cleaner's checkpoint end offset start of the first segment that must
-    not be cleaned yet: the active one, one with records that are uncommitted, undecided or unflushed, or one that is younger
-    than `min.compaction.lag.ms` dirty ratio bytes between the two, divided by all bytes before the end
+    first dirty offset     end of the last cleaning, from the cleaner's checkpoint
+    end offset             start of the first segment that must not be cleaned yet: the active one, one with records that
+                           are uncommitted, undecided or unflushed, or one that is younger than `min.compaction.lag.ms`
+    dirty ratio            bytes between the two, divided by all bytes before the end
 
 Rules
   1. A log is due when its ratio is above `min.cleanable.dirty.ratio`, or a record in the dirty part is older than
@@ -56,8 +57,9 @@ def dirtiness(
     """How dirty a log is.
 
     Args:
-        segments: of the whole log. limit_offset: the lower of the last stable offset and the flushed offset. cleaned_offset:
-            from the checkpoint; one outside of the log is ignored.
+        segments: of the whole log.
+        limit_offset: the lower of the last stable offset and the flushed offset.
+        cleaned_offset: from the checkpoint; one outside of the log is ignored.
     """
     first_dirty = cleaned_offset if log_start_offset <= cleaned_offset <= segments.active.next_offset else log_start_offset
     end, below = segments[0].base_offset, []

@@ -59,7 +59,8 @@ def clean(task: CleaningTask, files: Files, engine: Engine, meter: Meter) -> Gen
     """Clean a log; yields every group when its files are flushed.
 
     Raises:
-        CorruptLog: a damaged batch. OSError: the disk fails, or the log was deleted.
+        CorruptLog: a damaged batch.
+        OSError: the disk fails, or the log was deleted.
     """
     return (yield from _Cleaning(task, files, engine, meter).run())
 

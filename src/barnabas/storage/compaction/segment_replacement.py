@@ -6,7 +6,8 @@ list of segments changes and the files get their names:
     thread  `.cleaned` becomes `.swap`
     loop    the log reads from the cleaned segment, under its `.swap` names, and no longer from the old ones
     thread  the old files become `.deleted`
-    loop the cleaned segment gets its own names: a few renames, because it finds its indexes by name thread the folder is synced
+    loop    the cleaned segment gets its own names: a few renames, because it finds its indexes by name
+    thread  the folder is synced
 
 A reader with a region of an old segment can finish: descriptors stay open until the garbage is removed.
 """
@@ -31,8 +32,8 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
 
     Raises:
         SegmentsGone: the log has changed; the cleaned files are removed.
-        OSError: the disk failed in the first step; nothing has changed. LogDirFailed: it failed after that. The next start
-            finishes the swap.
+        OSError: the disk failed in the first step; nothing has changed.
+        LogDirFailed: it failed after that. The next start finishes the swap.
     """
     files, directory, base = log.files, log.directory, group.base_offset
     prepared: list[Segment] = []

@@ -126,7 +126,8 @@ def find_unfinished(files: Files, directory: Path, names: Iterable[str]) -> Unfi
     """The unfinished swaps in the folder; None if there are none.
 
     Raises:
-        CorruptLog: a `.swap` is damaged. OSError: the disk fails.
+        CorruptLog: a `.swap` is damaged.
+        OSError: the disk fails.
     """
     names = list(names)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name)]
