@@ -59,11 +59,6 @@ CONNECT = (
     "ErrorHandlingIntegrationTest",
     "ExactlyOnceSourceIntegrationTest",
     "ExampleConnectIntegrationTest",
-    "InternalTopicsIntegrationTest",
-    "OffsetsApiIntegrationTest",
-    "SinkConnectorsIntegrationTest",
-    "TransformationIntegrationTest",
-    "IdentityReplicationIntegrationTest",
 )
 
 
