@@ -78,11 +78,7 @@ class ClassicProtocol:
         return out
 
     def _check_sync(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
-        if group.state is GroupState.DEAD:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        group.check_member(request.member_id, request.group_instance_id)
-        if request.generation_id != group.generation:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        _check_generation(group, request)
         if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -105,11 +101,7 @@ class ClassicProtocol:
         group = self._group(request.group_id)
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if group.state is GroupState.DEAD:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        group.check_member(request.member_id, request.group_instance_id)
-        if request.generation_id != group.generation:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        _check_generation(group, request)
         self._rebalance.hear_from(group, group.members[request.member_id], now)
         rebalances = group.state is GroupState.PREPARING_REBALANCE
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS if rebalances else ErrorCode.NONE)
@@ -253,6 +245,15 @@ class ClassicProtocol:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
+
+
+def _check_generation(group: ClassicGroup, request: SyncGroupRequest | HeartbeatRequest) -> None:
+    """Raises KafkaError unless the request comes from a member of the present generation."""
+    if group.state is GroupState.DEAD:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
 
 def _differs(asked: str | None, known: str | None) -> bool:

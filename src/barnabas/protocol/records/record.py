@@ -80,7 +80,11 @@ def iterate_records(buffer: Buffer, position: int = 0) -> Iterator[Record]:
     header = read_header(buffer, position)
     if header.batch_length < HEADER_SIZE - LENGTH_OVERHEAD or position + header.size > len(buffer):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch is cut off.")
-    data = records_of(buffer, position, header)
+    yield from read_records(records_of(buffer, position, header), header)
+
+
+def read_records(data: Buffer, header: BatchHeader) -> Iterator[Record]:
+    """The records in the uncompressed `data` of a batch; raises KafkaError(INVALID_RECORD) if they do not fill it."""
     at = 0
     for index in range(header.records_count):
         record, at = read_record(data, at, header, index)

@@ -31,7 +31,7 @@ from barnabas.protocol.records.batch_header import (
 from barnabas.protocol.records.compression import Compression, compress, decompress
 from barnabas.protocol.records.message_sets.lz4_frames import with_old_checksum
 from barnabas.protocol.records.message_sets.message_codec import write_message
-from barnabas.protocol.records.record import Record, invalid, read_record
+from barnabas.protocol.records.record import Record, read_records
 
 
 class Converted(NamedTuple):
@@ -72,7 +72,7 @@ def message_set_of(batches: Buffer, magic: int, offset: int, allowance: int = li
         if data is None:
             break
         unfolded += len(data)
-        last = max(last, _convert(_records(data, header), header, magic, offset, out))
+        last = max(last, _convert(read_records(data, header), header, magic, offset, out))
         next_offset = header.next_offset
     return Converted(out, unfolded, next_offset, is_empty=last < offset)
 
@@ -89,15 +89,6 @@ def _unfolded(data: memoryview, codec: int, allowance: int, *, may_wait: bool) -
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             return None
         raise
-
-
-def _records(data: bytes | bytearray, header: BatchHeader) -> Iterable[Record]:
-    at = 0
-    for index in range(header.records_count):
-        record, at = read_record(data, at, header, index)
-        yield record
-    if at != len(data):
-        raise invalid("Incorrect declared batch size, records still remaining in file.")
 
 
 def _convert(records: Iterable[Record], header: BatchHeader, magic: int, offset: int, out: bytearray) -> int:
