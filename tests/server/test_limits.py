@@ -39,10 +39,10 @@ def produce_request(batch: bytes, acks: int = 1) -> ProduceRequest:
     return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data)
 
 
-def fetch_request(offset: int, *, max_wait_ms: int = 0, max_bytes: int = 2**20) -> FetchRequest:
+def fetch_request(offset: int, *, max_wait_ms: int = 0, max_bytes: int = 2**20, session_epoch: int = -1) -> FetchRequest:
     wanted = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes, current_leader_epoch=-1)]
     topics = [FetchTopic(topic=TOPIC, partitions=wanted)]
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, session_epoch=-1, topics=topics)
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, session_epoch=session_epoch, topics=topics)
 
 
 def produce(broker: Broker, batch: bytes) -> int:
@@ -253,7 +253,10 @@ def test_a_connection_with_too_many_waiting_requests_is_not_read_until_some_are_
     with Broker() as broker:
         create_topic(broker, TOPIC)
         with Line(broker) as line:
-            line.socket.sendall(b"".join(framed(FETCH, fetch_request(0, max_wait_ms=30_000), i) for i in range(waiting)))
+            first = framed(
+                FETCH, fetch_request(0, max_wait_ms=30_000, session_epoch=0), 0
+            )  # others begin behind it, and are held
+            line.socket.sendall(first + b"".join(framed(FETCH, fetch_request(0), i) for i in range(1, waiting)))
             assert serves(broker)
             assert produce(broker, batch_of(10)) == 0
             assert [SIZE.unpack_from(line.receive())[0] for _ in range(waiting)] == list(range(waiting))

@@ -50,10 +50,10 @@ def values_of(answer: FetchResponse) -> list[bytes | None]:
     return [record.value for at, _ in split_batches(records) for record in iterate_records(records, at)]
 
 
-def fetch_request(max_bytes: int, *, max_wait_ms: int = 0) -> FetchRequest:
+def fetch_request(max_bytes: int, *, max_wait_ms: int = 0, session_epoch: int = -1) -> FetchRequest:
     wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes, current_leader_epoch=-1)]
     topics = [FetchTopic(topic=TOPIC, partitions=wanted)]
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, session_epoch=-1, topics=topics)
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, session_epoch=session_epoch, topics=topics)
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
@@ -86,12 +86,12 @@ def test_slow_readers_cost_little_and_get_everything(version: str) -> None:
 
 
 def test_a_connection_that_waits_is_paused_and_goes_on() -> None:
-    """More long polls at once than a connection may have in flight, and then a goodbye behind the last record."""
+    """More requests at once than a connection may have in flight, behind a long poll, and then a goodbye behind the last record."""
     polls = 3 * limits.MAX_REQUESTS_IN_FLIGHT
     with Broker(tls=True) as broker, TlsLine(broker) as line:
         line.ask(CREATE_TOPICS, CREATION, CreateTopicsResponse)
-        request = fetch_request(1_000, max_wait_ms=200)
-        line.socket.sendall(b"".join(framed(FETCH, request, number) for number in range(polls)))
+        waiting, request = fetch_request(1_000, max_wait_ms=200, session_epoch=0), fetch_request(1_000)
+        line.socket.sendall(b"".join(framed(FETCH, request if number else waiting, number) for number in range(polls)))
         assert [int.from_bytes(line.receive()[:4], "big") for _ in range(polls)] == list(range(polls))
 
 
