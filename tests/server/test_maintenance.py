@@ -17,7 +17,7 @@ EXPIRATION_MS = 10
 async def test_producers_are_counted_over_partitions_until_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "LOOKED_AT_AT_ONCE", 6)
     of_logs = [ProducerStates(ProducerEntry(number, last_timestamp=0) for number in range(3)) for _ in range(20)]
-    logs = [SimpleNamespace(expire_producers_in_parts=states.expire_in_parts) for states in of_logs]
+    logs = [SimpleNamespace(reader=SimpleNamespace(expire_producers_in_parts=states.expire_in_parts)) for states in of_logs]
     broker: Any = SimpleNamespace(
         partitions=[SimpleNamespace(log=log) for log in logs],
         clock=SimpleNamespace(now_ms=lambda: EXPIRATION_MS),

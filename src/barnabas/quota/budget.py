@@ -1,4 +1,4 @@
-"""What one client may still use of its quotas, asked by the handlers of its requests.
+"""The quotas of one client, and how much of them it may still use; handlers of requests ask for it.
 
 A client is told to wait by `throttle_time_ms`, and its connection is not read meanwhile (KIP-219), so that it has to.
 

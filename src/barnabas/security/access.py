@@ -1,7 +1,7 @@
-"""What a session may do, as far as it has asked.
+"""The rights of a session, as far as its requests have asked for them.
 
-A decision is remembered for as long as the authorizer's version stays the same. What is remembered is bounded (`limits`); when it is too
-much all of it is forgotten.
+A decision is remembered as long as the authorizer's version stays the same. The number of remembered decisions is bounded
+(`limits`). When it is exceeded, all are forgotten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.security.authorizer import Authorizer, Session
 
 
 class Access:
-    """What one session may do."""
+    """The rights of one session."""
 
     __slots__ = ("_anywhere", "_authorizer", "_decided", "groups", "principal", "session", "version")
 
@@ -47,7 +47,7 @@ class Access:
         """Something is done by a right on something else: for the audit log."""
 
     def sampled(self, operation: Operation, kind: ResourceType, name: str) -> Callable[[int], None] | None:
-        """What is to hear how often something is done again that was allowed; None where nothing wants to."""
+        """The part that counts repeated uses of a right; None if nothing counts them."""
         return None
 
     def allows_topic(self, operation: Operation, name: str) -> bool:

@@ -86,8 +86,11 @@ def verify(
 
 
 def _contradiction(base_offset: int, delta: int, expected: int, end_offset: int) -> tuple[str | None, bool]:
-    """What is wrong with the offsets of a batch behind those that end before `expected`, and whether it may be the batch before that claims
-    too much: because this one begins at an offset that it claims, or because there is no room for this one behind it."""
+    """The fault in the offsets of a batch that follows batches which end before `expected`, or None.
+
+    Also whether the batch before may be the wrong one, because it claims too high offsets: this batch begins at one of them, or has no room
+    behind them.
+    """
     if base_offset < expected:
         return "the base offset goes back", True
     if base_offset + delta >= end_offset:
