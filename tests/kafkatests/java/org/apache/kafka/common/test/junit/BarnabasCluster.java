@@ -276,6 +276,20 @@ public class BarnabasCluster implements ClusterInstance {
         R of(Admin admin) throws Exception;
     }
 
+    /** Where a test has its own brokers log in, their own credentials serve to ask them. */
+    @Override
+    public Map<String, Object> setClientSaslConfig(Map<String, Object> properties) {
+        Map<String, Object> found = new HashMap<>(ClusterInstance.super.setClientSaslConfig(properties));
+        config.serverProperties().forEach((key, value) -> {
+            if (key.endsWith(".plain.sasl.jaas.config")) {
+                found.putIfAbsent("security.protocol", SecurityProtocol.SASL_PLAINTEXT.name);
+                found.putIfAbsent("sasl.mechanism", "PLAIN");
+                found.putIfAbsent("sasl.jaas.config", value);
+            }
+        });
+        return found;
+    }
+
     private <R> R ask(Question<R> question) {
         try (Admin admin = admin()) {
             return question.of(admin);
