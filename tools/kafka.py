@@ -64,8 +64,8 @@ SETS = {  # folders of jars, by what is in them; [group/]name[:version[:classifi
         "org.hamcrest/hamcrest:3.0",
     ),
     f"connect-tests-{TESTS_VERSION}": (
-        *(f"{name}:{TESTS_VERSION}:test" for name in ("connect-runtime", "connect-mirror", "kafka-server-common")),
-        *(f"{name}:{TESTS_VERSION}" for name in ("connect-runtime", "connect-mirror", "connect-file")),
+        *(f"{name}:{TESTS_VERSION}:test" for name in ("connect-runtime", "kafka-server-common")),
+        *(f"{name}:{TESTS_VERSION}" for name in ("connect-runtime", "connect-file")),
         "org.hamcrest/hamcrest:3.0",
     ),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in (*DROPPED_CLIENTS, *OLDER_CLIENTS)},

@@ -11,7 +11,7 @@ time of a fetch that waits, and its clock starts when the fetch has left.
     python -m tests.kafkatests                                 all of the clients', held against expected-clients.tsv
     python -m tests.kafkatests PlaintextConsumerTest ...       some classes
     python -m tests.kafkatests --of streams                    those of Kafka Streams
-    python -m tests.kafkatests --of connect                    those of Kafka Connect and its MirrorMaker
+    python -m tests.kafkatests --of connect                    those of Kafka Connect
     python -m tests.kafkatests --save results.tsv              write down what came of each test
 """
 
@@ -73,7 +73,7 @@ class Suite(NamedTuple):
 SUITES = {
     "clients": Suite("", ("kafka-clients-integration-tests",), ()),
     "streams": Suite("streams-tests", ("kafka-streams-integration-tests",), STREAMS),
-    "connect": Suite("connect-tests", ("connect-runtime", "connect-mirror"), CONNECT),
+    "connect": Suite("connect-tests", ("connect-runtime",), CONNECT),
 }
 
 
