@@ -1,0 +1,4 @@
+"""What an HTTP service of barnabas is written against: requests, responses, routes (`routing.py`), and its seam to the host (`service.py`).
+
+Nothing here does input or output. The host, with the web server, is in `services/`.
+"""
