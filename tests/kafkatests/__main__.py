@@ -5,7 +5,7 @@ class path. `expected-clients.tsv`, `expected-streams.tsv` and `expected-connect
 A result that differs from them is a failure. Other tests of Streams use its own group protocol (KIP-1071), which barnabas does not
 serve, or were not tried.
 
-369 tests of clients took 52 minutes on two busy cores. `PlaintextConsumerCloseTest` may fail there: it wants a close to take 500 ms, the
+369 tests of clients took 25 minutes on two cores. `PlaintextConsumerCloseTest` may fail there: it wants a close to take 500 ms, the
 time of a fetch that waits, and its clock starts when the fetch has left.
 
     python -m tests.kafkatests                                 all of the clients', held against expected-clients.tsv

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PASSED = "passed"
+EITHER = "either"  # expected of a test whose outcome hangs on a race that no broker decides
 
 
 class Result(NamedTuple):
@@ -28,7 +29,7 @@ class Expected(NamedTuple):
 
     Args:
         passing: how many pass, at least.
-        others: outcome and reason of each that does not.
+        others: outcome and reason of each that does not, or not always (`either`: it may pass or fail).
     """
 
     passing: int
@@ -50,7 +51,7 @@ def read_expected(path: Path) -> Expected:
     others = {}
     for line in lines:
         name, outcome, reason = line.split("\t")
-        if outcome not in {"failed", "aborted"} or not reason:
+        if outcome not in {"failed", "aborted", EITHER} or not reason:
             raise ValueError(f"{path}: {line}")
         others[name] = outcome, reason
     word, _, count = first.partition(" ")
@@ -70,7 +71,7 @@ def differences(results: Iterable[Result], expected: Expected, *, whole: bool) -
         seen.add(result.name)
         passing += result.outcome == PASSED
         wanted, reason = expected.others.get(result.name, (PASSED, ""))
-        if result.outcome != wanted:
+        if result.outcome != wanted and not (wanted == EITHER and result.outcome in {PASSED, "failed"}):
             found.append(f"{result.name}: {result.outcome}, expected {wanted} ({reason or result.why})")
     if whole:
         found += [

@@ -34,6 +34,12 @@ def test_each_difference_is_said(results: list[Result], said: list[str]) -> None
     assert differences(results, EXPECTED, whole=True) == said
 
 
+@pytest.mark.parametrize(("outcome", "said"), [("passed", 0), ("failed", 0), ("aborted", 1)])
+def test_a_race_may_pass_or_fail(outcome: str, said: int) -> None:
+    expected = Expected(0, {"T.races [1]": ("either", "hangs on the client's clock")})
+    assert len(differences([Result("T.races [1]", outcome, 5)], expected, whole=True)) == said
+
+
 def test_what_the_runner_started_ends_with_the_runner(tmp_path: Path) -> None:
     """Brokers are in the runner's process group, and it may be killed."""
     command = ["sh", "-c", "sleep 600 > /dev/null & echo $!; kill -9 $$"]
