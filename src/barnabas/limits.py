@@ -88,3 +88,4 @@ MAX_DELEGATION_TOKENS = 10_000  # existing at once; renewing one scans them all
 MAX_AUDIT_ENTRIES = 20_000  # entries of the audit log that wait to be written; further ones are dropped and counted
 MAX_AUDIT_BATCH = 500  # entries written at once
 MAX_AUDIT_TEXT = 256  # characters of a name in the audit log
+MAX_REGISTRY_ANSWER_BYTES = 64 * 1024 * 1024  # of one answer of a schema registry that a client takes

@@ -1,0 +1,89 @@
+"""The options by which a command reaches a schema registry."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from barnabas.cli.errors import BadInput
+from barnabas.cli.properties import read_properties_file
+from barnabas.cli.types import READABLE
+
+if TYPE_CHECKING:
+    from barnabas.schemas.registry_client import RegistryClient
+
+DEFAULT_URL = "http://127.0.0.1:8081"
+NAMES_OF_JAVA = ("schema.registry.", "value.converter.schema.registry.", "")  # prefixes that files for other programs have
+
+
+class RegistryOptions(Struct):
+    """The address of the registry and the settings for it."""
+
+    url: str
+    file: str | None = None
+
+    def client(self) -> RegistryClient:
+        """Raises BadInput or ConfigError if the settings are wrong."""
+        from barnabas.schemas.registry_client import SETTINGS, RegistryClient
+
+        settings: dict[str, str] = {}
+        for key, value in (read_properties_file(self.file) if self.file is not None else {}).items():
+            name = next(key.removeprefix(each) for each in NAMES_OF_JAVA if key.startswith(each))
+            if name in SETTINGS - {"url"}:
+                settings[name] = value
+        return RegistryClient(self.url, settings)
+
+
+def registry_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a registry, and call it with a `registry`."""
+
+    @functools.wraps(function)
+    def command(*, registry_url: str, registry_config: str | None, **options: Any) -> Any:
+        return function(registry=RegistryOptions(registry_url, registry_config), **options)
+
+    for option in (
+        click.option("--registry-config", type=READABLE, metavar="FILE",
+                     help="A properties file with basic.auth.user.info, bearer.auth.token or ssl.* settings for the registry."),
+        click.option("--schema-registry", "registry_url", metavar="URL", default=DEFAULT_URL, envvar="SCHEMA_REGISTRY_URL",
+                     show_default=True, help="Where the registry is; the variable SCHEMA_REGISTRY_URL sets it too."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def read_input(path: str) -> str:
+    """The text of a file, or of standard input for `-`; raises BadInput."""
+    try:
+        with click.open_file(path, encoding="utf-8") as file:
+            text: str = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    return text
+
+
+def read_version(text: str) -> str:
+    """A version as the registry takes it; raises BadInput."""
+    if text == "latest" or (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+        return text
+    raise BadInput(f"{text!r} is no version: a number from 1 on, or latest")
+
+
+def read_reference(text: str) -> dict[str, Any]:
+    """`NAME=SUBJECT:VERSION` as the registry takes it; a subject may hold colons; raises BadInput."""
+    name, equals, rest = text.partition("=")
+    subject, colon, version = rest.rpartition(":")
+    if not (name and equals and subject and colon):
+        raise BadInput(f"{text!r} is not NAME=SUBJECT:VERSION")
+    return {"name": name, "subject": subject, "version": -1 if read_version(version) == "latest" else int(version)}
+
+
+def pretty(text: str, schema_type: str) -> str:
+    """The text of a schema for people: JSON indented, Protobuf as it is."""
+    if schema_type == "PROTOBUF":
+        return text.rstrip("\n")
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False)

@@ -1,0 +1,191 @@
+"""`barnabas schema export` and `barnabas schema import`: all schemas of a registry with ids, versions, contexts and settings.
+
+The file has one JSON object a line: schemas first, each behind those that it names, then settings. An import skips what
+is there already, so one that was interrupted goes on when it is run again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.output import Output, output_option
+from barnabas.cli.registry_connection import RegistryOptions, read_input, registry_options
+from barnabas.cli.types import FilePath
+
+if TYPE_CHECKING:
+    from barnabas.schemas.registry_client import RegistryClient
+
+EVERYTHING = ":*:"  # the prefix that all subjects of all contexts have
+NO_CONFIG, NO_MODE = 40408, 40409
+PROGRESS_EVERY = 500  # schemas
+SENT = ("schema", "schemaType", "references", "metadata", "ruleSet", "id", "version")
+SAME = ("id", "schema")  # of a version that is there already
+Entry = dict[str, Any]
+Place = tuple[str, int]
+
+
+@click.command()
+@click.argument("file", type=FilePath(dir_okay=False, allow_dash=True), default="-")
+@click.option("--prefix", default=EVERYTHING, help="Only subjects whose names begin so; all contexts if not given.")
+@registry_options
+@output_option
+def export(registry: RegistryOptions, output: Output, file: str, prefix: str) -> None:
+    """Write all schemas, with ids, versions, levels and modes, to FILE or standard output, one JSON object a line."""
+    with registry.client() as client:
+        entries = list(read_registry(client, prefix))
+    try:
+        with click.open_file(file, "w", encoding="utf-8") as lines:
+            lines.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in entries)
+    except OSError as error:
+        raise Failure(f"cannot write {file}: {error.strerror}") from error
+    if file != "-":
+        count = sum("schema" in each for each in entries)
+        output.done(f"{count} schemas written to {file}", {"schemas": count, "file": file})
+
+
+@click.command("import")
+@click.argument("file", required=False)
+@click.option("--from", "source_url", metavar="URL", help="Take them over from this registry, instead of a file.")
+@click.option("--prefix", default=EVERYTHING, help="With --from: only subjects whose names begin so.")
+@click.option("--force", is_flag=True, help="Also into subjects that have other schemas already.")
+@registry_options
+@output_option
+def import_schemas(
+    registry: RegistryOptions, output: Output, file: str | None, source_url: str | None, prefix: str, force: bool
+) -> None:
+    """Take over the schemas of FILE, or of another registry, with their ids, versions and settings.
+
+    Subjects are in the mode IMPORT meanwhile. What is there already is skipped, so an interrupted import can be run again.
+    """
+    if (file is None) == (source_url is None):
+        raise BadInput("give FILE or --from")
+    if source_url is None:
+        assert file is not None
+        entries = parse(read_input(file), file)
+    else:
+        with RegistryOptions(source_url, registry.file).client() as source:
+            entries = list(read_registry(source, prefix))
+    with registry.client() as client:
+        imported, skipped = write_registry(client, entries, force=force, tell=_progress)
+    output.done(f"{imported} schemas imported, {skipped} were there already", {"imported": imported, "skipped": skipped})
+
+
+def parse(text: str, name: str) -> list[Entry]:
+    """The entries of a file that `export` wrote; raises BadInput with the number of the line that is none."""
+    entries = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise BadInput(f"{name}: line {number} is no JSON: {error}") from error
+        is_schema = isinstance(entry, dict) and {"subject", "version", "id", "schema"} <= entry.keys()
+        if not is_schema and not (isinstance(entry, dict) and entry.keys() & {"config", "mode"}):
+            raise BadInput(f"{name}: line {number} is neither a schema nor a setting")
+        entries.append(entry)
+    return entries
+
+
+def read_registry(client: RegistryClient, prefix: str) -> Iterator[Entry]:
+    """Every schema, each behind those that it names, then the settings."""
+    there = {_place(each) for each in client.get("schemas", subjectPrefix=prefix)}
+    schemas = client.get("schemas", subjectPrefix=prefix, deleted=True)
+    for each in in_order(schemas):
+        entry = {key: value for key, value in each.items() if value is not None}
+        yield entry if _place(each) in there else {**entry, "deleted": True}
+    yield {"subject": None, "config": client.get("config")}
+    for subject in sorted({each["subject"] for each in schemas}):
+        for kind, code in (("config", NO_CONFIG), ("mode", NO_MODE)):
+            found = _unless(code, lambda kind=kind, subject=subject: client.get(kind, subject))  # type: ignore[misc]
+            if found is not None:
+                yield {"subject": subject, kind: found}
+
+
+def in_order(schemas: Sequence[Entry]) -> list[Entry]:
+    """Schemas behind those that they name, otherwise by id, so that ids grow."""
+    by_place = {_place(each): each for each in sorted(schemas, key=lambda each: (each["id"], each["subject"], each["version"]))}
+    sorter: TopologicalSorter[Place] = TopologicalSorter()
+    for place, each in by_place.items():
+        named = [(reference["subject"], reference["version"]) for reference in each.get("references") or ()]
+        sorter.add(place, *(other for other in named if other in by_place))
+    try:
+        return [by_place[place] for place in sorter.static_order()]
+    except CycleError as error:
+        raise Failure(f"schemas name each other in a circle: {error.args[1]}") from error
+
+
+def write_registry(
+    client: RegistryClient, entries: Iterable[Entry], *, force: bool, tell: Callable[[int, int], None]
+) -> tuple[int, int]:
+    """Put entries into a registry; how many schemas were written and how many were there. Raises Failure if another is in their place."""
+    schemas = [each for each in entries if "schema" in each]
+    settings = [each for each in entries if "schema" not in each]
+    found = {_place(each): each for each in client.get("schemas", subjectPrefix=EVERYTHING, deleted=True)}
+    wanted = [each for each in schemas if not _is_there(each, found.get(_place(each)))]
+    imported: set[str] = set()
+    try:
+        for number, each in enumerate(wanted, 1):
+            subject = each["subject"]
+            if subject not in imported:
+                client.put("mode", subject, body={"mode": "IMPORT"}, force=force or any(place[0] == subject for place in found))
+                imported.add(subject)
+            body = {key: each[key] for key in SENT if each.get(key) is not None}
+            client.post("subjects", subject, "versions", body=body)
+            if each.get("deleted"):
+                client.delete("subjects", subject, "versions", each["version"])
+            tell(number, len(wanted))
+    finally:
+        for subject in sorted(imported):
+            _unless(NO_MODE, lambda subject=subject: client.delete("mode", subject))  # type: ignore[misc]
+    for each in settings:
+        _set(client, each)
+    return len(wanted), len(schemas) - len(wanted)
+
+
+def _is_there(wanted: Entry, found: Entry | None) -> bool:
+    if found is None:
+        return False
+    if any(found[key] != wanted[key] for key in SAME):
+        raise Failure(
+            f"{wanted['subject']} has another schema as version {wanted['version']} (id {found['id']}, not {wanted['id']})"
+        )
+    return True
+
+
+def _set(client: RegistryClient, entry: Entry) -> None:
+    target = () if entry["subject"] is None else (entry["subject"],)
+    if "config" in entry:
+        config = dict(entry["config"])
+        config["compatibility"] = config.pop("compatibilityLevel", None)
+        client.put("config", *target, body={key: value for key, value in config.items() if value is not None})
+    else:
+        client.put("mode", *target, body=entry["mode"], force=True)
+
+
+def _unless(code: int, ask: Callable[[], Any]) -> Any:
+    """The answer, or None if the registry answers with this code."""
+    from barnabas.schemas.registry_client import RegistryError
+
+    try:
+        return ask()
+    except RegistryError as error:
+        if error.code != code:
+            raise
+        return None
+
+
+def _place(entry: Entry) -> Place:
+    return entry["subject"], entry["version"]
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty() and (done % PROGRESS_EVERY == 0 or done == total):
+        click.echo(f"\r{done} of {total} schemas", nl=done == total, err=True)
