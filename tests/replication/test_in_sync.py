@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -105,6 +107,30 @@ def test_a_broker_that_is_fenced_does_not_join() -> None:
 
 def test_a_follower_of_no_replica_is_unknown() -> None:
     assert make().fetched(9, 3, start_offset=0, broker_epoch=1, leader_end=3, now_ms=0) is None
+
+
+@pytest.mark.parametrize("registrations", list(permutations((41, 42, 43))))
+def test_a_fetch_of_an_earlier_registration_that_comes_late_says_nothing(registrations: tuple[int, ...]) -> None:
+    """It tells of a log that the follower may have lost. Its session has no news then, and does not say again where it is."""
+    replicas = make(isr=(1, 2))
+    offsets = {41: 9, 42: 3, 43: 7}  # registered anew after it has lost records
+    counted = [
+        epoch
+        for epoch in registrations
+        if replicas.fetched(3, offsets[epoch], start_offset=0, broker_epoch=epoch, leader_end=9, now_ms=0) is not None
+    ]
+    assert counted == [epoch for place, epoch in enumerate(registrations) if epoch == max(registrations[: place + 1])]
+    found = replicas.followers()[3]
+    assert (found.broker_epoch, found.end_offset) == (43, 7)
+    assert replicas.propose_expansion(3, 7, lambda _, epoch: epoch == 43) is not None
+
+
+def test_a_follower_that_tells_no_registration_is_heard() -> None:
+    """Requests of versions before 15 have no place for it."""
+    replicas = make()
+    for offset in (3, 5):
+        assert replicas.fetched(3, offset, start_offset=0, broker_epoch=-1, leader_end=5, now_ms=0) is not None
+    assert replicas.followers()[3].end_offset == 5
 
 
 def test_a_follower_is_in_sync_while_it_reaches_the_end_of_its_fetch_before() -> None:

@@ -89,6 +89,18 @@ def test_acks_of_all_wait_for_the_followers_and_acks_of_one_do_not(leader: Leade
     assert leader.high_watermark == 1
 
 
+def test_a_late_fetch_of_a_process_that_has_died_commits_nothing(leader: LeaderPartition) -> None:
+    leader.append_as_leader(batch(b"a"), NOW_MS)
+    fetch(leader, 2, 1)
+    leader.fetched_by(3, 0, start_offset=0, broker_epoch=4, now_ms=0)  # it started again, without what it had
+    with pytest.raises(KafkaError) as refused:
+        leader.fetched_by(3, 1, start_offset=0, broker_epoch=3, now_ms=0)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert leader.high_watermark == 0
+    leader.fetched_by(3, 1, start_offset=0, broker_epoch=4, now_ms=0)
+    assert leader.high_watermark == 1
+
+
 def test_records_are_deleted_when_enough_replicas_begin_behind_them(tmp_path: Path, cluster: FakeCluster) -> None:
     leader = open_partition(tmp_path)
     leader.update_config(TopicConfig(min_insync_replicas=2))

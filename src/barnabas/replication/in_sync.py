@@ -15,6 +15,8 @@ Rules
      begins no earlier than the leader's: it may lead next, and what DeleteRecords was answered for would be back.
   6. A follower that has everything need not be heard of for each partition: that it asks for anything at all counts (`heard`), for its
      fetch session passes over partitions without news.
+  7. A fetch of an earlier registration of a follower says nothing of its log now, and may come after one of the later registration: the
+     network was slow, or it waited here. It is refused, as Kafka does, else the older position and broker epoch would stay (rule 6).
 
 Source: KIP-497 (AlterPartition), KIP-966 (rule 4), KIP-841 and KIP-903 (who may join; broker epochs).
 """
@@ -143,10 +145,11 @@ class InSyncReplicas:
     def fetched(
         self, replica_id: int, offset: int, *, start_offset: int, broker_epoch: int, leader_end: int, now_ms: int
     ) -> Follower | None:
-        """A follower asked for the records from `offset` on; None if it is no replica of this partition."""
+        """A follower asked for the records from `offset` on; None if it is no replica of this partition, or is registered anew since."""
         follower = self._followers.get(replica_id)
-        if follower is not None:
-            follower.fetched(offset, start_offset, broker_epoch, leader_end, now_ms)
+        if follower is None or UNKNOWN_BROKER_EPOCH < broker_epoch < follower.broker_epoch:
+            return None
+        follower.fetched(offset, start_offset, broker_epoch, leader_end, now_ms)
         return follower
 
     def appending(self, leader_end: int) -> None:

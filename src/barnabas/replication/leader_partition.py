@@ -298,7 +298,7 @@ class LeaderPartition(OnlineReplica):
         """A follower asks for the records from `offset` on, so it has what lies before.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, it is no replica; OFFSET_OUT_OF_RANGE.
+            KafkaError: NOT_LEADER_OR_FOLLOWER, it is no replica, or has registered anew since; OFFSET_OUT_OF_RANGE.
         """
         followers, log = self.followers, self.log
         if followers is None:

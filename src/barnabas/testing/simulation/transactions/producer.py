@@ -5,7 +5,9 @@ Rules
      a new epoch from the answer to each end.
   2. A request whose answer is lost is sent again as it was. A batch that is given up leaves a gap: the transaction is aborted, and with
      the older flow a new epoch is asked for, as KIP-360 has it.
-  3. Requests are delivered late or twice only where the flow promises to stand that: with the older one an end, or offsets, that come late
+  3. An end that is refused with any other error to try again may be carried out all the same: a coordinator that has written its decision,
+     and is deposed before it is committed, answers NOT_COORDINATOR, and the next one finds the decision in the log. Kafka does the same.
+  4. Requests are delivered late or twice only where the flow promises to stand that: with the older one an end, or offsets, that come late
      may hit the next transaction, which is what the newer one closes.
 """
 
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 GROUP_KEY, TRANSACTION_KEY = 0, 1  # of FindCoordinator
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
 TO_ABORT = frozenset({ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE})
-AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})  # nothing was done
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 
@@ -112,7 +114,7 @@ class TransactionalProducer:
         self._has_gap = False  # a batch was given up: what follows it in the same epoch would be out of order
         self.transactional_id = transactional_id
         self.owner = Owner(-1, -1)
-        self.is_end_sure = True  # whether every request to end the transaction was answered
+        self.is_end_sure = True  # whether every request to end the transaction, but for the last one, has certainly done nothing
 
     # --- what a client does
 
@@ -232,6 +234,8 @@ class TransactionalProducer:
                 return await attempt()
             except KafkaError as error:
                 self._sort(error)
+                if ends and error.code not in AGAIN:
+                    self.is_end_sure = False
             except ClientError:
                 if ends:
                     self.is_end_sure = False
