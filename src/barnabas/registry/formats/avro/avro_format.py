@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Self
 
+from barnabas.limits import MAX_AVRO_CHARACTERS
 from barnabas.registry.formats.avro.compatibility import find_incompatibilities, other_format
 from barnabas.registry.formats.avro.parsing import parse_with_references
 from barnabas.registry.formats.avro.printing import canonical_text, normal_text
 from barnabas.registry.formats.avro.tagging import changed_text, find_tags
 from barnabas.registry.formats.avro.types import Record
-from barnabas.registry.formats.interface import Entity, Incompatibility, ParsedSchema
+from barnabas.registry.formats.interface import Entity, Incompatibility, InvalidSchema, ParsedSchema
 
 
 class AvroSchema:
@@ -59,6 +60,9 @@ class AvroFormat:
 
     def parse(self, text: str, references: Mapping[str, str], *, strict: bool = False) -> AvroSchema:
         """Parse `text` after its references. Raises InvalidSchema. `strict` checks defaults and namespaces, and wants ASCII names."""
+        characters = len(text) + sum(map(len, references.values()))
+        if characters > MAX_AVRO_CHARACTERS:
+            raise InvalidSchema(f"The schema has {characters} characters with its references; the limit is {MAX_AVRO_CHARACTERS}")
         return AvroSchema(text, references, strict=strict)
 
 

@@ -7,10 +7,11 @@ stack, because references can make a graph deeper than Python's.
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import msgspec
 
-from barnabas.limits import MAX_COMPARED_DEPTH, MAX_INCOMPATIBILITIES, MAX_SCHEMA_COMPARISONS
+from barnabas.limits import MAX_AVRO_COMPARED_DEPTH, MAX_AVRO_COMPARISONS, MAX_AVRO_INCOMPATIBILITIES
 from barnabas.registry.formats.avro.json_text import sorted_names
 from barnabas.registry.formats.avro.printing import canonical_text
 from barnabas.registry.formats.avro.types import Collected, Enum, Field, Fixed, Named, Place, Primitive, Record, Type, Union
@@ -33,8 +34,9 @@ _DESCRIPTIONS = {
     "MISSING_UNION_BRANCH": "The new schema is missing a type inside a union field at path '{path}' in the old schema",
 }
 _Found = list[Incompatibility]
+_Key = tuple[int, int]  # the identities of a reader and a writer
 _Pair = tuple[Type, Type, Place | None, int]
-_Steps = Generator[_Pair, _Found, _Found]
+_Steps = Generator[_Pair, Any, _Found]  # it is sent a _Found for each pair; None starts it
 
 
 class _GiveUp(Exception):
@@ -58,13 +60,13 @@ def find_incompatibilities(reader: Type, writer: Type) -> _Found:
 
 class _Comparison:
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], _Found] = {}
+        self._known: dict[_Key, _Found] = {}
         self._branches: dict[int, dict[str, list[Type]]] = {}
         self._work = 0
 
     def run(self, reader: Type, writer: Type) -> _Found:
         """Runs the steps of a pair. Steps that need the result of another pair yield that pair, and are sent what was found."""
-        stack: list[tuple[tuple[int, int], _Steps]] = []
+        stack: list[tuple[_Key | None, _Steps]] = []
         found = self._enter((reader, writer, None, 0), stack)
         while stack:
             key, steps = stack[-1]
@@ -72,25 +74,29 @@ class _Comparison:
                 pair = steps.send(found)
             except StopIteration as end:
                 stack.pop()
-                found = self._known[key] = end.value[:MAX_INCOMPATIBILITIES]
+                found = end.value[:MAX_AVRO_INCOMPATIBILITIES]
+                if key:
+                    self._known[key] = found
                 self._spend(len(found))
             else:
                 found = self._enter(pair, stack)
         return found or []
 
-    def _enter(self, pair: _Pair, stack: list[tuple[tuple[int, int], _Steps]]) -> _Found | None:
+    def _enter(self, pair: _Pair, stack: list[tuple[_Key | None, _Steps]]) -> _Found | None:
         """What was found for a pair that is known or of primitive types; None if its steps are on the stack now."""
         reader, writer, place, depth = pair
-        key = id(reader), id(writer)
-        known = self._known.get(key)
+        plain = isinstance(reader, Primitive) or isinstance(writer, Primitive)  # one object in many places
+        key = None if plain else (id(reader), id(writer))
+        known = self._known.get(key) if key else None
         if known is not None:
             return known
         self._spend(1)
-        if depth > MAX_COMPARED_DEPTH:
-            raise _GiveUp(f"the schemas are nested deeper than {MAX_COMPARED_DEPTH} levels")
+        if depth > MAX_AVRO_COMPARED_DEPTH:
+            raise _GiveUp(f"the schemas are nested deeper than {MAX_AVRO_COMPARED_DEPTH} levels")
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return [] if _reads_kind(reader.kind, writer.kind) else _type_mismatch(reader, writer, place)
-        self._known[key] = []  # compatible, unless something else is wrong: this ends the recursion
+        if key:
+            self._known[key] = []  # compatible, unless something else is wrong: this ends the recursion
         stack.append((key, self._steps(reader, writer, place, depth + 1)))
         return None
 
@@ -109,7 +115,9 @@ class _Comparison:
         if isinstance(reader, Collected) and isinstance(writer, Collected):
             assert reader.content is not None
             assert writer.content is not None
-            return (yield reader.content, writer.content, Place(place, "items" if reader.kind == "array" else "values"), depth)
+            below = Place(place, "items" if reader.kind == "array" else "values")
+            found: _Found = yield reader.content, writer.content, below, depth
+            return found
         if isinstance(reader, Fixed) and isinstance(writer, Fixed):
             return [*_names(reader, writer, place), *_sizes(reader, writer, place)]
         assert isinstance(reader, Enum)
@@ -159,8 +167,8 @@ class _Comparison:
 
     def _spend(self, amount: int) -> None:
         self._work += amount
-        if self._work > MAX_SCHEMA_COMPARISONS:
-            raise _GiveUp(f"the schemas need more than {MAX_SCHEMA_COMPARISONS} comparisons")
+        if self._work > MAX_AVRO_COMPARISONS:
+            raise _GiveUp(f"the schemas need more than {MAX_AVRO_COMPARISONS} comparisons")
 
 
 def _reads_kind(reader: str, writer: str) -> bool:

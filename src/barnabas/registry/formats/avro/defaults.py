@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from barnabas.limits import MAX_SCHEMA_DEPTH
+from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro.types import Collected, Enum, Fixed, Primitive, Record, Type, Union
 from barnabas.registry.formats.interface import InvalidSchema
 
@@ -41,8 +41,8 @@ class DefaultCheck:
         return _simple_fits(kind, value)
 
     def _composite_fits(self, kind: Collected | Record, value: Any, depth: int) -> bool:
-        if depth > MAX_SCHEMA_DEPTH:
-            raise InvalidSchema(f"A default is nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        if depth > MAX_AVRO_DEPTH:
+            raise InvalidSchema(f"A default is nested deeper than {MAX_AVRO_DEPTH} levels")
         key = id(kind), id(value)
         known = self._fits.get(key)
         if known is None:

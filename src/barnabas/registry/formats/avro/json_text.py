@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from barnabas.limits import MAX_SCHEMA_CHARACTERS, MAX_SCHEMA_DEPTH
+from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.interface import InvalidSchema
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
@@ -21,8 +21,6 @@ _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+"?|/\*.*?(?:\*/|\Z)|//[^\n]*'
 
 def read_json(text: str) -> Any:
     """The JSON value of `text`, which may contain comments as in Java and C. Raises InvalidSchema."""
-    if len(text) > MAX_SCHEMA_CHARACTERS:
-        raise InvalidSchema(f"The schema has {len(text)} characters; the limit is {MAX_SCHEMA_CHARACTERS}")
     if not text or text.isspace():
         raise InvalidSchema("The schema is empty")
     try:
@@ -33,7 +31,7 @@ def read_json(text: str) -> Any:
                 raise
             return msgspec.json.decode(_STRING_OR_COMMENT.sub(_without_comment, text))
     except RecursionError:
-        raise InvalidSchema(f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels") from None
+        raise InvalidSchema(f"The schema is nested deeper than {MAX_AVRO_DEPTH} levels") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidSchema(f"The schema is not JSON: {error}") from None
 
@@ -67,7 +65,7 @@ def float_text(value: float) -> str:
     return f"{'-' * sign}{shown[0]}.{shown[1:]}E{power}"
 
 
-def json_text(value: Any, *, ordered: bool = False, depth: int = MAX_SCHEMA_DEPTH) -> str:
+def json_text(value: Any, *, ordered: bool = False, depth: int = MAX_AVRO_DEPTH) -> str:
     """The text without spaces. With `ordered` the members of objects are sorted. Raises InvalidSchema if it is nested too deep."""
     if isinstance(value, str):
         return string_text(value)
@@ -80,7 +78,7 @@ def json_text(value: Any, *, ordered: bool = False, depth: int = MAX_SCHEMA_DEPT
     if isinstance(value, float):
         return float_text(value)
     if depth <= 0:
-        raise InvalidSchema(f"A value in the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        raise InvalidSchema(f"A value in the schema is nested deeper than {MAX_AVRO_DEPTH} levels")
     if isinstance(value, list):
         return "[" + ",".join([json_text(item, ordered=ordered, depth=depth - 1) for item in value]) + "]"
     keys = sorted_names(value) if ordered else value

@@ -36,7 +36,7 @@ def logical_attributes(kind: Primitive | Fixed) -> dict[str, Any]:
 
 def _decimal(kind: Primitive | Fixed, properties: dict[str, Any]) -> dict[str, Any]:
     precision, scale = properties.get("precision"), properties.get("scale", 0)
-    if type(precision) is not int or type(scale) is not int or not 0 < precision or not 0 <= scale <= precision:
+    if type(precision) is not int or type(scale) is not int or precision <= 0 or not 0 <= scale <= precision:
         return {}
     if isinstance(kind, Fixed):
         if precision > _digits(kind.size):

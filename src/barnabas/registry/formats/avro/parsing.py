@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from barnabas.limits import MAX_SCHEMA_DEPTH
+from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro.defaults import DefaultCheck, read_number
 from barnabas.registry.formats.avro.json_text import json_text, read_json
 from barnabas.registry.formats.avro.types import (
@@ -42,11 +42,11 @@ MAX_FIXED_SIZE = (1 << 31) - 1
 
 
 class _Unresolved(NamedTuple):
-    """A name that was unknown when it was read. `holder` takes the type at `index`, or as its content or type without one."""
+    """A name that was unknown when it was read. `holder` takes the type at `position`, or as its content or type without one."""
 
     name: str
     holder: Collected | Field | list[Type]
-    index: int
+    position: int
     place: Place | None
 
 
@@ -63,7 +63,7 @@ class Parser:
         self._word = _ASCII_WORD if strict else _WORD
         self._unresolved: list[_Unresolved] = []
         self._unions: list[tuple[Union, Place | None]] = []
-        self._repeated: list[tuple[Named, Named, Place | None]] = []
+        self._repeated: list[tuple[Type, Type, Place | None]] = []
         self._defaults: list[tuple[Field, Place]] = []
 
     def parse(self, text: str) -> Type:
@@ -76,7 +76,7 @@ class Parser:
             _check_branches(union, place)
         for first, second, place in self._repeated:
             if not _same(first, second):
-                raise _wrong(f"The name {first.name!r} is defined twice with different content", place)
+                raise _wrong(f"The name {branch_name(first)!r} is defined twice with different content", place)
         if self._strict:
             check = DefaultCheck()
             for field, place in self._defaults:
@@ -103,8 +103,8 @@ class Parser:
         _put(holder, kind)
 
     def _parse(self, node: Any, namespace: str, place: Place | None, depth: int) -> Type:
-        if depth > MAX_SCHEMA_DEPTH:
-            raise InvalidSchema(f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        if depth > MAX_AVRO_DEPTH:
+            raise InvalidSchema(f"The schema is nested deeper than {MAX_AVRO_DEPTH} levels")
         if isinstance(node, list):
             branches: list[Type] = []
             for index, branch in enumerate(node):
@@ -258,7 +258,7 @@ class Parser:
         if kind is None:
             raise _wrong(f"The type {unresolved.name!r} is not defined", unresolved.place)
         if isinstance(unresolved.holder, list):
-            unresolved.holder[unresolved.index] = kind
+            unresolved.holder[unresolved.position] = kind
         else:
             _put(unresolved.holder, kind)
 

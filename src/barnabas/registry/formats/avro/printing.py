@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from barnabas.limits import MAX_SCHEMA_DEPTH
+from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro.defaults import java_default
 from barnabas.registry.formats.avro.json_text import json_text, sorted_names, string_text
 from barnabas.registry.formats.avro.logical_types import logical_attributes
@@ -18,7 +18,7 @@ Piece = str | tuple[Type, str]  # text, or a type to print and the namespace aro
 PrintType = Callable[[Type, str], list[Piece]]
 
 
-def canonical_text(root: Type, known: Iterable[str] = (), *, max_depth: int | None = MAX_SCHEMA_DEPTH) -> str:
+def canonical_text(root: Type, known: Iterable[str] = (), *, max_depth: int | None = MAX_AVRO_DEPTH) -> str:
     """The text that Java's `Schema.toString(references, false)` gives.
 
     Args:
