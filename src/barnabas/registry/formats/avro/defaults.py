@@ -74,7 +74,7 @@ def _simple_fits(kind: Primitive | Enum | Fixed, value: Any) -> bool:
         return False
     if name in _BOUNDS:
         return isinstance(value, int) and -_BOUNDS[name] <= value < _BOUNDS[name]
-    return isinstance(value, (int, float)) or value in NOT_FINITE
+    return isinstance(value, (int, float)) or (isinstance(value, str) and value in NOT_FINITE)
 
 
 def java_default(kind: Type, value: Any) -> Any:
