@@ -1,4 +1,7 @@
-"""The rules of Avro's SchemaCompatibility and the messages of Confluent's registry. Places and details are recorded from Java's Avro 1.12.1."""
+"""The rules of Avro's SchemaCompatibility with the messages of Confluent's registry.
+
+Places and details are recorded from Avro's Java library 1.12.1.
+"""
 
 from __future__ import annotations
 
@@ -98,13 +101,25 @@ PLACES: list[tuple[Any, Any, list[tuple[str, str]]]] = [
     ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, [("TYPE_MISMATCH", "/items")]),
     ({"type": "map", "values": "int"}, {"type": "map", "values": "long"}, [("TYPE_MISMATCH", "/values")]),
     ({"type": "map", "values": "int"}, {"type": "array", "items": "int"}, [("TYPE_MISMATCH", "/")]),
-    (record(field("a", "int"), field("b", "int")), record(field("a", "long"), field("b", "long")), [("TYPE_MISMATCH", "/fields/0/type"), ("TYPE_MISMATCH", "/fields/1/type")]),
+    (
+        record(field("a", "int"), field("b", "int")),
+        record(field("a", "long"), field("b", "long")),
+        [("TYPE_MISMATCH", "/fields/0/type"), ("TYPE_MISMATCH", "/fields/1/type")],
+    ),
     (fixed("G", 2), fixed("F", 1), [("NAME_MISMATCH", "/name"), ("FIXED_SIZE_MISMATCH", "/size")]),
     (enum("G", "a"), enum("F", "b"), [("NAME_MISMATCH", "/name"), ("MISSING_ENUM_SYMBOLS", "/symbols")]),
     (record(field("a", enum("E", "x", default="x"))), record(), [("TYPE_MISMATCH", "/fields/0/type")]),
-    (record(field("a", record(field("x", "int"), name="S"))), record(field("a", record(name="S"))), [("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0/type/fields/0")]),
-    (record(field("a", enum("E", "x")), field("b", "E")), record(field("a", enum("E", "y")), field("b", "E")), [("MISSING_ENUM_SYMBOLS", "/fields/0/type/symbols")] * 2),
-]  # fmt: skip
+    (
+        record(field("a", record(field("x", "int"), name="S"))),
+        record(field("a", record(name="S"))),
+        [("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0/type/fields/0")],
+    ),
+    (
+        record(field("a", enum("E", "x")), field("b", "E")),
+        record(field("a", enum("E", "y")), field("b", "E")),
+        [("MISSING_ENUM_SYMBOLS", "/fields/0/type/symbols")] * 2,
+    ),
+]
 
 
 @pytest.mark.parametrize(("reader", "writer", "expected"), PLACES)
@@ -113,7 +128,16 @@ def test_the_place_of_each_fault(reader: Any, writer: Any, expected: list[tuple[
 
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-PROMOTED = {("long", "int"), ("float", "int"), ("float", "long"), ("double", "int"), ("double", "long"), ("double", "float"), ("bytes", "string"), ("string", "bytes")}  # fmt: skip
+PROMOTED = {
+    ("long", "int"),
+    ("float", "int"),
+    ("float", "long"),
+    ("double", "int"),
+    ("double", "long"),
+    ("double", "float"),
+    ("bytes", "string"),
+    ("string", "bytes"),
+}
 
 
 @pytest.mark.parametrize("reader", PRIMITIVES)

@@ -140,12 +140,12 @@ def test_references_are_parsed_before_the_text_and_in_order() -> None:
 
 
 def test_an_error_in_a_reference_names_the_reference() -> None:
-    with pytest.raises(InvalidSchema, match="In the reference 'b': The type 'acme.E' is not defined, at /fields/0/type"):
+    with pytest.raises(InvalidSchema, match=r"In the reference 'b': The type 'acme.E' is not defined, at /fields/0/type"):
         FORMAT.parse('"int"', {"b": text(record(field("c", "E"), name="acme.B"))})
 
 
 def test_a_name_of_a_reference_cannot_get_other_content() -> None:
-    with pytest.raises(InvalidSchema, match="The name 'acme.B' is defined twice with different content, at /"):
+    with pytest.raises(InvalidSchema, match=r"The name 'acme.B' is defined twice with different content, at /"):
         FORMAT.parse(text(record(name="acme.B")), {"b": text(record(field("c", "int"), name="acme.B"))})
 
 
@@ -175,7 +175,7 @@ def test_a_hostile_text_ends_soon(name: str) -> None:
 
 
 def test_the_limit_of_the_size_counts_references() -> None:
-    with pytest.raises(InvalidSchema, match="with its references; the limit is 4194304"):
+    with pytest.raises(InvalidSchema, match=r"with its references; the limit is 4194304"):
         FORMAT.parse('"int"', {"r": '"' + "x" * MAX_AVRO_CHARACTERS + '"'})
 
 

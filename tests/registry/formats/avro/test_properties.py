@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from barnabas.registry.formats.avro import FORMAT
+from barnabas.registry.formats.interface import InvalidSchema
 from tests.registry.formats.avro.records import enum, field, fixed, record
 
 VALUES: dict[str, list[Any]] = {
@@ -46,7 +47,7 @@ class Maker:
 
     def name(self) -> str:
         self.names += 1
-        return f"{self.chance.choice(('', 'a.', 'a.b.'))}N{self.names}"
+        return f"{self.chance.choice(('a', 'a.b'))}.N{self.names}"
 
     def some(self, probability: float) -> bool:
         return self.chance.random() < probability
@@ -181,9 +182,8 @@ JSON = st.recursive(
 def test_any_json_is_a_schema_or_an_invalid_schema(value: Any, strict: bool) -> None:
     try:
         parsed = FORMAT.parse(json.dumps(value), {}, strict=strict)
-    except ValueError as error:
-        assert type(error).__name__ == "InvalidSchema"
-    else:
-        assert FORMAT.parse(parsed.canonical, {}).canonical == parsed.canonical
-        parsed.normalized()
-        parsed.tags()
+    except InvalidSchema:
+        return
+    assert FORMAT.parse(parsed.canonical, {}).canonical == parsed.canonical
+    parsed.normalized()
+    parsed.tags()
