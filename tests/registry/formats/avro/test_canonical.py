@@ -222,11 +222,20 @@ def test_the_normal_text_keeps_the_names_of_references() -> None:
     )
 
 
-@pytest.mark.parametrize(("kind", "default", "normal"), [
-    ("float", 1.1, "1.1"), ("float", 1, "1.0"), ("float", 1e40, '"Infinity"'), ("double", 3000000000, "3.0E9"), ("int", 3000000000, "3000000000"),
-    (["double", "int"], 1, "1.0"), ({"type": "array", "items": "double"}, [1, 2], "[1.0,2.0]"), ("bytes", "ÿ", '"ÿ"'),
-    ({"type": "array", "items": ["null", "string"]}, [None, "x"], "[null,null]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "default", "normal"),
+    [
+        ("float", 1.1, "1.1"),
+        ("float", 1, "1.0"),
+        ("float", 1e40, '"Infinity"'),
+        ("double", 3000000000, "3.0E9"),
+        ("int", 3000000000, "3000000000"),
+        (["double", "int"], 1, "1.0"),
+        ({"type": "array", "items": "double"}, [1, 2], "[1.0,2.0]"),
+        ("bytes", "ÿ", '"ÿ"'),
+        ({"type": "array", "items": ["null", "string"]}, [None, "x"], "[null,null]"),
+    ],
+)
 def test_normalisation_gives_defaults_the_form_of_their_type(kind: Any, default: Any, normal: str) -> None:
     canonical = FORMAT.parse(text(record(field("a", kind, default=default))), {}).normalized().canonical
     assert canonical.endswith(f',"default":{normal}}}]}}')

@@ -14,6 +14,7 @@ import msgspec
 
 from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro.defaults import DefaultCheck, read_number
+from barnabas.registry.formats.avro.equality import same_definition
 from barnabas.registry.formats.avro.json_text import json_text, read_json
 from barnabas.registry.formats.avro.types import (
     PLAIN,
@@ -75,7 +76,7 @@ class Parser:
         for union, place in self._unions:
             _check_branches(union, place)
         for first, second, place in self._repeated:
-            if not _same(first, second):
+            if not same_definition(first, second):
                 raise _wrong(f"The name {branch_name(first)!r} is defined twice with different content", place)
         if self._strict:
             check = DefaultCheck()
@@ -339,38 +340,3 @@ def _check_branches(union: Union, place: Place | None) -> None:
         if name in seen:
             raise _wrong(f"The union has the type {name!r} twice", Place(place, index))
         seen.add(name)
-
-
-def _same(first: Type, second: Type) -> bool:
-    """Whether two types are equal but for their docs and aliases. Named types inside of them have one object for each name."""
-    if first.kind != second.kind or (first.properties or {}) != (second.properties or {}):
-        return False
-    if isinstance(first, Record) and isinstance(second, Record):
-        return len(first.fields) == len(second.fields) and all(map(_same_field, first.fields, second.fields))
-    if isinstance(first, Enum) and isinstance(second, Enum):
-        return first.symbols == second.symbols
-    if isinstance(first, Fixed) and isinstance(second, Fixed):
-        return first.size == second.size
-    return True
-
-
-def _same_field(first: Field, second: Field) -> bool:
-    return (
-        first.name == second.name
-        and first.order == second.order
-        and first.default == second.default
-        and (first.properties or {}) == (second.properties or {})
-        and _same_use(first.type, second.type)
-    )
-
-
-def _same_use(first: Type, second: Type) -> bool:
-    if isinstance(first, Named) or isinstance(second, Named):
-        return first is second
-    if isinstance(first, Collected) and isinstance(second, Collected):
-        assert first.content is not None
-        assert second.content is not None
-        return _same(first, second) and _same_use(first.content, second.content)
-    if isinstance(first, Union) and isinstance(second, Union):
-        return len(first.branches) == len(second.branches) and all(map(_same_use, first.branches, second.branches))
-    return _same(first, second)
