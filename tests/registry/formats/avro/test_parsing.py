@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.limits import MAX_AVRO_CHARACTERS
+from barnabas.limits import MAX_AVRO_CHARACTERS, MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro import FORMAT
 from barnabas.registry.formats.interface import InvalidSchema
 from tests.registry.formats.avro.records import enum, field, fixed, record, text
@@ -157,7 +157,7 @@ SHARED = [
 HOSTILE = {
     "long": '"' + "x" * MAX_AVRO_CHARACTERS + '"',
     "brackets": "[" * 1_000_000,
-    "nested types": '{"type":"array","items":' * 102 + '"int"' + "}" * 102,
+    "nested types": '{"type":"array","items":' * (MAX_AVRO_DEPTH + 2) + '"int"' + "}" * (MAX_AVRO_DEPTH + 2),
     "nested far": '{"type":"array","items":' * 90_000 + '"int"' + "}" * 90_000,
     "nested value": '{"type":"int","p":' + "[" * 300 + "]" * 300 + "}",
     "names that open each other": json.dumps([*CHAIN, record(name="A3000")]),
