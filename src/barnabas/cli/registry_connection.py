@@ -6,13 +6,15 @@ import functools
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 from msgspec import Struct
 
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
-from barnabas.cli.types import READABLE
+from barnabas.cli.types import READABLE, Text, checked
+from barnabas.digits import INT32, is_number
 
 if TYPE_CHECKING:
     from barnabas.schemas.registry_client import RegistryClient
@@ -39,6 +41,23 @@ class RegistryOptions(Struct):
         return RegistryClient(self.url, settings)
 
 
+def read_urls(text: str) -> list[str]:
+    """The URLs of one registry, separated by commas; raises BadInput."""
+    urls = [each.strip() for each in text.split(",")]
+    for each in urls:
+        try:
+            parts = urlsplit(each)
+            is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        except ValueError:  # a port that is no number
+            is_url = False
+        if not is_url or not each.isascii() or not each.isprintable() or " " in each:
+            raise BadInput(f"{each!r} is no URL such as {DEFAULT_URL}")
+    return urls
+
+
+URL = Text(checked(read_urls))
+
+
 def registry_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a registry, and call it with a `registry`."""
 
@@ -49,7 +68,7 @@ def registry_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--registry-config", type=READABLE, metavar="FILE",
                      help="A properties file with basic.auth.user.info, bearer.auth.token or ssl.* settings for the registry."),
-        click.option("--schema-registry", "registry_url", metavar="URL", default=DEFAULT_URL, envvar="SCHEMA_REGISTRY_URL",
+        click.option("--schema-registry", "registry_url", type=URL, metavar="URL", default=DEFAULT_URL, envvar="SCHEMA_REGISTRY_URL",
                      show_default=True, help="Where the registry is; the variable SCHEMA_REGISTRY_URL sets it too."),
     ):  # fmt: skip
         command = option(command)
@@ -68,7 +87,7 @@ def read_input(path: str) -> str:
 
 def read_version(text: str) -> str:
     """A version as the registry takes it; raises BadInput."""
-    if text == "latest" or (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+    if text == "latest" or (is_number(text, INT32) and int(text)):
         return text
     raise BadInput(f"{text!r} is no version: a number from 1 on, or latest")
 

@@ -16,7 +16,7 @@ import click
 
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.registry_connection import RegistryOptions, read_input, registry_options
+from barnabas.cli.registry_connection import URL, RegistryOptions, read_input, registry_options
 from barnabas.cli.types import FilePath
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def export(registry: RegistryOptions, output: Output, file: str, prefix: str) ->
 
 @click.command("import")
 @click.argument("file", required=False)
-@click.option("--from", "source_url", metavar="URL", help="Take them over from this registry, instead of a file.")
+@click.option("--from", "source_url", type=URL, metavar="URL", help="Take them over from this registry, instead of a file.")
 @click.option("--prefix", default=EVERYTHING, help="With --from: only subjects whose names begin so.")
 @click.option("--force", is_flag=True, help="Also into subjects that have other schemas already.")
 @registry_options
@@ -104,7 +104,7 @@ def read_registry(client: RegistryClient, prefix: str) -> Iterator[Entry]:
     yield {"subject": None, "config": client.get("config")}
     for subject in sorted({each["subject"] for each in schemas}):
         for kind, code in (("config", NO_CONFIG), ("mode", NO_MODE)):
-            found = _unless(code, lambda kind=kind, subject=subject: client.get(kind, subject))  # type: ignore[misc]
+            found = _unless(code, client.get, kind, subject)
             if found is not None:
                 yield {"subject": subject, kind: found}
 
@@ -144,7 +144,7 @@ def write_registry(
             tell(number, len(wanted))
     finally:
         for subject in sorted(imported):
-            _unless(NO_MODE, lambda subject=subject: client.delete("mode", subject))  # type: ignore[misc]
+            _unless(NO_MODE, client.delete, "mode", subject)
     for each in settings:
         _set(client, each)
     return len(wanted), len(schemas) - len(wanted)
@@ -170,12 +170,12 @@ def _set(client: RegistryClient, entry: Entry) -> None:
         client.put("mode", *target, body=entry["mode"], force=True)
 
 
-def _unless(code: int, ask: Callable[[], Any]) -> Any:
+def _unless(code: int, ask: Callable[..., Any], *path: str) -> Any:
     """The answer, or None if the registry answers with this code."""
     from barnabas.schemas.registry_client import RegistryError
 
     try:
-        return ask()
+        return ask(*path)
     except RegistryError as error:
         if error.code != code:
             raise
