@@ -88,3 +88,7 @@ MAX_DELEGATION_TOKENS = 10_000  # existing at once; renewing one scans them all
 MAX_AUDIT_ENTRIES = 20_000  # entries of the audit log that wait to be written; further ones are dropped and counted
 MAX_AUDIT_BATCH = 500  # entries written at once
 MAX_AUDIT_TEXT = 256  # characters of a name in the audit log
+MAX_PROTOBUF_CHARACTERS = 1_000_000  # of the text of one Protobuf schema; parsing it takes about a second
+MAX_PROTOBUF_DEPTH = 32  # levels of nested messages, and of nested values of options; as protoc
+MAX_PROTOBUF_NAMES = 50_000  # messages, fields, values and other names that one schema declares
+MAX_PROTOBUF_FILES = 1_000  # schemas that one schema needs, directly or not
