@@ -59,5 +59,5 @@ def _enum(enum: Enum, syntax: str, strict: bool) -> None:
 def _reserved(place: str, name: str, number: int, reserved: tuple[Ranges, ...]) -> None:
     for ranges in reserved:
         for one in ranges.values:
-            if one == name or one == number or (isinstance(one, Range) and one.first <= number <= one.last):
+            if one in (name, number) or (isinstance(one, Range) and one.first <= number <= one.last):
                 raise InvalidSchema(f"{place} uses a reserved number or name")

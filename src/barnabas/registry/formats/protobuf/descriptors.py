@@ -91,6 +91,11 @@ def _message(made: Any, message: Message, proto3: bool) -> None:
         _message(made.nested_type.add(), nested, proto3)
     for enum in message.enums:
         _enum(made.enum_type.add(), enum)
+    _message_ranges(made, message)
+    _options(made, message.options)
+
+
+def _message_ranges(made: Any, message: Message) -> None:
     for extend in message.extends:
         for field in extend.fields:
             _field(made.extension.add(), field, made, proto3).extendee = extend.name
@@ -106,7 +111,6 @@ def _message(made: Any, message: Message, proto3: bool) -> None:
             else:
                 first, last = _bounds(value)
                 made.reserved_range.add(start=first, end=last + 1)
-    _options(made, message.options)
 
 
 def _bounds(value: int | Range) -> tuple[int, int]:
