@@ -90,3 +90,14 @@ def test_tags_are_written_and_read() -> None:
 def test_bad_text_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchema):
         FORMAT.parse(text, {})
+
+
+def test_extensions_groups_and_ranges_keep_their_meaning() -> None:
+    text = (
+        'syntax = "proto2"; package p; message A { extensions 100 to max; extend A { optional int32 x = 100; } '
+        "optional group G = 1 { optional string s = 1; } reserved 5 to 7; } extend A { optional string y = 101; }"
+    )
+    schema = FORMAT.parse(text, {})
+    assert FORMAT.parse(schema.canonical, {}).canonical == schema.canonical
+    assert FORMAT.parse(schema.formatted("serialized"), {}).normalized().canonical == schema.normalized().canonical
+    assert "exten" not in schema.formatted("ignore_extensions")

@@ -91,11 +91,11 @@ def _message(made: Any, message: Message, proto3: bool) -> None:
         _message(made.nested_type.add(), nested, proto3)
     for enum in message.enums:
         _enum(made.enum_type.add(), enum)
-    _message_ranges(made, message)
+    _extensions_and_reserved(made, message, proto3)
     _options(made, message.options)
 
 
-def _message_ranges(made: Any, message: Message) -> None:
+def _extensions_and_reserved(made: Any, message: Message, proto3: bool) -> None:
     for extend in message.extends:
         for field in extend.fields:
             _field(made.extension.add(), field, made, proto3).extendee = extend.name

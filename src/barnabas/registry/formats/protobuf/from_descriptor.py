@@ -65,9 +65,9 @@ def _message(made: Any, syntax: str) -> Message:
     entries = {one.name: one for one in made.nested_type if one.options.map_entry}
     groups = {one.type_name.rpartition(".")[2] for one in made.field if one.type == _GROUP}
     nested = {one.name: one for one in made.nested_type}
-    fields = []
+    fields: list[Field] = []
     members: dict[int, tuple[list[Field], list[Group]]] = {index: ([], []) for index in range(len(made.oneof_decl))}
-    plain_groups = []
+    plain_groups: list[Group] = []
     for one in made.field:
         in_oneof = one.HasField("oneof_index") and not one.proto3_optional
         if one.type == _GROUP:

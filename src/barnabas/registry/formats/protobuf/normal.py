@@ -130,7 +130,7 @@ class _Normal(Rewrite):
         if isinstance(value, Word):
             return Word(_number(value.value))
         if isinstance(value, Aggregate):
-            made = {}
+            made: dict[str, Value] = {}
             for key, item in value.entries:
                 full_name = self._names.resolve_extension(key[1:-1], scope) if key[0] == "[" else None
                 if not (isinstance(item, ValueList) and not item.items):

@@ -24,7 +24,7 @@ def needed_files(file: FileDescriptorProto, references: Mapping[str, FileDescrip
         raise InvalidSchema(f"the schema needs {len(references)} others; at most {MAX_PROTOBUF_FILES} are allowed")
     wanted = set(file.dependency)
     ordered = []
-    for path in reversed(references):
+    for path in reversed(list(references)):
         if path in wanted:
             ordered.append(path)
             wanted.update(references[path].dependency)
