@@ -94,3 +94,7 @@ MAX_AVRO_DEPTH = 100  # types inside of each other in an Avro schema, and levels
 MAX_AVRO_COMPARISONS = 200_000  # pairs of types and of fields that one check of compatibility looks at; about a second
 MAX_AVRO_COMPARED_DEPTH = 2_000  # types inside of each other that a check of compatibility follows, also through references
 MAX_AVRO_INCOMPATIBILITIES = 1_000  # messages of one check of compatibility; further ones are dropped
+MAX_PROTOBUF_CHARACTERS = 1_000_000  # of the text of one Protobuf schema; parsing it takes about a second
+MAX_PROTOBUF_DEPTH = 32  # levels of nested messages, and of nested values of options; as protoc
+MAX_PROTOBUF_NAMES = 50_000  # messages, fields, values and other names that one schema declares
+MAX_PROTOBUF_FILES = 1_000  # schemas that one schema needs, directly or not

@@ -1,0 +1,9 @@
+"""The Protobuf format: text to syntax tree, canonical text, google.protobuf's check, and Confluent's rules of compatibility."""
+
+from __future__ import annotations
+
+from barnabas.registry.formats.protobuf.schema import ProtobufFormat, ProtobufSchema
+
+FORMAT = ProtobufFormat()
+
+__all__ = ["FORMAT", "ProtobufFormat", "ProtobufSchema"]

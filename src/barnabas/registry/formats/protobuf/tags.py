@@ -1,0 +1,138 @@
+"""Reads and writes the tags of messages and fields, which stand in Confluent's options `message_meta` and `field_meta`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from barnabas.registry.formats.interface import Entity, InvalidSchema
+from barnabas.registry.formats.protobuf.builtins import META_PATH
+from barnabas.registry.formats.protobuf.rewrite import Rewrite
+from barnabas.registry.formats.protobuf.tree import Aggregate, Field, File, Import, Message, OneOf, Option, Text, Value, ValueList
+
+_RECORD, _FIELD = "SR_RECORD", "SR_FIELD"
+_OPTIONS = {_RECORD: "confluent.message_meta", _FIELD: "confluent.field_meta"}
+
+
+def tags_of(file: File) -> dict[Entity, frozenset[str]]:
+    """The tags of each tagged message and field; the path is `.` and the full name."""
+    reader = _Reader()
+    reader.file(file)
+    return reader.found
+
+
+def change_tags(file: File, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> File:
+    """The file with tags added and removed. Raises InvalidSchema if an entity does not exist."""
+    writer = _Writer(file.package, added, removed)
+    made = writer.file(file)
+    missing = writer.missing()
+    if missing is not None:
+        what = "Message" if missing.kind == _RECORD else "Field"
+        raise InvalidSchema(f"No matching {what} with name '{missing.path.rpartition('.')[2]}' found in the schema")
+    if any(added.values()) and all(one.path != META_PATH for one in made.imports):
+        made = made._replace(imports=(*made.imports, Import(META_PATH)))
+    return made
+
+
+class _Reader(Rewrite):
+    def __init__(self) -> None:
+        self.found: dict[Entity, frozenset[str]] = {}
+
+    def message(self, message: Message, scope: str) -> Message:
+        inner = f"{scope}.{message.name}" if scope else message.name
+        self._note(Entity("." + inner, _RECORD), message.options)
+        return super().message(message, scope)
+
+    def field(self, field: Field, scope: str) -> Field:
+        self._note(Entity(f".{scope}.{field.name}", _FIELD), field.options)
+        return field
+
+    def _note(self, entity: Entity, options: tuple[Option, ...]) -> None:
+        tags = frozenset(_tags(options, _OPTIONS[entity.kind]))
+        if tags:
+            self.found[entity] = tags
+
+
+class _Writer(Rewrite):
+    def __init__(self, package: str, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> None:
+        self._added = {self._key(entity, package): tags for entity, tags in added.items()}
+        self._removed = {self._key(entity, package): tags for entity, tags in removed.items()}
+        self._met: set[Entity] = set()
+
+    @staticmethod
+    def _key(entity: Entity, package: str) -> Entity:
+        """The entity with its full name: the package may be left out."""
+        path = entity.path.removeprefix(".")
+        if package and not path.startswith(package + "."):
+            path = f"{package}.{path}"
+        return Entity("." + path, entity.kind)
+
+    def missing(self) -> Entity | None:
+        """An entity that the file does not have."""
+        return next((entity for entity in (*self._added, *self._removed) if entity not in self._met), None)
+
+    def message(self, message: Message, scope: str) -> Message:
+        inner = f"{scope}.{message.name}" if scope else message.name
+        made = super().message(message, scope)
+        return made._replace(options=self._changed([Entity("." + inner, _RECORD)], made.options))
+
+    def oneofs(self, oneofs: tuple[OneOf, ...], scope: str) -> tuple[OneOf, ...]:
+        """A path to a field of a oneof may also name the oneof."""
+        made = []
+        for oneof in super().oneofs(oneofs, scope):
+            fields = [
+                one._replace(options=self._changed([Entity(f".{scope}.{oneof.name}.{one.name}", _FIELD)], one.options))
+                for one in oneof.fields
+            ]
+            made.append(oneof._replace(fields=tuple(fields)))
+        return tuple(made)
+
+    def field(self, field: Field, scope: str) -> Field:
+        return field._replace(options=self._changed([Entity(f".{scope}.{field.name}", _FIELD)], field.options))
+
+    def _changed(self, entities: list[Entity], options: tuple[Option, ...]) -> tuple[Option, ...]:
+        for entity in entities:
+            added, removed = self._added.get(entity), self._removed.get(entity)
+            if added is None and removed is None:
+                continue
+            self._met.add(entity)
+            name = _OPTIONS[entity.kind]
+            tags = dict.fromkeys([*_tags(options, name), *(added or ())])
+            options = _with_tags(options, name, [tag for tag in tags if tag not in (removed or ())])
+        return options
+
+
+def _is_meta(option: Option, name: str) -> bool:
+    return option.custom and option.name.removeprefix(".") == name
+
+
+def _tags(options: tuple[Option, ...], name: str) -> Iterator[str]:
+    for option in options:
+        if _is_meta(option, name):
+            if option.path == ".tags":
+                yield from _texts(option.value)
+            elif not option.path and isinstance(option.value, Aggregate):
+                for key, value in option.value.entries:
+                    if key == "tags":
+                        yield from _texts(value)
+
+
+def _texts(value: Value) -> Iterator[str]:
+    for item in value.items if isinstance(value, ValueList) else (value,):
+        if isinstance(item, Text):
+            yield item.value
+
+
+def _with_tags(options: tuple[Option, ...], name: str, tags: list[str]) -> tuple[Option, ...]:
+    """The options with these tags in one option in braces; other entries of it stay."""
+    kept = []
+    entries: list[tuple[str, Value]] = []
+    for option in options:
+        if not _is_meta(option, name) or option.path not in ("", ".tags"):
+            kept.append(option)
+        elif isinstance(option.value, Aggregate):
+            entries += [entry for entry in option.value.entries if entry[0] != "tags"]
+    if tags:
+        entries.append(("tags", ValueList(tuple(Text(tag) for tag in tags))))
+    if entries:
+        kept.append(Option(name, Aggregate(tuple(entries)), custom=True))
+    return tuple(kept)
