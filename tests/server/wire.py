@@ -76,8 +76,8 @@ class Line:
         return bytes(data)
 
 
-def framed(api: tuple[int, int], request: Message, correlation_id: int = 0) -> bytes:
-    frame = write_request_header(*api, correlation_id, CLIENT_ID) + bytes(encode(request, api[1]))
+def framed(api: tuple[int, int], request: Message, correlation_id: int = 0, client_id: str = CLIENT_ID) -> bytes:
+    frame = write_request_header(*api, correlation_id, client_id) + bytes(encode(request, api[1]))
     return SIZE.pack(len(frame)) + frame
 
 

@@ -111,6 +111,21 @@ def test_a_full_cache_keeps_the_young_and_gives_up_the_long_unused() -> None:
     assert cache.open(request({}, 1, 1), VERSION, EVICTION_MS + 1).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_fetcher_of_a_follower_has_one_session() -> None:
+    cache = sessions()
+    begun = [cache.open(request({("a", 0): 0}, replica_id=2), VERSION, 0).session for _ in range(4)]
+    for session, fetcher in zip(
+        begun, ("broker-2-fetcher-0", "broker-2-fetcher-1", "broker-3-fetcher-0", "broker-2-fetcher-0"), strict=True
+    ):
+        assert session is not None
+        cache.take_place(session, fetcher)
+    consumers = cache.open(request({("a", 0): 0}), VERSION, 0).session
+    assert consumers is not None
+    assert [session is not None and cache.find(session.session_id) is session for session in begun] == [False, True, True, True]
+    assert [session is not None and session.closed for session in begun] == [True, False, False, False]
+    assert cache.open(request({("a", 0): 0}, 1, 1, replica_id=2), VERSION, 0).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_an_incremental_answer_says_what_the_last_one_did_not() -> None:
     cache = sessions()
     partition = cache.open(request({("a", 0): 0}), VERSION, 0).partitions[0]

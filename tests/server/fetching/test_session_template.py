@@ -21,7 +21,7 @@ from barnabas.server.fetching import session_template
 from barnabas.server.fetching.session_template import SessionFetchTemplate
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
-from tests.server.wire import Line, framed
+from tests.server.wire import CLIENT_ID, Line, framed
 from tests.waiting import wait_until
 
 FETCH, LATEST = 1, APIS[1][3]
@@ -62,6 +62,7 @@ class Session:
 
     def __init__(self, broker: Broker, version: int, line: Line | None = None, *, replica_id: int = -1, **fields: int) -> None:
         self._broker, self._version, self._line = broker, version, line
+        self._client_id = "another" if line is None else CLIENT_ID  # a fetcher of a follower has one session
         self._fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 2**20, **fields}
         self._replica_id = replica_id
         self._id_at = 4 + (version >= FIRST_FLEXIBLE_VERSION) + 4 + 2  # behind correlation id, tags, throttle time and error
@@ -84,7 +85,7 @@ class Session:
 
     def ask(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> bytes:
         """The answer but for the session's id."""
-        frame = framed((FETCH, self._version), self.request(named, forgotten), 7)
+        frame = framed((FETCH, self._version), self.request(named, forgotten), 7, self._client_id)
         if self._line is not None:
             data = self._exchange(self._line, frame)
         else:
@@ -102,7 +103,7 @@ class Session:
     def begin_to_wait(self, named: Iterable[FetchPartition]) -> None:
         """Ask for what has not come yet."""
         assert self._line is not None
-        self._line.socket.sendall(framed((FETCH, self._version), self.request(named)))
+        self._line.socket.sendall(framed((FETCH, self._version), self.request(named), 0, self._client_id))
         self.epoch += 1
         session = self._broker.fetch_sessions.find(self.session_id)
         assert session is not None

@@ -18,7 +18,7 @@ from barnabas.client.results import Produced
 from barnabas.cluster.metadata.image import MetadataDelta, PartitionState
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData, ReplicaState
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
 from barnabas.replication.follower_partition import FollowerPartition
@@ -160,6 +160,35 @@ async def test_a_follower_that_asks_before_the_leader_knows_of_the_partition_is_
         followers = cluster.leader(1, 1).followers
         assert followers is not None
         await until(lambda: followers.replicas.followers()[2].end_offset == 0)
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["it begins a session", "it goes on with one"])
+async def test_a_fetch_of_a_follower_that_comes_late_does_not_stay_its_last_word(tmp_path: Path, *, goes_on: bool) -> None:
+    """A connection was given up, and its request arrives behind those of the next connection. Nothing is news after it."""
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        sessions = cluster.brokers[1].fetch_sessions._sessions
+        await until(lambda: len(sessions) == 1)
+        (earlier,) = sessions.values()
+        (fetcher,) = cluster.brokers[2].fetcher_manager._fetchers.values()
+        fetcher._peers.disconnect(1)
+        await until(lambda: any(each is not earlier for each in sessions.values()))
+        await produce(cluster, b"a", b"b")
+        wanted = FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=100)])
+        late = FetchRequest(
+            max_wait_ms=0,
+            replica_state=ReplicaState(replica_id=2, replica_epoch=cluster.image.brokers[2].epoch),
+            session_id=earlier.session_id if goes_on else 0,
+            session_epoch=earlier.epoch if goes_on else 0,
+            topics=[wanted],
+        )
+        config = ClientConfig((), client_id=fetcher._peers._config.client_id)
+        connection = await AsyncConnection.open(("127.0.0.1", cluster.brokers[1].endpoints[0].port), config)
+        await connection.request(Call(late))
+        connection.close()
+        followers = cluster.leader(1).followers
+        assert followers is not None
+        await until(lambda: followers.replicas.followers()[2].end_offset == 2)
 
 
 async def test_too_few_in_sync_refuse_before_and_after_the_append(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.older_fetch import FIRST_BATCH_VERSION
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.message_sets import handle_older_fetch
@@ -43,7 +44,13 @@ def handle_fetch(
         connection.send(parts)
         return
     client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
-    Fetch(broker, connection, request, context, version, correlation_id, client_id).start()
+    fetch = Fetch(broker, connection, request, context, version, correlation_id, client_id)
+    session = context.session
+    if session is not None and session.is_of_follower and not context.is_incremental and fetch.may_follow():
+        fetcher = read_request_header(frame).client_id
+        if fetcher:
+            broker.fetch_sessions.take_place(session, fetcher)
+    fetch.start()
     template = connection.fetch_template
     if context.is_incremental:
         if not isinstance(template, SessionFetchTemplate):

@@ -64,7 +64,7 @@ class Fetch(PartitionLookup):
             self._max_bytes = min(self._max_bytes, self._allowance.max_bytes)
         if self._context.session is not None:
             self._context.session.supersede()
-        if self.replica_id >= 0 and self._may_follow():
+        if self.replica_id >= 0 and self.may_follow():
             self._broker.isr.heard_of(self.replica_id)
         found, size, must_answer = self._look(first=True)
         min_bytes = min(request.min_bytes, self._max_bytes)  # more can never come
@@ -104,7 +104,7 @@ class Fetch(PartitionLookup):
         self._timer = self._broker.loop.call_later(self._longest_wait_ms / 1000, self._wake)
         self._connection.on_close.append(self._stop_waiting)
 
-    def _may_follow(self) -> bool:
+    def may_follow(self) -> bool:
         """Whether who calls itself a broker may act as one."""
         authorizer = self._broker.authorizer
         return authorizer is None or authorizer.of_connection(self._connection).allows_cluster(Operation.CLUSTER_ACTION)

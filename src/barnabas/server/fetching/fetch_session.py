@@ -146,6 +146,7 @@ class FetchSession(Struct, eq=False):
     created_ms: int
     used_ms: int
     is_of_follower: bool = False
+    fetcher: str | None = None  # its client id, of a follower that names itself
     epoch: int = 1  # the one that the next request must carry
     partitions: dict[PartitionKey, FetchedPartition] = field(default_factory=dict)
     pending: dict[FetchedPartition, None] = field(default_factory=dict)  # those that may have news

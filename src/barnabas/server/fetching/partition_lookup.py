@@ -222,7 +222,7 @@ class PartitionLookup:
             if diverging is None:
                 size = min(left, wanted.max_bytes)
                 if leader is not None and self.replica_id >= 0:
-                    if first or wanted in self._uncounted:
+                    if first or self._is_to_be_counted(wanted):
                         self._uncounted -= {wanted}
                         count_follower(self._broker, self._request, self.replica_id, leader, wanted)
                     region = self._read_as_follower(
@@ -250,6 +250,11 @@ class PartitionLookup:
         aborted = partition.aborted_in(region, wanted.fetch_offset) if committed else None
         marks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
         return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
+
+    def _is_to_be_counted(self, wanted: FetchedPartition) -> bool:
+        """Whether a follower's fetch that waits tells of a partition that was not there before; where its session is dropped, it may
+        have asked again elsewhere, for more."""
+        return wanted in self._uncounted and (wanted.session is None or not wanted.session.closed)
 
     def _read_as_follower(
         self, partition: LeaderPartition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool

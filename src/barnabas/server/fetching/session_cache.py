@@ -6,6 +6,9 @@ Rules
   1. At most `slots` sessions; a full cache gives no session (id 0), the client then asks in full each time.
   2. A session that is dropped is closed, so that no partition goes on telling it what happens.
   3. Sessions of followers do not make room for those of consumers.
+  4. A fetcher of a follower has one session. When it begins another, the earlier one is dropped (`take_place`). So a request of an earlier
+     connection that comes late is refused if it goes on with the earlier session. If it begins one, the fetcher finds its own session
+     gone, and names all its partitions anew. Either way the follower's last word is true, though a session passes over what has no news.
 """
 
 from __future__ import annotations
@@ -77,6 +80,16 @@ class FetchSessionCache:
             self.remove(session.session_id)
             return FetchContext([])
         return self.go_on(session, now_ms)
+
+    def take_place(self, session: FetchSession, fetcher: str) -> None:
+        """A fetcher of a follower begins `session`.
+
+        Args:
+            fetcher: its client id, which no other fetcher of any broker has.
+        """
+        for earlier in [each for each in self._sessions.values() if each.fetcher == fetcher]:
+            self.remove(earlier.session_id)
+        session.fetcher = fetcher
 
     def find(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
