@@ -1,0 +1,43 @@
+"""Sends a request on to the registry that writes, and brings back its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import ssl
+from urllib.parse import urlencode, urlsplit
+
+from barnabas import limits
+from barnabas.registry.core import errors
+from barnabas.web.routing import Request, Response
+
+FORWARDED = "x-forward"  # marks a request that must not be sent on again
+TIMEOUT_S = 60.0
+KEPT = ("content-type", "accept", "authorization")
+
+
+async def forward(url: str, request: Request, context: ssl.SSLContext | None = None) -> Response:
+    """The leader's answer. Raises HttpError 50003 if there is none."""
+    try:
+        return await asyncio.to_thread(_send, url, request, context)
+    except (OSError, http.client.HTTPException) as error:
+        raise errors.forwarding_failed(f"Error while forwarding the request to the leader {url}: {error}") from None
+
+
+def _send(url: str, request: Request, context: ssl.SSLContext | None) -> Response:
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    query = urlencode(request.queries or tuple(request.query.items()))
+    headers = {name: request.headers[name] for name in KEPT if name in request.headers} | {FORWARDED: "true"}
+    try:
+        connection.request(request.method, f"{request.path}?{query}" if query else request.path, request.body, headers)
+        answer = connection.getresponse()
+        body = answer.read(limits.MAX_FORWARDED_ANSWER_BYTES)
+        media = answer.getheader("content-type")
+        return Response(body, answer.status, () if media is None else ((b"content-type", media.encode()),))
+    finally:
+        connection.close()
