@@ -1,7 +1,7 @@
 """A registered version of a schema, the parts of it that clients give, and its identity.
 
-Two schemas of a context are the same if text, references, metadata and rule set are: then they share an id. The identity is the MD5 of these
-parts in Confluent's order, so that a guid is the same here and there.
+Two schemas of a context are the same if text, references, metadata and rule set are: then they share an id. The identity is the MD5 of
+these parts in Confluent's order, so that a guid is the same here and there.
 """
 
 from __future__ import annotations

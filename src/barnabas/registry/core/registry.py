@@ -40,7 +40,7 @@ class Registry:
         """Take a record of the topic in."""
         self.state.replay(key, value, timestamp_ms)
 
-    def handle(self, command: Command, reserved: Mapping[str, int] = registration.NO_RESERVATION) -> Outcome:  # noqa: C901, PLR0911 - one case for each kind
+    def handle(self, command: Command, reserved: Mapping[str, int] = registration.NO_RESERVATION) -> Outcome:
         """Decide a command; `reserved` as for `registration.register`. Raises HttpError if it is refused."""
         state, parser = self.state, self.parser
         match command:

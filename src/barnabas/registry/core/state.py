@@ -1,7 +1,7 @@
 """What is registered: the image of the topic, changed by `replay` alone.
 
-A context has its own ids. An id means one content; `ids` tells in which subjects, and under which version, it stands. Texts are kept as they
-are in the topic and parsed by others when they are needed.
+A context has its own ids. An id means one content; `ids` tells in which subjects, and under which version, it stands. Texts are kept as
+they are in the topic; `parsing.py` parses them when they are needed.
 """
 
 from __future__ import annotations

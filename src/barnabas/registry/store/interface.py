@@ -1,7 +1,7 @@
 """The seam between the registry and what keeps its records in order.
 
-Several registries may share one store. One of them writes at a time: `become_writer` shuts out all others before it returns, and reads all that
-they wrote.
+Several registries may share one store. One of them writes at a time: `become_writer` shuts out all others before it returns, and reads
+all that they wrote.
 """
 
 from __future__ import annotations

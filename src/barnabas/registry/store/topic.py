@@ -1,8 +1,9 @@
 """The store over the compacted topic of a cluster.
 
 Rules
-  1. Batches carry a producer id that belongs to a transactional id, though they are no transactions. Whoever takes the id over raises its epoch,
-     and the first batch of the new epoch, a NOOP, makes the partition's leader refuse all older ones. So what was read up to the NOOP is all.
+  1. Batches carry the producer id of a transactional id, though they are no transactions. A registry that takes the id over raises its
+     epoch. Its first batch, a NOOP, makes the partition's leader refuse all batches of older epochs. So all that older writers wrote
+     stands before the NOOP.
   2. Batches are numbered: a retry after a lost answer is not appended twice.
   3. Two clients: a long poll would hold up the writes behind it on one connection.
 """
