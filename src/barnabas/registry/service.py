@@ -30,6 +30,7 @@ from barnabas.web.service import ServiceContext, ServiceError
 log = logging.getLogger(__name__)
 TOPIC = "kafkastore.topic"
 GROUP = "schema.registry.group.id"
+RETRY_S = 0.5  # between two tries to reach a leader
 LEADER_WITHIN_S = 15.0  # a write waits so long for a leader; an election takes group.initial.rebalance.delay.ms, 3 s by default
 
 
@@ -55,6 +56,7 @@ class RegistryService:
         self._taking_over: asyncio.Task[None] | None = None
         self._started = False
         self._elected = False
+        self._closed = False
         self.router: Router = router_for(Surface(self.registry, self))
 
     async def start(self) -> None:
@@ -71,7 +73,8 @@ class RegistryService:
 
     async def close(self) -> None:
         """Leave the group, and stop."""
-        self._started = False
+        self._started, self._closed = False, True
+        self._changed.set()
         await self._election.close()
         task, self._taking_over = self._taking_over, None
         if task is not None:
@@ -111,12 +114,14 @@ class RegistryService:
                     self._begin_to_write()
             leader = self._leader
             if leader is not None and leader != self._context.listener and FORWARDED not in request.headers:
-                raise Forwarded(await forward(leader, request))
-            try:
-                async with asyncio.timeout_at(deadline):
+                response = await forward(leader, request)
+                if response is not None:
+                    raise Forwarded(response)
+            if self._closed or loop.time() >= deadline:
+                raise errors.no_leader()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(RETRY_S, deadline - loop.time())):
                     await self._changed.wait()
-            except TimeoutError:
-                raise errors.no_leader() from None
 
     async def cluster_id(self) -> str:
         """The id of the cluster."""

@@ -69,7 +69,7 @@ class State:
         elif name.keytype in {"CONFIG", "MODE"}:
             subject = name.subject or None
             if value is None:
-                (self.configs if name.keytype == "CONFIG" else self.modes).pop(subject, None)  # type: ignore[attr-defined]
+                (self.configs if name.keytype == "CONFIG" else self.modes).pop(subject, None)
                 return
             fields = records.read_value(value)
             fields.pop("subject", None)

@@ -13,13 +13,17 @@ from barnabas.web.routing import Request, Response
 
 FORWARDED = "x-forward"  # marks a request that must not be sent on again
 TIMEOUT_S = 60.0
+NO_LEADER = b'"error_code":50004'  # nothing was done
 KEPT = ("content-type", "accept", "authorization")
 
 
-async def forward(url: str, request: Request, context: ssl.SSLContext | None = None) -> Response:
-    """The leader's answer. Raises HttpError 50003 if there is none."""
+async def forward(url: str, request: Request, context: ssl.SSLContext | None = None) -> Response | None:
+    """The leader's answer; None if the request did not reach it, or it does not lead. Raises HttpError 50003 if the answer is lost."""
     try:
-        return await asyncio.to_thread(_send, url, request, context)
+        response = await asyncio.to_thread(_send, url, request, context)
+        return None if response.status == 500 and NO_LEADER in response.body else response
+    except ConnectionRefusedError:
+        return None
     except (OSError, http.client.HTTPException) as error:
         raise errors.forwarding_failed(f"Error while forwarding the request to the leader {url}: {error}") from None
 

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 PROTOCOL_TYPE, PROTOCOL = "sr", "v0"
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 30_000
-HEARTBEAT_S = 3.0
+HEARTBEAT_S = 1.0  # so long it takes until members notice that the leader has left
 PAUSE_S = 0.5  # before the next try after an error
 Changed = Callable[[str | None], None]
 
