@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -43,7 +42,9 @@ def test_identities_are_those_of_confluents_registry(draft: Draft, signed: list[
     assert draft.identity == bytes(each % 256 for each in signed)
 
 
-@pytest.mark.parametrize("other", [{"references": (Reference("r", "s", 1),)}, {"metadata": {}}, {"rule_set": {}}, {"schema": "{}"}])
+@pytest.mark.parametrize(
+    "other", [{"references": (Reference("r", "s", 1),)}, {"metadata": {}}, {"rule_set": {}}, {"schema": "{}"}]
+)
 def test_every_part_counts_for_the_identity(other: dict[str, Any]) -> None:
     assert Draft(**{"schema": RECORD, **other}).identity != Draft(RECORD).identity
 
@@ -116,7 +117,13 @@ def test_long_rows_of_references_end() -> None:
 def test_cycles_of_references_end() -> None:
     registry = Registry(fake_format)
     for here, there in (("a", "b"), ("b", "a")):
-        value = {"subject": here, "version": 1, "id": ord(here), "schema": "{}", "references": [{"name": there, "subject": there, "version": 1}]}
+        value = {
+            "subject": here,
+            "version": 1,
+            "id": ord(here),
+            "schema": "{}",
+            "references": [{"name": there, "subject": there, "version": 1}],
+        }
         registry.replay(*records.encode(records.Record(records.schema_key(here, 1), value)), 1)
     with pytest.raises(HttpError, match="lead back"):
         registry.handle(Register("s", Draft('{"z":"int"}', references=(Reference("a", "a", 1),))))
@@ -140,7 +147,11 @@ def test_importing_removes_what_was_deleted() -> None:
 
 def test_records_that_are_not_the_registrys_change_nothing() -> None:
     registry = Registry(fake_format)
-    for key in (b'{"keytype":"OTHER","magic":9}', b'{"keytype":"NOOP","magic":0}', b'{"keytype":"SCHEMA","subject":"s","version":4,"magic":1}'):
+    for key in (
+        b'{"keytype":"OTHER","magic":9}',
+        b'{"keytype":"NOOP","magic":0}',
+        b'{"keytype":"SCHEMA","subject":"s","version":4,"magic":1}',
+    ):
         registry.replay(key, None)
     assert not registry.state.subjects
 

@@ -205,7 +205,13 @@ ROWS: dict[str, list[tuple[str, str, Any, int, Any]]] = {
         ("POST", REGISTER, schema(AB, references=[{"name": "b", "subject": "no", "version": 1}]), 422, 42201),
         ("POST", REGISTER, schema(AB, references=[{"name": "b"}]), 422, 42201),
         ("POST", REGISTER, schema(AB, references=[{"name": "b", "subject": "base", "version": 1}]), 200, {"id": 2}),
-        ("POST", "/subjects/t/versions", schema(AB, references=[{"name": "b", "subject": "base", "version": -1}]), 200, {"id": 3}),
+        (
+            "POST",
+            "/subjects/t/versions",
+            schema(AB, references=[{"name": "b", "subject": "base", "version": -1}]),
+            200,
+            {"id": 3},
+        ),
         ("POST", "/subjects/u/versions", schema(AB), 200, {"id": 4}),
         ("GET", "/subjects/base/versions/1/referencedby", None, 200, [2, 3]),
         ("DELETE", "/subjects/base/versions/1", None, 422, 42206),
@@ -217,7 +223,13 @@ ROWS: dict[str, list[tuple[str, str, Any, int, Any]]] = {
     ],
     "metadata, rules, tags and defaults": [
         ("PUT", "/config/s", {"defaultMetadata": {"properties": {"owner": "x"}}}, 200, None),
-        ("POST", REGISTER, schema(A, ruleSet={"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE"}]}), 200, {"id": 1}),
+        (
+            "POST",
+            REGISTER,
+            schema(A, ruleSet={"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE"}]}),
+            200,
+            {"id": 1},
+        ),
         ("GET", "/subjects/s/versions/1", None, 200, {"metadata": {"properties": {"owner": "x"}}}),
         ("GET", "/subjects/s/metadata?key=owner&value=x", None, 200, {"version": 1}),
         ("GET", "/subjects/s/metadata?key=owner&value=y", None, 404, 40403),
@@ -324,12 +336,12 @@ def test_a_restart_shows_the_same(registry: InMemory) -> None:
 def test_messages_of_incompatible_schemas(registry: InMemory) -> None:
     registry("POST", REGISTER, schema(A))
     refused = registry("POST", REGISTER, schema(AB))
-    details = "[{errorType:'MISSING', description:'b'}, {oldSchemaVersion: 1}, {oldSchema: '%s'}, " % A
+    details = "[{errorType:'MISSING', description:'b'}, {oldSchemaVersion: 1}, {oldSchema: '" + A + "'}, "
     details += "{validateFields: 'false', compatibility: 'BACKWARD'}]"
     text = f'Schema being registered is incompatible with an earlier schema for subject "s", details: {details}'
     assert refused.body == {"error_code": 40901, "message": text}
     checked = registry("POST", "/compatibility/subjects/s/versions/latest?verbose=true", schema(AB))
-    assert checked.body["messages"][1:3] == ["{oldSchemaVersion: 1}", "{oldSchema: '%s'}" % A]
+    assert checked.body["messages"][1:3] == ["{oldSchemaVersion: 1}", "{oldSchema: '" + A + "'}"]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,10 @@ def test_others_forward_to_the_leader_and_follow_it() -> None:
         async with served(servers) as first, served(servers) as second:
             both = (first, second)
             await until(lambda: sum(each.is_leader for each in both) == 1)
-            made = [await ask(each.router, "POST", f"/subjects/s{i}/versions", {"schema": f'{{"f{i}":"int"}}'}) for i, each in enumerate(both)]
+            made = [
+                await ask(each.router, "POST", f"/subjects/s{i}/versions", {"schema": f'{{"f{i}":"int"}}'})
+                for i, each in enumerate(both)
+            ]
             assert [each.body.get("id") for each in made] == [1, 2], made
             refused = [await ask(each.router, "PUT", "/mode", {"mode": "odd"}) for each in both]
             assert [each.body["error_code"] for each in refused] == [42204, 42204]
