@@ -27,7 +27,7 @@ from barnabas.registry.store.writer import NotTheWriter, Writer
 from barnabas.web.routing import HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext, ServiceError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 TOPIC = "kafkastore.topic"
 GROUP = "schema.registry.group.id"
 RETRY_S = 0.5  # between two tries to reach a leader
@@ -137,7 +137,7 @@ class RegistryService:
 
     def _leader_changed(self, url: str | None) -> None:
         if url != self._leader:
-            log.info("event=registry-leader-changed leader=%s", url or "none")
+            logger.info("event=registry-leader-changed leader=%s", url or "none")
         self._leader, self._elected = url, url is not None
         if url == self._context.listener:
             self._begin_to_write()
@@ -155,6 +155,6 @@ class RegistryService:
             try:
                 await self._writer.take_over()
             except StoreFailed as error:
-                log.warning("event=registry-writer-refused reason=%s", error)
+                logger.warning("event=registry-writer-refused reason=%s", error)
                 await asyncio.sleep(1)
         self._changed.set()

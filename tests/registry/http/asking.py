@@ -80,8 +80,9 @@ class InMemory:
         return "schema-registry"
 
 
-def service(bootstrap_servers: str, listener: str = "http://127.0.0.1:8081", **settings: str) -> RegistryService:
-    """A registry over a broker's topic."""
-    client = ClientConfig.from_options({"bootstrap.servers": bootstrap_servers})
-    context = ServiceContext(client, listener, {key.replace("_", "."): value for key, value in settings.items()})
+def service(bootstrap_servers: str, listener: str = "http://127.0.0.1:8081", **options: str) -> RegistryService:
+    """A registry over a broker's topic; `options` of the client, with underscores."""
+    given = {key.replace("_", "."): value for key, value in options.items()}
+    client = ClientConfig.from_options({"bootstrap.servers": bootstrap_servers, **given})
+    context = ServiceContext(client, listener, {})
     return RegistryService(context, Registry(fake_format))

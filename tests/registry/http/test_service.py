@@ -100,10 +100,7 @@ def test_others_forward_to_the_leader_and_follow_it() -> None:
 
 def test_no_cluster_is_one_line() -> None:
     async def scenario() -> None:
-        made = service("127.0.0.1:1")
-        made._store._reader.config = made._context.client.__class__.from_options(  # type: ignore[attr-defined]
-            {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "300"}
-        )
+        made = service("127.0.0.1:1", default_api_timeout_ms="300")
         with pytest.raises(ServiceError, match="_schemas"):
             async with started(made):
                 pass

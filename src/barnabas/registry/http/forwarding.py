@@ -40,7 +40,9 @@ def _send(url: str, request: Request, context: ssl.SSLContext | None) -> Respons
     try:
         connection.request(request.method, f"{request.path}?{query}" if query else request.path, request.body, headers)
         answer = connection.getresponse()
-        body = answer.read(limits.MAX_FORWARDED_ANSWER_BYTES)
+        body = answer.read(limits.MAX_FORWARDED_ANSWER_BYTES + 1)
+        if len(body) > limits.MAX_FORWARDED_ANSWER_BYTES:
+            raise http.client.HTTPException("its answer is too large")
         media = answer.getheader("content-type")
         return Response(body, answer.status, () if media is None else ((b"content-type", media.encode()),))
     finally:

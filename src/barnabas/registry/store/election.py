@@ -31,7 +31,7 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupReq
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 PROTOCOL_TYPE, PROTOCOL = "sr", "v0"
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 30_000
@@ -89,7 +89,7 @@ class Election:
             try:
                 await self._take_part()
             except BarnabasError as error:
-                log.warning("event=registry-election-failed group=%s reason=%s", self._group, error)
+                logger.warning("event=registry-election-failed group=%s reason=%s", self._group, error)
                 self._changed(None)
                 await asyncio.sleep(PAUSE_S)
 

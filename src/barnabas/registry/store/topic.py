@@ -34,7 +34,7 @@ from barnabas.registry.core import records
 from barnabas.registry.core.records import Record
 from barnabas.registry.store.interface import Fenced, Replay, StoreFailed, TooLarge
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 REPLICAS = 3  # as many as Confluent's registry asks for, if there are so many brokers
@@ -108,7 +108,7 @@ class TopicStore:
             try:
                 await self._read()
             except (KafkaError, ClientError) as error:
-                log.warning("event=schemas-topic-unreadable topic=%s reason=%s", self.topic, error)
+                logger.warning("event=schemas-topic-unreadable topic=%s reason=%s", self.topic, error)
                 await asyncio.sleep(PAUSE_S)
 
     async def _read(self) -> None:
@@ -132,7 +132,9 @@ class TopicStore:
                 try:
                     self._replay(record.key, record.value, record.timestamp)
                 except (msgspec.MsgspecError, ValueError, TypeError) as error:
-                    log.warning("event=schemas-record-unreadable topic=%s offset=%d reason=%s", self.topic, record.offset, error)
+                    logger.warning(
+                        "event=schemas-record-unreadable topic=%s offset=%d reason=%s", self.topic, record.offset, error
+                    )
 
     async def become_writer(self) -> None:
         try:

@@ -20,7 +20,7 @@ from barnabas.registry.core.registry import Registry
 from barnabas.registry.store.interface import Fenced, Store, StoreFailed, TooLarge
 from barnabas.web.routing import HttpError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 BATCH_BYTES = 256 * 1024  # of records in one write; a larger command is written alone
 
 
@@ -134,7 +134,7 @@ class Writer:
                 _fail(waiting.done, error)
                 continue
             except Exception as error:  # a fault of one command must not stop the writer
-                log.exception("event=registry-command-failed command=%s", type(waiting.command).__name__)
+                logger.exception("event=registry-command-failed command=%s", type(waiting.command).__name__)
                 _fail(waiting.done, errors.store_failed(f"Error while handling the request: {type(error).__name__}"))
                 continue
             if not outcome.records:
@@ -159,11 +159,11 @@ class Writer:
         except TooLarge:
             failure = errors.schema_too_large()
         except Fenced:
-            log.info("event=registry-writer-fenced")
+            logger.info("event=registry-writer-fenced")
             failure = NotTheWriter()
             self.step_down()
         except StoreFailed as error:
-            log.warning("event=registry-write-failed reason=%s", error)
+            logger.warning("event=registry-write-failed reason=%s", error)
             failure = errors.timed_out("Register operation timed out")
             await self._recover()
         for waiting, outcome in batch.members:
@@ -177,7 +177,7 @@ class Writer:
         try:
             await self._store.become_writer()
         except StoreFailed as error:
-            log.warning("event=registry-writer-lost reason=%s", error)
+            logger.warning("event=registry-writer-lost reason=%s", error)
             self.step_down()
 
 
