@@ -155,6 +155,6 @@ class RegistryService:
             try:
                 await self._writer.take_over()
             except StoreFailed as error:
-                logger.warning("event=registry-writer-refused reason=%s", error)
+                logger.warning("event=registry-writer-refused reason=%r", str(error))
                 await asyncio.sleep(1)
         self._changed.set()

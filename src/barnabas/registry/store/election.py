@@ -89,7 +89,7 @@ class Election:
             try:
                 await self._take_part()
             except BarnabasError as error:
-                logger.warning("event=registry-election-failed group=%s reason=%s", self._group, error)
+                logger.warning("event=registry-election-failed group=%s reason=%r", self._group, str(error))
                 self._changed(None)
                 await asyncio.sleep(PAUSE_S)
 

@@ -108,7 +108,7 @@ class TopicStore:
             try:
                 await self._read()
             except (KafkaError, ClientError) as error:
-                logger.warning("event=schemas-topic-unreadable topic=%s reason=%s", self.topic, error)
+                logger.warning("event=schemas-topic-unreadable topic=%s reason=%r", self.topic, str(error))
                 await asyncio.sleep(PAUSE_S)
 
     async def _read(self) -> None:
@@ -133,7 +133,7 @@ class TopicStore:
                     self._replay(record.key, record.value, record.timestamp)
                 except (msgspec.MsgspecError, ValueError, TypeError) as error:
                     logger.warning(
-                        "event=schemas-record-unreadable topic=%s offset=%d reason=%s", self.topic, record.offset, error
+                        "event=schemas-record-unreadable topic=%s offset=%d reason=%r", self.topic, record.offset, error
                     )
 
     async def become_writer(self) -> None:

@@ -163,7 +163,7 @@ class Writer:
             failure = NotTheWriter()
             self.step_down()
         except StoreFailed as error:
-            logger.warning("event=registry-write-failed reason=%s", error)
+            logger.warning("event=registry-write-failed reason=%r", str(error))
             failure = errors.timed_out("Register operation timed out")
             await self._recover()
         for waiting, outcome in batch.members:
@@ -177,7 +177,7 @@ class Writer:
         try:
             await self._store.become_writer()
         except StoreFailed as error:
-            logger.warning("event=registry-writer-lost reason=%s", error)
+            logger.warning("event=registry-writer-lost reason=%r", str(error))
             self.step_down()
 
 
