@@ -23,6 +23,7 @@ CONTENTS: dict[str, list[str]] = {
     "Build applications": [
         "docs/guides/python-clients",
         "docs/guides/testing",
+        "docs/guides/schema-registry",
         "docs/guides/transactions",
         "docs/spark",
         "docs/exactly-once",

@@ -1,0 +1,65 @@
+"""Whether a schema may follow others, by the compatibility level, with Confluent's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from barnabas.registry.core.entities import Draft, Json, Version, property_of
+from barnabas.registry.formats.interface import ParsedSchema
+
+RESERVED = "confluent:reserved"
+OTHER_TYPE = "Incompatible because of different schema type"
+
+
+def problems(
+    config: Json, draft: Draft, parsed: ParsedSchema, earlier: Sequence[Version], parse: Callable[[Version], ParsedSchema]
+) -> list[str]:
+    """Why `parsed` may not follow `earlier` (oldest first); empty if it may. Only the newest failing version is told."""
+    level = str(config["compatibilityLevel"]).upper()
+    checks_fields = bool(config.get("validateFields"))
+    found = _reserved(draft, parsed, earlier[-1].draft if earlier else None) if checks_fields else []
+    group = config.get("compatibilityGroup")
+    if group is not None:
+        wanted = property_of(draft.metadata, group)
+        earlier = [each for each in earlier if property_of(each.draft.metadata, group) == wanted]
+    if level != "NONE" and earlier:
+        for version in reversed(earlier if level.endswith("_TRANSITIVE") else earlier[-1:]):
+            messages = _between(level, parsed, version, parse)
+            if messages:
+                found += [*messages, f"{{oldSchemaVersion: {version.version}}}", f"{{oldSchema: '{version.draft.schema}'}}"]
+                break
+    if found:
+        found.append(f"{{validateFields: '{str(checks_fields).lower()}', compatibility: '{level}'}}")
+    return found
+
+
+def _between(level: str, parsed: ParsedSchema, version: Version, parse: Callable[[Version], ParsedSchema]) -> list[str]:
+    if version.draft.schema_type != parsed.schema_type:
+        return [OTHER_TYPE]
+    old = parse(version)
+    found = []
+    if not level.startswith("BACKWARD"):
+        found += old.unreadable(parsed)
+    if not level.startswith("FORWARD"):
+        found += parsed.unreadable(old)
+    return [each.text for each in found]
+
+
+def _reserved(draft: Draft, parsed: ParsedSchema, before: Draft | None) -> list[str]:
+    fields, old = _reserved_fields(draft), _reserved_fields(before)
+    removed = [
+        f"The new schema has reserved field {name} removed from its metadata which is present in the old schema's metadata."
+        for name in old
+        if name not in fields
+    ]
+    taken = [
+        f"The new schema has field that conflicts with the reserved field {name}."
+        for name in fields
+        if parsed.has_top_level_field(name)
+    ]
+    return removed + taken
+
+
+def _reserved_fields(draft: Draft | None) -> list[str]:
+    text = None if draft is None else property_of(draft.metadata, RESERVED)
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -1,0 +1,249 @@
+"""Registering a schema: the steps from a client's draft to the records of a version, and the look-up that finds a registered one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.registry.core import compatibility, errors, names, records, rule_sets
+from barnabas.registry.core.commands import ChangeTags, Outcome, Register
+from barnabas.registry.core.entities import (
+    CONFLUENT_VERSION,
+    Draft,
+    Json,
+    Version,
+    merge_metadata,
+    merge_rule_sets,
+    property_of,
+    schema_fields,
+    with_confluent_version,
+)
+from barnabas.registry.core.parsing import Parser
+from barnabas.registry.core.state import State
+from barnabas.registry.formats.interface import Entity, InvalidSchema, ParsedSchema
+
+IMPORTING = frozenset({"IMPORT", "FORWARD"})
+DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
+NO_RESERVATION: Mapping[str, int] = {}
+
+
+def answer_of(version: int, schema_id: int, guid: str, draft: Draft) -> Json:
+    """The answer to a registration."""
+    return {"id": schema_id, "version": version, "guid": guid, **schema_fields(draft)}
+
+
+def register(state: State, parser: Parser, command: Register, reserved: Mapping[str, int] = NO_RESERVATION) -> Outcome:
+    """Register a schema.
+
+    Args:
+        reserved: the last id of each context that commands before this one take, whose records are being written.
+
+    Raises:
+        HttpError: the schema is refused.
+    """
+    subject = command.subject
+    check_mode(state, subject, command.schema_id)
+    versions = state.versions(subject, deleted=True)
+    living = [each for each in versions if not each.deleted]
+    config, mode = state.config_in_scope(subject), state.mode_in_scope(subject)
+    next_version = versions[-1].version + 1 if versions else 1
+    draft = _with_tags(parser, command)
+    number = command.version or (-1 if command.tags_to_add or command.tags_to_remove else 0)
+    if mode not in IMPORTING:
+        draft = _completed(parser, command, draft, living, config, number, next_version)
+    elif not draft.schema.strip():
+        raise errors.invalid_schema("Empty schema")
+    rule_sets.check(draft.rule_set)
+    normalize = mode not in IMPORTING and (command.normalize or bool(config.get("normalize")))
+    parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and mode not in IMPORTING)
+    draft = _canonical(draft, parsed, normalize=normalize)
+    identity = draft.identity
+    schema_id, known = command.schema_id, state.known(subject, identity)
+    if known is not None and schema_id in {-1, known}:
+        found = state.find(subject, identity)
+        if number == 0 and found is not None:
+            return Outcome((), answer_of(found.version, found.id, found.guid, found.draft))
+        schema_id = known
+    if mode not in IMPORTING:
+        _check_compatible(parser, subject, config, draft, parsed, living)
+    if number <= 0:
+        number = next_version
+    elif number != next_version and mode not in IMPORTING:
+        raise errors.invalid_schema("Version is not one more than previous version")
+    context = names.context_of(subject)
+    new_id = -1
+    if schema_id < 0:
+        schema_id = new_id = max(state.contexts[context].last_id, reserved.get(context, 0)) + 1
+    else:
+        _check_id(state, subject, schema_id, identity)
+    version = Version(subject, number, schema_id, draft, identity)
+    old = [
+        records.schema_tombstone(subject, each.version)
+        for each in versions
+        if each.deleted and each.id == schema_id and each.version < number
+    ]
+    first = [] if context == names.DEFAULT_CONTEXT or context in state.named_contexts else [records.context_record(context)]
+    alone = command.schema_id >= 0
+    touched = None if alone else frozenset((subject, (context, identity)))
+    written = (*first, *old, records.schema_record(version))
+    return Outcome(written, answer_of(number, schema_id, version.guid, draft), touched, context, new_id)
+
+
+def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
+    """Register a version again with other tags, metadata and rules."""
+    old = state.version(command.subject, command.version)
+    if old is None:
+        missing = errors.version_not_found if state.has(command.subject) else lambda _: errors.subject_not_found(command.subject)
+        raise missing(command.version)
+    request = command.request
+    number = int(request.get("newVersion") or 0)
+    parsed = parser.parse(command.subject, old.draft)
+    try:
+        parsed = parsed.with_tags(tag_map(request.get("tagsToAdd")), tag_map(request.get("tagsToRemove")))
+    except InvalidSchema as error:
+        raise errors.invalid_schema(str(error)) from None
+    rule_set = request.get("ruleSet")
+    if request.get("rulesToMerge") is not None or request.get("rulesToRemove") is not None:
+        before = state.version(command.subject, number - 1 if number else -1)
+        rule_set = merge_rule_sets(before.draft.rule_set if before else None, request.get("rulesToMerge"))
+        rule_set = rule_sets.without(rule_set, request.get("rulesToRemove") or ())
+    metadata = old.draft.metadata if request.get("metadata") is None else request["metadata"]
+    metadata = with_confluent_version(metadata, number or state.versions(command.subject, deleted=True)[-1].version + 1)
+    draft = Draft(parsed.canonical, old.draft.schema_type, old.draft.references, metadata, rule_set)
+    return register(state, parser, Register(command.subject, draft, number))
+
+
+def look_up(state: State, parser: Parser, subject: str, draft: Draft, *, normalize: bool, deleted: bool) -> Version | None:
+    """The version of a subject that has this schema, also if it was registered with metadata and rules that came from elsewhere."""
+    if not draft.schema.strip():
+        return None
+    config = state.config_in_scope(subject)
+    parsed = parser.parse(subject, draft)
+    draft = _canonical(draft, parsed, normalize=normalize or bool(config.get("normalize")))
+    found = state.find(subject, draft.identity, deleted=deleted)
+    latest = state.version(subject, -1)
+    if found is not None:
+        return found
+    for version in reversed(state.versions(subject, deleted=deleted)):
+        if _same_but_for_the_version(draft, version.draft):
+            return version
+    if latest is None:
+        return None
+    completed = _with_settings(draft, latest.draft, config)
+    if completed == draft:
+        return None
+    return state.find(subject, completed.identity, deleted=deleted) or next(
+        (each for each in reversed(state.versions(subject, deleted=deleted)) if _same_but_for_the_version(completed, each.draft)),
+        None,
+    )
+
+
+def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
+    """Whether a schema may be registered in this mode. Raises HttpError 42205."""
+    check_writable(state, subject)
+    mode, where = state.mode_in_scope(subject), _where(subject)
+    if schema_id >= 0 and mode not in IMPORTING:
+        raise errors.not_permitted(f"{where} is not in import mode")
+    if schema_id < 0 and mode != "READWRITE":
+        raise errors.not_permitted(f"{where} is not in read-write mode")
+
+
+def check_writable(state: State, subject: str) -> None:
+    """Whether a subject may change at all. Raises HttpError 42205."""
+    if state.mode_in_scope(subject).startswith("READONLY"):
+        raise errors.not_permitted(f"{_where(subject)} is in read-only mode")
+
+
+def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
+    """The tags of a request by entity."""
+    found = {}
+    for item in items if isinstance(items, list) else ():
+        entity = item.get("schemaEntity") or {}
+        found[Entity(str(entity.get("entityPath", "")), str(entity.get("entityType", "")).upper())] = tuple(
+            item.get("tags") or ()
+        )
+    return found
+
+
+def _where(subject: str) -> str:
+    return f"Subject {subject} in context {names.parse(subject).prefix}"
+
+
+def _with_tags(parser: Parser, command: Register) -> Draft:
+    if not (command.tags_to_add or command.tags_to_remove):
+        return command.draft
+    parsed = parser.parse(command.subject, command.draft)
+    try:
+        parsed = parsed.with_tags(tag_map(list(command.tags_to_add)), tag_map(list(command.tags_to_remove)))
+    except InvalidSchema as error:
+        raise errors.invalid_schema(str(error)) from None
+    return _canonical(command.draft, parsed)
+
+
+def _canonical(draft: Draft, parsed: ParsedSchema, *, normalize: bool = False) -> Draft:
+    text = (parsed.normalized() if normalize else parsed).canonical
+    return Draft(text, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
+
+
+def _completed(
+    parser: Parser, command: Register, draft: Draft, living: list[Version], config: Json, number: int, next_version: int
+) -> Draft:
+    """The draft with what the version before it and the config add."""
+    before = living[-1].draft if living else None
+    if not draft.schema.strip():
+        if before is None:
+            raise errors.invalid_schema("Empty schema")
+        draft = Draft(before.schema, before.schema_type, before.references, draft.metadata, draft.rule_set)
+    if command.propagate_tags and before is not None:
+        tags = parser.parse(command.subject, before).tags()
+        if tags:
+            draft = _canonical(draft, parser.parse(command.subject, draft).with_tags(tags, {}))
+    completed = _with_settings(draft, before, config)
+    metadata = completed.metadata
+    if number != 0 or property_of(metadata, CONFLUENT_VERSION) is not None:
+        metadata = with_confluent_version(metadata, next_version)
+    return Draft(completed.schema, completed.schema_type, completed.references, metadata, completed.rule_set)
+
+
+def _with_settings(draft: Draft, before: Draft | None, config: Json) -> Draft:
+    metadata = draft.metadata if draft.metadata is not None or before is None else before.metadata
+    metadata = merge_metadata(merge_metadata(config.get("defaultMetadata"), metadata), config.get("overrideMetadata"))
+    rules = draft.rule_set if draft.rule_set is not None or before is None else before.rule_set
+    rules = merge_rule_sets(merge_rule_sets(config.get("defaultRuleSet"), rules), config.get("overrideRuleSet"))
+    return Draft(draft.schema, draft.schema_type, draft.references, metadata, rules)
+
+
+def _same_but_for_the_version(wanted: Draft, registered: Draft) -> bool:
+    """Whether they differ at most in the property that tells the version, which the registry itself adds."""
+    if property_of(registered.metadata, CONFLUENT_VERSION) is None or property_of(wanted.metadata, CONFLUENT_VERSION) is not None:
+        return False
+    plain = {key: value for key, value in (registered.metadata or {}).items() if value}
+    properties = {key: value for key, value in plain.pop("properties", {}).items() if key != CONFLUENT_VERSION}
+    if properties:
+        plain["properties"] = properties
+    same_parts = (wanted.schema, wanted.schema_type, wanted.references, wanted.rule_set)
+    return (
+        same_parts
+        == (
+            registered.schema,
+            registered.schema_type,
+            registered.references,
+            registered.rule_set,
+        )
+        and {key: value for key, value in (wanted.metadata or {}).items() if value} == plain
+    )
+
+
+def _check_compatible(
+    parser: Parser, subject: str, config: Json, draft: Draft, parsed: ParsedSchema, living: list[Version]
+) -> None:
+    found = compatibility.problems(config, draft, parsed, living, lambda each: parser.parse(each.subject, each.draft))
+    if found:
+        raise errors.incompatible(subject, found)
+
+
+def _check_id(state: State, subject: str, schema_id: int, identity: bytes) -> None:
+    """An id keeps its content. Raises HttpError 42205."""
+    prefix = names.parse(subject).prefix
+    held = state.by_id(schema_id, prefix)
+    if held is not None and held.identity != identity:
+        raise errors.not_permitted(f"Overwrite new schema with id {schema_id} in context {prefix} is not permitted.")

@@ -1,0 +1,69 @@
+"""The state machine of the registry: a command gives records and an answer, and the records change the state when they are replayed.
+
+Nothing changes between the two: a command is decided in the state as it was last read back, and a refused or lost write leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from barnabas.registry.core import associations, registration, removal, settings
+from barnabas.registry.core.commands import (
+    ChangeTags,
+    Command,
+    DeleteAssociations,
+    DeleteConfig,
+    DeleteContext,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    Outcome,
+    PutAssociations,
+    Register,
+    SetConfig,
+    SetMode,
+)
+from barnabas.registry.core.parsing import Found, Parser
+from barnabas.registry.core.state import State
+from barnabas.registry.formats.table import format_of
+
+
+class Registry:
+    """A state with the parser of its schemas."""
+
+    def __init__(self, formats: Found = format_of) -> None:
+        self.state = State()
+        self.parser = Parser(self.state, formats)
+
+    def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
+        """Take a record of the topic in."""
+        self.state.replay(key, value, timestamp_ms)
+
+    def handle(self, command: Command, reserved: Mapping[str, int] = registration.NO_RESERVATION) -> Outcome:
+        """Decide a command; `reserved` as for `registration.register`. Raises HttpError if it is refused."""
+        state, parser = self.state, self.parser
+        match command:
+            case Register():
+                return registration.register(state, parser, command, reserved)
+            case ChangeTags():
+                return registration.change_tags(state, parser, command)
+            case DeleteVersion():
+                return removal.delete_version(state, command)
+            case DeleteSubject():
+                return removal.delete_subject(state, command)
+            case DeleteContext():
+                return removal.delete_context(state, command)
+            case SetConfig():
+                return settings.set_config(state, command)
+            case DeleteConfig():
+                return settings.delete_config(state, command)
+            case SetMode():
+                return settings.set_mode(state, command)
+            case DeleteMode():
+                return settings.delete_mode(state, command)
+            case PutAssociations():
+                return associations.put(state, parser, command)
+            case DeleteAssociations():
+                return associations.delete(state, command)
+        assert_never(command)

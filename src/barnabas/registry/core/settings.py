@@ -1,0 +1,113 @@
+"""Changing configs and modes: of everything, a context or a subject."""
+
+from __future__ import annotations
+
+from barnabas.registry.core import errors, names, records, rule_sets
+from barnabas.registry.core.commands import DeleteConfig, DeleteMode, Outcome, SetConfig, SetMode
+from barnabas.registry.core.entities import Json
+from barnabas.registry.core.state import DEFAULT_LEVEL, DEFAULT_MODE, State
+
+FIELDS = (
+    "alias",
+    "normalize",
+    "validateFields",
+    "compatibility",
+    "compatibilityPolicy",
+    "compatibilityGroup",
+    "defaultMetadata",
+    "overrideMetadata",
+    "defaultRuleSet",
+    "overrideRuleSet",
+)
+POLICIES = frozenset({"STRICT", "LENIENT"})
+
+
+def set_config(state: State, command: SetConfig) -> Outcome:
+    """Change a config; the answer is the request's fields."""
+    _check_subject(command.subject)
+    config: Json = dict(state.configs.get(command.subject) or {})
+    answer: Json = {}
+    for name in FIELDS:
+        if name not in command.changes:
+            continue
+        value = _checked(name, command.changes[name])
+        stored = "compatibilityLevel" if name == "compatibility" else name
+        config.pop(stored, None)
+        if value is not None:
+            config[stored] = answer[name] = value
+    return Outcome((records.config_record(command.subject, config),), answer)
+
+
+def delete_config(state: State, command: DeleteConfig) -> Outcome:
+    """Remove a config; the answer is what it was."""
+    config = state.config(command.subject)
+    if config is None:
+        raise errors.subject_not_found(command.subject or "")
+    written = (records.config_record(command.subject, None),) if command.subject in state.configs else ()
+    return Outcome(written, config or {"compatibilityLevel": DEFAULT_LEVEL})
+
+
+def set_mode(state: State, command: SetMode) -> Outcome:
+    """Set a mode. To import, a subject or context must have no versions; deleted ones then go for good."""
+    subject, mode = command.subject, command.mode.upper()
+    _check_subject(subject)
+    if mode not in errors.MODES:
+        raise errors.invalid_mode()
+    written = []
+    if mode == "IMPORT" and state.mode_in_scope(subject) != "IMPORT" and not command.force:
+        if state.matching(subject):
+            raise errors.not_permitted("Cannot import since found existing subjects")
+        for name in state.matching(subject, deleted=True):
+            for version in state.versions(name, deleted=True):
+                if state.users(name, version.version):
+                    raise errors.reference_exists(name, version.version)
+                written.append(records.schema_tombstone(name, version.version))
+        if written:
+            written.append(records.clear_subject_record(subject))
+    written.append(records.mode_record(subject, mode))
+    return Outcome(tuple(written), {"mode": mode})
+
+
+def delete_mode(state: State, command: DeleteMode) -> Outcome:
+    """Remove a mode; the answer is what it was."""
+    mode = state.mode(command.subject)
+    if mode is None:
+        raise errors.subject_not_found(command.subject or "")
+    removed = [command.subject] if command.subject in state.modes else []
+    if command.recursive:
+        below = names.parse(command.subject or "")
+        removed += [
+            each
+            for each in state.modes
+            if each is not None
+            and each != command.subject
+            and (command.subject is None or (not below.subject and names.context_of(each) == below.context))
+        ]
+    return Outcome(tuple(records.mode_record(each, None) for each in removed), {"mode": mode or DEFAULT_MODE})
+
+
+def _check_subject(subject: str | None) -> None:
+    if subject is not None and not names.is_valid(subject, for_settings=True):
+        raise errors.invalid_subject(subject)
+
+
+def _checked(name: str, value: object) -> object:
+    """A field's value as it is stored."""
+    if value is None:
+        return None
+    if name == "compatibility":
+        level = str(value).upper()
+        if level not in errors.LEVELS:
+            raise errors.invalid_level()
+        return level
+    if name == "compatibilityPolicy":
+        if str(value).upper() not in POLICIES:
+            raise errors.invalid_level()
+        return str(value).upper()
+    if name in {"normalize", "validateFields"}:
+        return value is True or str(value).lower() == "true"
+    if name.endswith("RuleSet"):
+        if not isinstance(value, dict):
+            raise errors.invalid_rule_set(f"{name} is an object")
+        rule_sets.check(value)
+    return value

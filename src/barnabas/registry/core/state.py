@@ -1,0 +1,325 @@
+"""What is registered: the image of the topic, changed by `replay` alone.
+
+A context has its own ids. An id means one content; `ids` tells in which subjects, and under which version, it stands. Texts are kept as
+they are in the topic; `parsing.py` parses them when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from barnabas.registry.core import names, records
+from barnabas.registry.core.entities import Draft, Json, Version
+from barnabas.registry.core.names import DEFAULT_CONTEXT
+
+DEFAULT_LEVEL = "BACKWARD"
+DEFAULT_MODE = "READWRITE"
+INHERITED = (
+    "compatibilityLevel",
+    "compatibilityPolicy",
+    "compatibilityGroup",
+    "normalize",
+    "validateFields",
+    "defaultMetadata",
+    "overrideMetadata",
+    "defaultRuleSet",
+    "overrideRuleSet",
+)
+AssociationKey = tuple[str | None, ...]
+
+
+class Context(Struct):
+    """The ids of one context.
+
+    Args:
+        ids: for each id the version of each subject that has it.
+        contents: the id of an identity.
+        references: the ids of the schemas that refer to a subject's version.
+        last_id: the largest id that was ever given.
+    """
+
+    ids: dict[int, dict[str, int]] = field(default_factory=dict)
+    contents: dict[bytes, int] = field(default_factory=dict)
+    references: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    last_id: int = 0
+
+
+class State:
+    """The image. `answers` holds finished answers of other modules by context and id; a change of the id removes them."""
+
+    def __init__(self) -> None:
+        self.subjects: dict[str, dict[int, Version]] = {}
+        self.contexts: defaultdict[str, Context] = defaultdict(Context)
+        self.named_contexts: set[str] = set()
+        self.configs: dict[str | None, Json] = {}
+        self.modes: dict[str | None, str] = {}
+        self.associations: dict[AssociationKey, Json] = {}
+        self.answers: dict[tuple[str, int], bytes] = {}
+
+    # --- changes
+
+    def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
+        """Take a record of the topic in. Raises msgspec.DecodeError for one that is none of the registry's."""
+        name = records.read_key(key)
+        if name.keytype == "SCHEMA":
+            self._replay_schema(name.subject or "", name.version, value, timestamp_ms)
+        elif name.keytype in {"CONFIG", "MODE"}:
+            subject = name.subject or None
+            if value is None:
+                (self.configs if name.keytype == "CONFIG" else self.modes).pop(subject, None)
+                return
+            fields = records.read_value(value)
+            fields.pop("subject", None)
+            if name.keytype == "CONFIG":
+                self.configs[subject] = fields
+            else:
+                self.modes[subject] = str(fields.get("mode", DEFAULT_MODE))
+        elif name.keytype == "DELETE_SUBJECT" and value is not None:
+            self._delete_subject(records.read_value(value), timestamp_ms)
+        elif name.keytype == "CLEAR_SUBJECT":
+            self._clear_subject(name.subject or "")
+        elif name.keytype == "CONTEXT" and name.context:
+            (self.named_contexts.discard if value is None else self.named_contexts.add)(name.context)
+        elif name.keytype == "ASSOC":
+            self._replay_association(name, value)
+
+    def _replay_schema(self, subject: str, number: int, value: bytes | None, timestamp_ms: int) -> None:
+        context = self.contexts[names.context_of(subject)]
+        if value is None:
+            self._forget(subject, number)
+            return
+        read = records.read_schema(value)
+        version = records.version_of(read, read.ts or timestamp_ms)
+        version.subject, version.version = subject, number
+        versions = self.subjects.setdefault(subject, {})
+        in_order = not versions or next(reversed(versions)) < number
+        versions[number] = version
+        if not in_order:
+            self.subjects[subject] = dict(sorted(versions.items()))
+        context.ids.setdefault(version.id, {})[subject] = number
+        context.contents[version.identity] = version.id
+        context.last_id = max(context.last_id, version.id)
+        self.answers.pop((names.context_of(subject), version.id), None)
+        self._count_references(context, version)
+        if subject.startswith(":."):
+            self.named_contexts.add(names.context_of(subject))
+
+    def _count_references(self, context: Context, version: Version) -> None:
+        for reference in version.draft.references:
+            target = names.in_context_of(version.subject, reference.subject), reference.version
+            home = context if target[0] not in self.subjects else self.contexts[names.context_of(target[0])]
+            users = home.references.setdefault(target, set())
+            if not version.deleted:
+                users.add(version.id)
+            elif not self._is_used(context, version.id):
+                users.discard(version.id)
+
+    def _is_used(self, context: Context, schema_id: int) -> bool:
+        placed = context.ids.get(schema_id, {})
+        return any(not self.subjects[subject][number].deleted for subject, number in placed.items())
+
+    def _forget(self, subject: str, number: int) -> None:
+        versions = self.subjects.get(subject, {})
+        version = versions.pop(number, None)
+        if version is None:
+            return
+        name = names.context_of(subject)
+        context = self.contexts[name]
+        placed = context.ids.get(version.id, {})
+        if placed.get(subject) == number:
+            del placed[subject]
+            older = [n for n, each in versions.items() if each.id == version.id]
+            if older:
+                placed[subject] = older[-1]
+        if not versions:
+            self.subjects.pop(subject, None)
+        if not placed:
+            context.ids.pop(version.id, None)
+            if context.contents.get(version.identity) == version.id:
+                del context.contents[version.identity]
+        version.deleted = True
+        self._count_references(context, version)
+        self.answers.pop((name, version.id), None)
+
+    def _delete_subject(self, value: Json, timestamp_ms: int) -> None:
+        subject, until = str(value.get("subject", "")), int(value.get("version", 0))
+        name = names.context_of(subject)
+        context = self.contexts[name]
+        for number, version in self.subjects.get(subject, {}).items():
+            if number <= until and not version.deleted:
+                version.deleted = True
+                version.timestamp_ms = timestamp_ms or version.timestamp_ms
+                self._count_references(context, version)
+                self.answers.pop((name, version.id), None)
+
+    def _clear_subject(self, subject: str) -> None:
+        for name in self.matching(subject, deleted=True):
+            for number in [n for n, each in self.subjects[name].items() if each.deleted]:
+                self._forget(name, number)
+
+    def _replay_association(self, name: records.SchemaKey, value: bytes | None) -> None:
+        key = (name.tenant, name.resource_name, name.resource_namespace, name.resource_type, name.association_type)
+        if value is None:
+            self.associations.pop(key, None)
+        else:
+            self.associations[key] = records.read_value(value)
+
+    # --- questions
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
+        """The versions of a subject, oldest first."""
+        return [each for each in self.subjects.get(subject, {}).values() if deleted or not each.deleted]
+
+    def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
+        """One version; -1 is the latest that is not deleted."""
+        versions = self.subjects.get(subject, {})
+        if number == -1:
+            return next((each for each in reversed(versions.values()) if not each.deleted), None)
+        found = versions.get(number)
+        return found if found is not None and (deleted or not found.deleted) else None
+
+    def anywhere(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
+        """As `version`; a subject without a context that is not in the default one is looked up in all others."""
+        for name in self._readings(subject):
+            found = self.version(name, number, deleted=deleted)
+            if found is not None:
+                return found
+        return None
+
+    def _readings(self, subject: str) -> Iterator[str]:
+        yield subject
+        if names.context_of(subject) == DEFAULT_CONTEXT:
+            for context in sorted(self.named_contexts):
+                yield f":{context}:{subject}"
+
+    def by_id(self, schema_id: int, subject: str = "") -> Version | None:
+        """A version with this id: in the context of `subject`, in that subject if it has the id, else in another context's subject."""
+        name = names.parse(subject)
+        context = self.contexts.get(name.context)
+        placed = context.ids.get(schema_id) if context is not None else None
+        if not name.subject:
+            return self._first(placed)
+        if placed is not None and subject in placed:
+            return self.subjects[subject][placed[subject]]
+        if name.context != DEFAULT_CONTEXT:
+            return None
+        for reading in self._readings(subject):
+            other = self.contexts[names.context_of(reading)].ids.get(schema_id, {})
+            if reading in other:
+                return self.subjects[reading][other[reading]]
+        return self._first(placed)
+
+    def _first(self, placed: dict[str, int] | None) -> Version | None:
+        return next((self.subjects[subject][number] for subject, number in (placed or {}).items()), None)
+
+    def by_guid(self, identity: bytes) -> list[tuple[str, int]]:
+        """The contexts that have this content, with its id there."""
+        found = ((name, context.contents.get(identity)) for name, context in sorted(self.contexts.items()))
+        return [(name, schema_id) for name, schema_id in found if schema_id is not None]
+
+    def known(self, subject: str, identity: bytes) -> int | None:
+        """The id of this content in the context of `subject`."""
+        context = self.contexts.get(names.context_of(subject))
+        return None if context is None else context.contents.get(identity)
+
+    def find(self, subject: str, identity: bytes, *, deleted: bool = False) -> Version | None:
+        """The newest version of a subject with this content."""
+        schema_id = self.known(subject, identity)
+        if schema_id is None:
+            return None
+        number = self.contexts[names.context_of(subject)].ids.get(schema_id, {}).get(subject)
+        if number is None:
+            return None
+        found = self.subjects[subject][number]
+        if found.identity == identity and (deleted or not found.deleted):
+            return found
+        candidates = reversed(self.versions(subject, deleted=deleted))
+        return next((each for each in candidates if each.identity == identity), None)
+
+    def users(self, subject: str, number: int) -> list[int]:
+        """The ids of schemas that refer to a version; a reference to the latest counts for the latest."""
+        targets = [(subject, number)]
+        latest = self.version(subject, -1)
+        if latest is not None and latest.version == number:
+            targets.append((subject, -1))
+        return sorted(
+            {each for context in self.contexts.values() for target in targets for each in context.references.get(target, ())}
+        )
+
+    def matching(self, subject: str | None, *, deleted: bool = False) -> list[str]:
+        """The subjects that have versions and that a name means: a subject itself, all of a context, or all (None)."""
+        if subject is None:
+            candidates = list(self.subjects)
+        else:
+            name = names.parse(subject)
+            whole = name.context == names.GLOBAL_CONTEXT and not name.subject
+            candidates = [
+                each
+                for each in ([subject] if name.subject else list(self.subjects))
+                if each in self.subjects and (whole or name.subject or names.context_of(each) == name.context)
+            ]
+        return [each for each in candidates if self.has(each, deleted=deleted)]
+
+    def has(self, subject: str, *, deleted: bool = False) -> bool:
+        """Whether a subject has a version (`deleted`: a deleted one will do)."""
+        return any(deleted or not each.deleted for each in self.subjects.get(subject, {}).values())
+
+    def with_prefix(self, prefix: str) -> list[str]:
+        """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of context and name."""
+        wanted = names.parse(prefix)
+        found = []
+        for subject in self.subjects:
+            name = names.parse(subject)
+            if name.subject.startswith(wanted.subject) and wanted.context in {"*", name.context}:
+                found.append(subject)
+        return sorted(found, key=names.parse)
+
+    # --- settings
+
+    def config(self, subject: str | None) -> Json | None:
+        """The config that was set for exactly this; for everything (None) there always is one."""
+        found = self.configs.get(subject)
+        return {"compatibilityLevel": DEFAULT_LEVEL, **(found or {})} if subject is None else found
+
+    def config_in_scope(self, subject: str | None) -> Json:
+        """The config that holds for a subject: what is not set for it comes from its context, then from everything."""
+        merged: Json = {"compatibilityLevel": DEFAULT_LEVEL}
+        for scope in reversed(_scopes(subject)):
+            found = self.configs.get(scope) or {}
+            merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
+        own = self.configs.get(subject) or {}
+        return merged if own.get("alias") is None else {**merged, "alias": own["alias"]}
+
+    def mode(self, subject: str | None) -> str | None:
+        """The mode that was set for exactly this; for everything (None) there always is one."""
+        everything = self.modes.get(None, DEFAULT_MODE)
+        if everything == "READONLY_OVERRIDE" or subject is None:
+            return everything
+        return self.modes.get(subject)
+
+    def mode_in_scope(self, subject: str | None) -> str:
+        """The mode that holds for a subject."""
+        everything = self.modes.get(None, DEFAULT_MODE)
+        if everything == "READONLY_OVERRIDE":
+            return everything
+        return next((self.modes[scope] for scope in _scopes(subject) if scope in self.modes), DEFAULT_MODE)
+
+    def draft_of(self, subject: str, number: int) -> Draft | None:
+        """The schema of a version, deleted or not."""
+        found = self.version(subject, number, deleted=True)
+        return None if found is None else found.draft
+
+
+def _scopes(subject: str | None) -> list[str | None]:
+    """Where a setting of a subject may stand, nearest first."""
+    if subject is None:
+        return [None]
+    name = names.parse(subject)
+    everything = f":{names.GLOBAL_CONTEXT}:"
+    if name.context == DEFAULT_CONTEXT:
+        return [subject, None, everything]
+    scopes: list[str | None] = [subject, name.prefix, everything]
+    return list(dict.fromkeys(scopes))

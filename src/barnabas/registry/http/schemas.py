@@ -1,0 +1,161 @@
+"""Routes below `/schemas`: by id, by guid, and lists.
+
+The answer to a plain request by id is kept ready; the state drops it when the id changes.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from barnabas import limits
+from barnabas.registry.core import errors, names
+from barnabas.registry.core.entities import Json, Version, version_fields
+from barnabas.registry.http.exchange import answer, encode, flag, integer, many, page, raw
+from barnabas.registry.http.subjects import formatted, with_found_tags
+from barnabas.registry.http.surface import Surface, Table
+from barnabas.web.routing import Request, Response
+
+TYPES = ("JSON", "PROTOBUF", "AVRO")
+
+
+async def by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
+    schema_id = integer(text)
+    state = surface.state
+    if request.query:
+        version = _version(surface, request, context, schema_id)
+        fields = _fields(surface, version, request)
+        if flag(request, "fetchMaxId"):
+            fields["maxId"] = state.contexts[names.context_of(version.subject)].last_id
+        return answer(request, with_found_tags(surface, version, request, fields))
+    key = names.parse(context).context, schema_id
+    body = state.answers.get(key)
+    if body is None:
+        body = encode(_fields(surface, _version(surface, request, context, schema_id), request))
+        if len(state.answers) >= limits.MAX_RENDERED_SCHEMAS:
+            state.answers.clear()
+        state.answers[key] = body
+    return raw(request, body)
+
+
+def _version(surface: Surface, request: Request, context: str, schema_id: int) -> Version:
+    subject = surface.subject(context, request.query.get("subject", ""))
+    found = surface.state.by_id(schema_id, subject)
+    if found is None:
+        raise errors.schema_not_found(schema_id)
+    return found
+
+
+def _fields(surface: Surface, version: Version, request: Request) -> Json:
+    fields = version_fields(version, formatted(surface, version, request.query.get("format", "")))
+    del fields["id"]
+    return fields
+
+
+async def text_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
+    version = _version(surface, request, context, integer(text))
+    form = formatted(surface, version, request.query.get("format", ""))
+    return raw(request, (version.draft.schema if form is None else form).encode())
+
+
+def _placed(surface: Surface, request: Request, context: str, text: str) -> list[tuple[str, int]]:
+    """The subjects and versions that have an id."""
+    version = _version(surface, request, context, integer(text))
+    state, deleted = surface.state, flag(request, "deleted")
+    placed = state.contexts[names.context_of(version.subject)].ids.get(version.id, {})
+    return [(name, number) for name, number in sorted(placed.items()) if state.version(name, number, deleted=deleted)]
+
+
+async def subjects_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
+    found = [subject for subject, _ in _placed(surface, request, context, text)]
+    return answer(request, page(request, found, limits.MAX_LISTED_SUBJECTS))
+
+
+async def versions_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
+    found = [{"subject": subject, "version": number} for subject, number in _placed(surface, request, context, text)]
+    return answer(request, page(request, found, limits.MAX_LISTED_SUBJECTS))
+
+
+def _identity(text: str) -> bytes:
+    try:
+        return UUID(text).bytes
+    except ValueError:
+        raise errors.schema_not_found(text) from None
+
+
+async def by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
+    placed = surface.state.by_guid(_identity(text))
+    if not placed:
+        raise errors.schema_not_found(text)
+    name, schema_id = placed[0]
+    version = surface.state.by_id(schema_id, names.Name(name, "").prefix)
+    if version is None:
+        raise errors.schema_not_found(text)
+    fields = _fields(surface, version, request)
+    del fields["subject"], fields["version"]
+    return answer(request, fields)
+
+
+async def ids_by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
+    placed = surface.state.by_guid(_identity(text))
+    if not placed:
+        raise errors.schema_not_found(text)
+    return answer(request, [{"context": name, "id": schema_id} for name, schema_id in placed])
+
+
+async def types(surface: Surface, request: Request, context: str) -> Response:
+    return answer(request, TYPES)
+
+
+async def list_schemas(surface: Surface, request: Request, context: str) -> Response:
+    state = surface.state
+    prefixes = many(request, "subjectPrefix") or ["" if context else names.WILDCARD]
+    subjects: dict[str, None] = {}
+    for prefix in prefixes:
+        whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
+        subjects |= dict.fromkeys(state.with_prefix(whole))
+    aliases = _aliases(surface, subjects) if flag(request, "aliases") else {}
+    deleted, only, latest = flag(request, "deleted"), flag(request, "deletedOnly"), flag(request, "latestOnly")
+    rule_type = request.query.get("ruleType")
+    found = []
+    for subject in sorted({*subjects, *aliases}, key=names.parse):
+        versions = [each for each in state.versions(subject, deleted=deleted or only) if each.deleted or not only]
+        for version in versions[-1:] if latest else versions:
+            if rule_type and not _has_rule(version, rule_type):
+                continue
+            found.append((version, aliases.get(subject)))
+    shown = page(request, found, limits.MAX_LISTED_SCHEMAS)
+    return answer(request, [_listed(version, names_) for version, names_ in shown])
+
+
+def _listed(version: Version, aliases: list[str] | None) -> Json:
+    fields = version_fields(version)
+    if aliases:
+        fields["aliases"] = aliases
+    return fields
+
+
+def _aliases(surface: Surface, subjects: dict[str, None]) -> dict[str, list[str]]:
+    """The names that mean each subject through their config."""
+    found: dict[str, list[str]] = {}
+    for name in surface.state.configs:
+        target = surface.behind_alias(name) if name else name
+        if name and target and target != name:
+            found.setdefault(target, []).append(name)
+    return found
+
+
+def _has_rule(version: Version, rule_type: str) -> bool:
+    rules = (version.draft.rule_set or {}).values()
+    return any(rule.get("type") == rule_type for part in rules for rule in part or ())
+
+
+TABLE: Table = (
+    ("GET", "/schemas", list_schemas),
+    ("GET", "/schemas/types", types),
+    ("GET", "/schemas/ids/{}", by_id),
+    ("GET", "/schemas/ids/{}/schema", text_by_id),
+    ("GET", "/schemas/ids/{}/subjects", subjects_by_id),
+    ("GET", "/schemas/ids/{}/versions", versions_by_id),
+    ("GET", "/schemas/guids/{}", by_guid),
+    ("GET", "/schemas/guids/{}/ids", ids_by_guid),
+)

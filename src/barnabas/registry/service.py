@@ -1,0 +1,160 @@
+"""The schema registry as a service: its parts, put together over a cluster.
+
+One registry of a group writes. Before the first election a registry that finds the group empty takes the right to write at once: the store
+shuts out whoever wrote before, so this is safe, and nobody waits for the election.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.operations import refresh
+from barnabas.registry.core import errors
+from barnabas.registry.core.commands import Command
+from barnabas.registry.core.registry import Registry
+from barnabas.registry.http.exchange import V1, encode
+from barnabas.registry.http.forwarding import FORWARDED, forward
+from barnabas.registry.http.routes import router_for
+from barnabas.registry.http.surface import Forwarded, Surface
+from barnabas.registry.store.election import Election
+from barnabas.registry.store.interface import Store, StoreFailed
+from barnabas.registry.store.topic import TopicStore
+from barnabas.registry.store.writer import NotTheWriter, Writer
+from barnabas.web.routing import HttpError, Request, Response, Router
+from barnabas.web.service import ServiceContext, ServiceError
+
+logger = logging.getLogger(__name__)
+TOPIC = "kafkastore.topic"
+GROUP = "schema.registry.group.id"
+RETRY_S = 0.5  # between two tries to reach a leader
+LEADER_WITHIN_S = 15.0  # a write waits so long for a leader; an election takes group.initial.rebalance.delay.ms, 3 s by default
+
+
+class RegistryService:
+    """A registry over a topic; see `web/service.py: Service`.
+
+    Args:
+        context: of the host. Settings: `kafkastore.topic`, `schema.registry.group.id`.
+        registry, store: others than those that it makes itself, for tests.
+    """
+
+    def __init__(self, context: ServiceContext, registry: Registry | None = None, store: Store | None = None) -> None:
+        self._context = context
+        self._group = context.settings.get(GROUP, "schema-registry")
+        topic = context.settings.get(TOPIC, "_schemas")
+        self.registry = registry or Registry()
+        self._store = store or TopicStore(context.client, topic, f"{self._group}-{topic}")
+        self._writer = Writer(self.registry, self._store)
+        self._election = Election(context.client, self._group, context.listener, self._leader_changed)
+        self._client = AsyncClient(context.client)
+        self._leader: str | None = None
+        self._changed = asyncio.Event()
+        self._taking_over: asyncio.Task[None] | None = None
+        self._started = False
+        self._elected = False
+        self._closed = False
+        self.router: Router = router_for(Surface(self.registry, self))
+
+    async def start(self) -> None:
+        """Read all schemas, and take part in the election."""
+        try:
+            await self._store.start(self.registry.replay)
+        except StoreFailed as error:
+            raise ServiceError(str(error)) from error
+        if await self._election.is_alone():
+            self._leader = self._context.listener
+            await self._take_over()
+        self._election.start()
+        self._started = True
+
+    async def close(self) -> None:
+        """Leave the group, and stop."""
+        self._started, self._closed = False, True
+        self._changed.set()
+        await self._election.close()
+        task, self._taking_over = self._taking_over, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self._writer.close()
+        await self._store.close()
+        await self._client.close()
+
+    def is_ready(self) -> bool:
+        """Whether reads are answered, from records that still arrive."""
+        return self._started and self._store.is_following()
+
+    def error(self, error: HttpError) -> Response:
+        """An error as Confluent's registry writes it."""
+        body = encode({"error_code": error.code, "message": error.message})
+        return Response(body, error.status, ((b"content-type", V1.encode()),))
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this registry writes."""
+        return self._writer.is_writer
+
+    # --- what the handlers ask for
+
+    async def write(self, request: Request, command: Command) -> Any:
+        """Write, or let the leader answer."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LEADER_WITHIN_S
+        while True:
+            self._changed.clear()
+            if self._writer.is_writer:
+                with contextlib.suppress(NotTheWriter):
+                    return await self._writer.submit(command)
+                if self._elected:  # another registry wrote, though the group has named this one
+                    self._begin_to_write()
+            leader = self._leader
+            if leader is not None and leader != self._context.listener and FORWARDED not in request.headers:
+                response = await forward(leader, request)
+                if response is not None:
+                    raise Forwarded(response)
+            if self._closed or loop.time() >= deadline:
+                raise errors.no_leader()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(RETRY_S, deadline - loop.time())):
+                    await self._changed.wait()
+
+    async def cluster_id(self) -> str:
+        """The id of the cluster."""
+        if self._client.cluster.cluster_id is None:
+            await self._client.run(refresh(self._client.config, self._client.cluster, []))
+        return self._client.cluster.cluster_id or ""
+
+    def group(self) -> str:
+        """The id of the group."""
+        return self._group
+
+    # --- the election
+
+    def _leader_changed(self, url: str | None) -> None:
+        if url != self._leader:
+            logger.info("event=registry-leader-changed leader=%s", url or "none")
+        self._leader, self._elected = url, url is not None
+        if url == self._context.listener:
+            self._begin_to_write()
+        elif url is not None:
+            self._writer.step_down()
+        self._changed.set()
+
+    def _begin_to_write(self) -> None:
+        if not self._writer.is_writer and (self._taking_over is None or self._taking_over.done()):
+            self._taking_over = asyncio.create_task(self._take_over())
+
+    async def _take_over(self) -> None:
+        """Become the writer, and stay it as long as this registry is the leader."""
+        while self._leader == self._context.listener and not self._writer.is_writer:
+            try:
+                await self._writer.take_over()
+            except StoreFailed as error:
+                logger.warning("event=registry-writer-refused reason=%r", str(error))
+                await asyncio.sleep(1)
+        self._changed.set()

@@ -1,0 +1,1 @@
+"""Where the registry keeps its records: a compacted topic (`topic.py`), with a fake in memory (`memory.py`)."""

@@ -1,0 +1,181 @@
+"""Which of several registries writes: the leader of a group, as Confluent's registries elect it (protocol type `sr`).
+
+Each member tells its URL. The member that the coordinator makes the group's leader names the eligible one with the smallest URL, and every
+member learns its URL from the assignment. Safety does not hang on this: the store itself shuts out an older writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from barnabas.client.administration import coordinator_of
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ResourceError
+from barnabas.client.operations import refresh
+from barnabas.client.plans import call
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import BarnabasError
+from barnabas.protocol.base_message import Message
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+logger = logging.getLogger(__name__)
+PROTOCOL_TYPE, PROTOCOL = "sr", "v0"
+SESSION_TIMEOUT_MS = 10_000
+REBALANCE_TIMEOUT_MS = 30_000
+HEARTBEAT_S = 1.0  # so long it takes until members notice that the leader has left
+PAUSE_S = 0.5  # before the next try after an error
+Changed = Callable[[str | None], None]
+
+
+class Election:
+    """A member of the group.
+
+    Args:
+        url: of this registry, at which others reach it.
+        changed: told the URL of the leader, None while there is none.
+    """
+
+    def __init__(self, config: ClientConfig, group: str, url: str, changed: Changed) -> None:
+        self._client = AsyncClient(replace(config, request_timeout_ms=REBALANCE_TIMEOUT_MS + 10_000))
+        self._group = group
+        self._identity = _identity(url)
+        self._changed = changed
+        self._member_id = ""
+        self._generation = -1
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Take part until `close`."""
+        self._task = asyncio.create_task(self._run())
+
+    async def is_alone(self) -> bool:
+        """Whether the group has no member: then no registry writes, and none needs to be waited for."""
+        try:
+            response = await self._ask(DescribeGroupsRequest(groups=[self._group]))
+        except BarnabasError:
+            return False
+        return not response.groups[0].members and response.groups[0].error_code in {0, ErrorCode.GROUP_ID_NOT_FOUND}
+
+    async def close(self) -> None:
+        """Leave the group; safe to call twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            if self._member_id:
+                with contextlib.suppress(BarnabasError, TimeoutError):
+                    async with asyncio.timeout(1):
+                        member = MemberIdentity(member_id=self._member_id)
+                        request = LeaveGroupRequest(group_id=self._group, member_id=self._member_id, members=[member])
+                        await self._ask(request)
+        await self._client.close()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._take_part()
+            except BarnabasError as error:
+                logger.warning("event=registry-election-failed group=%s reason=%r", self._group, str(error))
+                self._changed(None)
+                await asyncio.sleep(PAUSE_S)
+
+    async def _take_part(self) -> None:
+        """Join and stay until the group rebalances."""
+        joined = await self._join()
+        if joined is None:
+            return
+        assignments = _assignments(joined) if joined.leader == joined.member_id else []
+        request = SyncGroupRequest(
+            group_id=self._group,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=PROTOCOL,
+            assignments=assignments,
+        )
+        synced = await self._ask(request)
+        if synced.error_code:
+            self._judge(synced.error_code)
+            return
+        self._changed(_url(msgspec.json.decode(synced.assignment or b"{}").get("master_identity")))
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            beat = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self._member_id)
+            answer = await self._ask(beat)
+            if answer.error_code:
+                self._judge(answer.error_code)
+                return
+
+    async def _join(self) -> JoinGroupResponse | None:
+        protocol = JoinGroupRequestProtocol(name=PROTOCOL, metadata=msgspec.json.encode(self._identity))
+        request = JoinGroupRequest(
+            group_id=self._group,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            member_id=self._member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[protocol],
+        )
+        response: JoinGroupResponse = await self._ask(request)
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = response.member_id
+            return None
+        if response.error_code:
+            self._judge(response.error_code)
+            return None
+        self._member_id, self._generation = response.member_id, response.generation_id
+        return response
+
+    def _judge(self, code: int) -> None:
+        """Whether to join again under this id, under another one, or to fail."""
+        if code == ErrorCode.REBALANCE_IN_PROGRESS or code == ErrorCode.ILLEGAL_GENERATION:
+            return
+        if code == ErrorCode.UNKNOWN_MEMBER_ID or code == ErrorCode.FENCED_INSTANCE_ID:
+            self._member_id = ""
+            self._changed(None)
+            return
+        raise ResourceError(ErrorCode(code), f"group {self._group}")
+
+    async def _ask(self, request: Message) -> Any:
+        config, cluster = self._client.config, self._client.cluster
+        await self._client.run(refresh(config, cluster, []))
+        node_id = await self._client.run(coordinator_of(config, self._group))
+        return await self._client.run(call(request, node_id))
+
+
+def _identity(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return {"version": 1, "host": parts.hostname or "", "port": port, "master_eligibility": True, "scheme": parts.scheme}
+
+
+def _url(identity: dict[str, Any] | None) -> str | None:
+    if not identity:
+        return None
+    host = identity["host"]
+    return f"{identity.get('scheme', 'http')}://{f'[{host}]' if ':' in host else host}:{identity['port']}"
+
+
+def _assignments(joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+    """The leader's choice, told to every member."""
+    identities = {member.member_id: msgspec.json.decode(member.metadata) for member in joined.members}
+    eligible = {member_id: each for member_id, each in identities.items() if each.get("master_eligibility", True)}
+    master = min(eligible, key=lambda member_id: (_url(eligible[member_id]) or "", member_id), default=None)
+    urls = [_url(each) for each in identities.values()]
+    error = 1 if len(set(urls)) != len(urls) else 0  # as Confluent's: two registries with one URL
+    told = {"version": 1, "error": error, "master": master, "master_identity": eligible.get(master or "")}
+    return [SyncGroupRequestAssignment(member_id=each, assignment=msgspec.json.encode(told)) for each in identities]
