@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.listeners import Endpoint
 from barnabas.config.providers import fill_placeholders
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError, CorruptLog, StorageError

@@ -23,7 +23,7 @@ EXIT_USAGE = 2
 
 def spawn(
     listeners: Mapping[str, str], properties: Mapping[str, str], log_level: str = "warning", stdout: int | None = None,
-    stderr: int | None = None,
+    stderr: int | None = None, environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:  # fmt: skip
     """A process with these services (URLs by name), which ends when its standard input ends."""
     task = {"listeners": dict(listeners), "properties": dict(properties), "log_level": log_level}
@@ -32,7 +32,7 @@ def spawn(
         stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=stderr,
-        env={**os.environ, TASK_VARIABLE: json.dumps(task)},
+        env={**os.environ, **(environment or {}), TASK_VARIABLE: json.dumps(task)},
         start_new_session=True,  # Ctrl-C is for the broker, which ends the services
     )
 
