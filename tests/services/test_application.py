@@ -71,7 +71,9 @@ async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 4)
     async with serving() as (_, port):
         declared = await asked(port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
-        chunked = await asked(port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n")
+        chunked = await asked(
+            port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"
+        )
         filler = b"x: " + b"y" * limits.MAX_SERVICE_HEAD_BYTES
         head = await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"\r\n\r\n")
     assert [each[0] for each in (declared, chunked, head)] == [413, 413, 431]

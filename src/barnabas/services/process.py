@@ -18,9 +18,7 @@ def main() -> int:
     """Run the services of the task; returns the exit code."""
     task = json.loads(os.environ.pop(TASK_VARIABLE))
     try:
-        places = [
-            Place(entry, parse_listener(task["listeners"][entry.name], entry.port)) for entry in entries(task["listeners"])
-        ]
+        places = [Place(entry, parse_listener(task["listeners"][entry.name], entry.port)) for entry in entries(task["listeners"])]
     except ServiceError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE

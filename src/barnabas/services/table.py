@@ -16,10 +16,7 @@ def _load_registry(context: ServiceContext) -> Service:
     return cast(Service, import_module("barnabas.registry.service").RegistryService(context))
 
 
-SERVICES = {
-    entry.name: entry
-    for entry in (ServiceEntry("registry", "schema registry", 8081, "registry", _load_registry),)
-}
+SERVICES = {entry.name: entry for entry in (ServiceEntry("registry", "schema registry", 8081, "registry", _load_registry),)}
 
 
 def entries(names: Iterable[str]) -> list[ServiceEntry]:
