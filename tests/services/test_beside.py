@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import signal
@@ -15,6 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from barnabas.cli.services_beside import ServicesAsked, beside
 from barnabas.testing import Broker
 from tests.processes import is_alive
 from tests.waiting import wait_until
@@ -102,3 +105,26 @@ def test_impossible_services_end_the_command(tmp_path: Path, options: list[str],
     assert ended.returncode == 2
     assert line in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_by_default_a_taken_port_costs_one_line_and_the_broker_runs(tmp_path: Path) -> None:
+    asked = ServicesAsked(None, False, {"registry": None}, None)
+    properties = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 8081))
+            taken.listen()
+        except OSError:
+            pass  # another program has it, which is the same
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            assert beside(asked, properties, None, "info", by_default=True) is None
+    assert "another program has this port" in errors.getvalue()
+    assert errors.getvalue().count("\n") == 1
+
+
+def test_by_default_only_the_default_listener_has_services() -> None:
+    asked = ServicesAsked(None, False, {"registry": None}, None)
+    assert beside(asked, {"listeners": "PLAINTEXT://127.0.0.1:0"}, None, "info", by_default=False) is None
