@@ -108,3 +108,23 @@ async def test_metrics_count_by_service_method_and_status() -> None:
         await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         _, _, page = await asked(port, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
     assert b'barnabas_http_request_seconds_count{service="trivial",method="GET",status="200"} 1.0' in page
+
+
+async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_IDLE_TIMEOUT_S", 0.0)
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await reader.read()).endswith(b"{}")
+        writer.close()
+
+
+async def test_a_stop_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_STOP_TIMEOUT_S", 0.1)
+    async with serving() as (service, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        await service.reached.wait()
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await reader.readexactly(1)
+    writer.close()

@@ -23,7 +23,7 @@ class Trivial:
         ):  # fmt: skip
             self.router.add(method, pattern, handler)
         self.is_started = False
-        self.proceed = asyncio.Event()
+        self.reached, self.proceed = asyncio.Event(), asyncio.Event()
 
     async def start(self) -> None:
         self.is_started = True
@@ -48,6 +48,7 @@ class Trivial:
         raise RuntimeError("a secret of the code")
 
     async def slow(self, request: Request) -> Response:
+        self.reached.set()
         await self.proceed.wait()
         return Response(b"late")
 

@@ -67,6 +67,7 @@ class ServicesProcess:
 
     @property
     def pid(self) -> int:
+        """The process id of the service."""
         return self._process.pid
 
     def close(self) -> None:
