@@ -31,6 +31,7 @@ CONTENTS: dict[str, list[str]] = {
     ],
     "Run brokers": [
         "docs/guides/operations",
+        "docs/guides/services",
         "docs/guides/cluster",
         "docs/security",
         "docs/guides/quotas",

@@ -122,8 +122,10 @@ def parse_metadata(address: str) -> str:
         raise click.UsageError(f"--metadata: {error}") from error
 
 
-def run_server(properties: dict[str, str], metrics_listener: str | None, log_level: str) -> int:
-    """Run the server in this process; returns its exit code."""
+def run_server(
+    properties: dict[str, str], metrics_listener: str | None, log_level: str, on_ready: Callable[[str], None] | None = None
+) -> int:
+    """Run the server in this process; returns its exit code. `on_ready` gets its address once it accepts connections."""
     from barnabas.server.main import run
 
-    return run(properties, metrics_listener=metrics_listener, log_level=log_level.lower())
+    return run(properties, metrics_listener=metrics_listener, log_level=log_level.lower(), on_ready=on_ready)

@@ -51,6 +51,8 @@ COMMANDS = {
     "doctor": Entry(
         "doctor", "doctor", "Check this machine, Spark's Python if PySpark is installed, a data folder and a broker."
     ),
+    "registry": Entry("services", "registry", "Run a schema registry."),
+    "services": Entry("services", "services", "Run several HTTP services in one process."),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
 }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from barnabas.cli.broker import broker_options, collect_properties, is_given, run_server, server_options
-from barnabas.cli.types import DataFolder
+from barnabas.cli.services_beside import ServicesAsked, beside
+from barnabas.cli.types import READABLE, DataFolder
 
 DATA_DIR = "barnabas-data"
 LISTENERS = "PLAINTEXT://127.0.0.1:9092"
@@ -23,26 +25,47 @@ LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 )
 @click.option("--secure", "is_secure", is_flag=True, help="Require TLS, log-in by password and access control; the first start creates "
     "certificates and a user in the folder DATA_DIR-security.")  # fmt: skip
+@click.option("--services", "names", metavar="NAME,...", help="The HTTP services beside the broker.  [default: all, if the "
+    "broker has the default listener]")  # fmt: skip
+@click.option("--no-services", is_flag=True, help="Run the broker alone.")
+@click.option("--registry-listener", metavar="http://HOST:PORT", help="Where the schema registry accepts connections; port 0 takes "
+    "a free port.  [default: http://127.0.0.1:8081]")  # fmt: skip
+@click.option("--services-config", type=READABLE, help="A file of settings for the services, as `registry start --command-config` "
+    "takes it.")  # fmt: skip
 @broker_options
-def start(data_dir: str, listeners: str | None, is_secure: bool, **options: Any) -> int:
+def start(
+    data_dir: str, listeners: str | None, is_secure: bool, names: str | None, no_services: bool, registry_listener: str | None,
+    services_config: str | None, **options: Any,
+) -> int:  # fmt: skip
     """Run a broker with friendly defaults.
 
     Data is in the folder barnabas-data of the current folder; clients connect to 127.0.0.1:9092. Ctrl-C stops the broker; the
-    next start in the same folder has all data again.
+    next start in the same folder has all data again. A child process runs the schema registry at http://127.0.0.1:8081.
     """
     properties = collect_properties(
         data_dir=data_dir if is_given("data_dir") else None, listeners=listeners, **server_options(options)
     )
     if not {"log.dirs", "log.dir"} & properties.keys():
         properties["log.dirs"] = data_dir
+    admin_file: Path | None = None
     if is_secure:
         from barnabas.cli.secure import greet, secure
 
-        greet(secure(properties))
-    properties.setdefault("listeners", LISTENERS)
+        has_default_listener = "listeners" not in properties
+        admin_file = secure(properties)
+        greet(admin_file)
+    else:
+        has_default_listener = properties.setdefault("listeners", LISTENERS) == LISTENERS and listeners is None
+    asked = ServicesAsked(names, no_services, {"registry": registry_listener}, services_config)
+    supervisor = beside(asked, properties, admin_file, options["log_level"], by_default=has_default_listener)
     if sys.stderr.isatty() and not is_secure:
         _greet(properties.get("log.dirs") or properties["log.dir"])
-    return run_server(properties, options["metrics_listener"], options["log_level"])
+    if supervisor is None:
+        return run_server(properties, options["metrics_listener"], options["log_level"])
+    try:
+        return run_server(properties, options["metrics_listener"], options["log_level"], supervisor.start)
+    finally:
+        supervisor.stop()
 
 
 def _greet(data_dir: str) -> None:

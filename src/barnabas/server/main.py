@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.listeners import Endpoint
 from barnabas.config.providers import fill_placeholders
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError, CorruptLog, StorageError
@@ -28,13 +29,20 @@ SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
-def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, log_level: str = "info") -> int:
+def run(
+    properties: Mapping[str, str],
+    *,
+    metrics_listener: str | None = None,
+    log_level: str = "info",
+    on_ready: Callable[[str], None] | None = None,
+) -> int:
     """Run a broker until one of the ending signals; the exit code.
 
     Args:
         properties: Kafka's configuration keys and their text.
         metrics_listener: `host:port` for /metrics, /healthz and /readyz; None for none.
         log_level: debug, info, warning or error.
+        on_ready: called with `host:port` of the first listener once the broker accepts connections; must not block.
     """
     logging.basicConfig(
         level=log_level.upper(),
@@ -59,7 +67,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
-            return runner.run(_serve(config, metrics_address))
+            return runner.run(_serve(config, metrics_address, on_ready))
     except (StorageError, StoreUnavailable, BrokerIdInUse, OSError) as error:
         hint = "; `barnabas doctor check` says what is wrong and can be put right" if isinstance(error, CorruptLog) else ""
         print(f"barnabas: {error}{hint}", file=sys.stderr)
@@ -97,7 +105,9 @@ def parse_address(text: str | None) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
-async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) -> int:
+async def _serve(
+    config: BrokerConfig, metrics_address: tuple[str, int] | None, on_ready: Callable[[str], None] | None = None
+) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in ending_signals():
@@ -113,6 +123,8 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         gc.freeze()
         gc.enable()
         _say_ready(broker)
+        if on_ready is not None:
+            on_ready(_address_of(broker.endpoints[0]))
         await stopping.wait()
         logger.info("event=broker-stopping broker=%d", config.broker_id)
         if broker.failure.done():
@@ -149,7 +161,11 @@ def _say_ready(broker: Broker) -> None:
         logger.warning("event=ready-line-not-written error=%r", error.strerror)
 
 
+def _address_of(endpoint: Endpoint) -> str:
+    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+
+
 def _ready_line(broker: Broker) -> str:
-    addresses = " ".join(f"{e.listener}://{f'[{e.host}]' if ':' in e.host else e.host}:{e.port}" for e in broker.endpoints)
+    addresses = " ".join(f"{endpoint.listener}://{_address_of(endpoint)}" for endpoint in broker.endpoints)
     metrics = f" metrics=http://{broker.http.address[0]}:{broker.http.address[1]}/metrics" if broker.http is not None else ""
     return f"barnabas broker {broker.config.broker_id} accepts connections on {addresses}{metrics}"

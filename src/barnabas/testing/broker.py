@@ -37,6 +37,7 @@ from barnabas.testing.users import settings_for, store_users
 
 if TYPE_CHECKING:
     from barnabas.testing.certificates import Certificates
+    from barnabas.testing.services import ServicesProcess
 
 READY_TIMEOUT_S = 60.0  # a loaded machine is slow; a normal start takes a hundredth of it
 STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this time it counts as hanging
@@ -107,6 +108,7 @@ class Broker:
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._listeners: dict[str, str] = {}
+        self._registry: ServicesProcess | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -133,6 +135,26 @@ class Broker:
             "sasl.username": user,
             "sasl.password": self._users[user],
         }
+
+    @property
+    def schema_registry_url(self) -> str:
+        """The URL of a schema registry beside the broker, for `schema.registry.url` of any client; started on first use.
+
+        Callers do not log in. Needs `pip install 'barnabas[registry]'`.
+
+        Raises:
+            ServicesFailed: it does not start.
+        """
+        if self._registry is None:
+            from barnabas.testing.services import ServicesProcess  # few tests need it
+
+            properties = {"bootstrap.servers": self.bootstrap_servers}
+            if self._has_tls:
+                properties |= {"security.protocol": "SSL", **self.certificates.client_settings()}
+            if self._users:
+                properties |= self.login()
+            self._registry = ServicesProcess("registry", properties, self._working_folder() / "services.log")
+        return self._registry.url
 
     @property
     def port(self) -> int:
@@ -231,7 +253,10 @@ class Broker:
         A broker on a temporary folder is killed, because its data is removed anyway. A broker on a folder of the caller is
         stopped cleanly.
         """
+        registry, self._registry = self._registry, None
         try:
+            if registry is not None:
+                registry.close()
             if self._given_data_dir is not None and self.is_running():
                 self.stop()
         finally:

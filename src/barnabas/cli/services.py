@@ -1,0 +1,119 @@
+"""`barnabas services start` and `barnabas registry start`: HTTP services against any Kafka cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.broker import LOG_LEVELS
+from barnabas.cli.connection import DEFAULT_BOOTSTRAP, parse_addresses
+from barnabas.cli.errors import BadInput
+from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
+from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.cli.types import READABLE, Text, checked
+
+if TYPE_CHECKING:
+    from barnabas.services.host import Place
+
+HOST = "http://127.0.0.1"
+LISTENER = "http://HOST:PORT"
+
+
+@click.group(
+    cls=LazyGroup,
+    entries={"start": Entry("services", "services_start", "Run several HTTP services in one process until it is told to stop.")},
+    context_settings=HELP_OPTIONS,
+)
+def services() -> None:
+    """Run several HTTP services in one process."""
+
+
+@click.group(
+    cls=LazyGroup,
+    entries={"start": Entry("services", "registry_start", "Run a schema registry until it is told to stop.")},
+    context_settings=HELP_OPTIONS,
+)
+def registry() -> None:
+    """Run a schema registry."""
+
+
+def _host_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="warning", show_default=True,
+                     help="The lowest level of log lines on standard error; info has a line for each request."),
+        click.option("-X", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of the file, here; repeatable."),
+        click.option("--command-config", type=READABLE,
+                     help="A file of settings (key=value lines): of the client to the cluster, of TLS and log-in of callers."),
+        click.option("-b", "--bootstrap-server", type=Text(checked(parse_addresses)), envvar="BARNABAS_BOOTSTRAP_SERVERS",
+                     show_envvar=True, metavar="HOST:PORT,...", help=f"Brokers to ask first.  [default: {DEFAULT_BOOTSTRAP}]"),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.command("start")
+@click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8081", show_default=True,
+              help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
+@_host_options
+def registry_start(listener: str, **options: Any) -> int:
+    """Run a schema registry until it is told to stop (SIGTERM, SIGHUP or Ctrl-C).
+
+    When it accepts connections, it prints a line with its address to standard output.
+    """
+    return _run(["registry"], {"registry": listener}, **options)
+
+
+@click.command("start")
+@click.option("--services", "names", metavar="NAME,...", help="Which services.  [default: all]")
+@click.option("--registry-listener", metavar=LISTENER, help="Where the schema registry accepts connections.  "
+              "[default: http://127.0.0.1:8081]")  # fmt: skip
+@_host_options
+def services_start(names: str | None, registry_listener: str | None, **options: Any) -> int:
+    """Run several HTTP services in one process until it is told to stop (SIGTERM, SIGHUP or Ctrl-C).
+
+    When all accept connections, it prints a line for each to standard output.
+    """
+    return _run(names_of(names), {"registry": registry_listener}, **options)
+
+
+def names_of(text: str | None) -> list[str]:
+    """The names in `registry,…`; all services without a text."""
+    from barnabas.services.table import SERVICES
+
+    return list(SERVICES) if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def places_of(names: Sequence[str], listeners: Mapping[str, str | None], scheme: str = "http") -> list[Place]:
+    """Where these services listen; raises BadInput for an unknown one and for an address that is none."""
+    from barnabas.services.host import Place
+    from barnabas.services.listener import parse_listener
+    from barnabas.services.table import entries
+    from barnabas.web.service import ServiceError
+
+    try:
+        found = [
+            Place(each, parse_listener(listeners.get(each.name) or f"{scheme}://127.0.0.1:{each.port}", each.port))
+            for each in entries(names)
+        ]
+    except ServiceError as error:
+        raise BadInput(str(error)) from None
+    if not found:
+        raise BadInput("--services names no service")
+    return found
+
+
+def _run(
+    names: Sequence[str], listeners: Mapping[str, str | None], *, bootstrap_server: str | None, command_config: str | None,
+    settings: tuple[str, ...], log_level: str,
+) -> int:  # fmt: skip
+    places = places_of(names, listeners)
+    properties = read_properties_file(command_config) if command_config else {}
+    properties.update(parse_pairs(settings, "-X"))
+    if bootstrap_server is not None:
+        properties["bootstrap.servers"] = bootstrap_server
+    properties.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    from barnabas.services.host import run
+
+    return run(places, properties, log_level=log_level.lower())

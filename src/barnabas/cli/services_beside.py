@@ -1,0 +1,107 @@
+"""The services of `barnabas start`: which run beside the broker, and where.
+
+Rules
+  1. Services that are asked for by name must be possible: otherwise the command ends with exit code 2 before the broker starts.
+  2. Without such options they run if the broker has the default listener, so that a second broker on a machine takes no
+     second port. If their port is taken or their libraries are missing, one line says so, and the broker runs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from barnabas.cli.errors import BadInput
+from barnabas.cli.properties import read_properties_file
+
+if TYPE_CHECKING:
+    from barnabas.services.supervisor import Supervisor
+
+
+class ServicesAsked(NamedTuple):
+    """The options of `barnabas start` on services."""
+
+    names: str | None
+    none: bool
+    listeners: Mapping[str, str | None]
+    config_file: str | None
+
+    @property
+    def by_name(self) -> bool:
+        """Whether an option asks for services."""
+        return self.names is not None or self.config_file is not None or any(self.listeners.values())
+
+
+def beside(
+    asked: ServicesAsked, properties: Mapping[str, str], admin_file: Path | None, log_level: str, *, by_default: bool
+) -> Supervisor | None:
+    """The supervisor of the services, not yet started; None if the broker runs alone.
+
+    Args:
+        properties: the broker's.
+        admin_file: the client settings that `--secure` has made.
+        by_default: whether services run if no option asks for them.
+
+    Raises:
+        BadInput: what was asked for is impossible.
+    """
+    if asked.none:
+        if asked.by_name:
+            raise BadInput("--no-services excludes the other options on services")
+        return None
+    if not (asked.by_name or (by_default and "zookeeper.connect" not in properties)):
+        return None
+    try:
+        return _prepare(asked, properties, admin_file, log_level)
+    except BadInput as error:
+        if asked.by_name:
+            raise
+        click.echo(f"barnabas: {error.message}; the broker runs without services", err=True)
+        return None
+
+
+def _prepare(asked: ServicesAsked, properties: Mapping[str, str], admin_file: Path | None, log_level: str) -> Supervisor:
+    from barnabas.services.supervisor import Supervisor
+    from barnabas.services.table import SERVICES
+
+    names = list(SERVICES) if asked.names is None else [name.strip() for name in asked.names.split(",") if name.strip()]
+    listeners = _checked(names, asked.listeners, "http" if admin_file is None else "https")
+    settings = _from_secure(properties, admin_file) if admin_file is not None else {}
+    settings |= read_properties_file(asked.config_file) if asked.config_file else {}
+    protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
+    if protocol != "PLAINTEXT" and "security.protocol" not in settings:
+        raise BadInput(f"the services need --services-config FILE to reach the listener {protocol}")
+    return Supervisor(listeners, settings, log_level.lower())
+
+
+def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str) -> dict[str, str]:
+    """The URL of each service, after a look whether it can be had; imports no web server."""
+    from barnabas.services.listener import bind, parse_listener
+    from barnabas.services.table import check_installed, entries
+    from barnabas.web.service import ServiceError
+
+    result = {}
+    try:
+        for entry in entries(names):
+            check_installed(entry)
+            listener = parse_listener(listeners.get(entry.name) or f"{scheme}://127.0.0.1:{entry.port}", entry.port)
+            bind(entry, listener).close()
+            result[entry.name] = str(listener)
+    except ServiceError as error:
+        raise BadInput(str(error)) from None
+    if not result:
+        raise BadInput("--services names no service")
+    return result
+
+
+def _from_secure(properties: Mapping[str, str], admin_file: Path) -> dict[str, str]:
+    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate."""
+    return {
+        **read_properties_file(str(admin_file)),
+        "listener.ssl.keystore.type": properties["ssl.keystore.type"],
+        "listener.ssl.keystore.location": properties["ssl.keystore.location"],
+        "authentication.method": "BASIC",
+    }

@@ -1,0 +1,145 @@
+"""One service as an ASGI application: from the web server's events to a `Request`, and from a `Response` back.
+
+Owns what is the same for every service: limits of bodies and time, log-in, health pages, metrics, the access log, and errors
+that tell a caller nothing about the code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from barnabas import limits
+from barnabas.services.logins import Logins
+from barnabas.services.metrics import RequestTimes
+from barnabas.web.routing import Caller, HttpError, Request, Response
+from barnabas.web.service import Service
+
+logger = logging.getLogger(__name__)
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
+OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # for probes, which do not log in
+MAX_QUERY_FIELDS = 1_000
+
+
+class _Gone(Exception):
+    """The client closed the connection."""
+
+
+class Application:
+    """Args:
+    name: of the service, in logs and metrics.
+    logins: None if callers do not log in.
+    """
+
+    def __init__(self, name: str, service: Service, times: RequestTimes, logins: Logins | None = None) -> None:
+        self._name, self._service, self._times, self._logins = name, service, times, logins
+        self._pages = {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        began = time.perf_counter()
+        method, target = scope["method"], scope["raw_path"].decode("latin-1")
+        host = scope["client"][0] if scope["client"] else ""
+        request = Request(method, target, caller=Caller(host=host))
+        try:
+            async with asyncio.timeout(limits.SERVICE_REQUEST_TIMEOUT_S):
+                response = await self._answer(request, scope, receive)
+        except _Gone:
+            return
+        except TimeoutError:
+            response = self._refuse(HttpError(408, "Request Timeout"), close=True)
+        seconds = time.perf_counter() - began
+        self._times.observe(self._name, method, response.status, seconds)
+        if logger.isEnabledFor(logging.INFO):
+            logger.info(
+                "event=http-request service=%s method=%s path=%r status=%d bytes=%d ms=%.1f principal=%r host=%s",
+                self._name, method, target, response.status, len(response.body), seconds * 1000, request.caller.principal, host,
+            )  # fmt: skip
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
+
+    async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Response:
+        refused = scope["state"].get("refused")
+        try:
+            if refused is not None:
+                raise refused
+            request.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            if scope["query_string"]:
+                request.queries = _fields(scope["query_string"].decode("latin-1"))
+                request.query = dict(request.queries)
+            handler, given = self._find(request)
+            if self._logins is not None and request.path not in OPEN_PAGES:
+                principal = await self._logins.principal(request.headers.get("authorization", ""))
+                request.caller = Caller(principal, request.caller.host)
+            request.body = await _body(request, receive)
+            return await handler(request, *given)
+        except HttpError as error:
+            return self._refuse(error, close=error.status in {413, 414, 431})
+        except (_Gone, TimeoutError):
+            raise
+        except Exception:  # a fault of a service must not end the host, and its text is not for callers
+            logger.exception("event=http-request-failed service=%s method=%s path=%r", self._name, request.method, request.path)
+            return self._refuse(HttpError(500, "Internal Server Error"))
+
+    def _find(self, request: Request) -> tuple[Callable[..., Awaitable[Response]], list[str]]:
+        try:
+            return self._service.router.find(request.method, request.path)
+        except HttpError as error:
+            page = self._pages.get(request.path) if error.status == 404 else None
+            if page is None:
+                raise
+            if request.method not in {"GET", "HEAD"}:
+                raise HttpError(405, "HTTP 405 Method Not Allowed") from None
+            return page, []
+
+    def _refuse(self, error: HttpError, *, close: bool = False) -> Response:
+        response = self._service.error(error)
+        extra: tuple[tuple[bytes, bytes], ...] = ((b"connection", b"close"),) if close else ()
+        if error.status == 401 and self._logins is not None:
+            extra = (*extra, (b"www-authenticate", self._logins.challenge))
+        return response._replace(headers=(*response.headers, *extra)) if extra else response
+
+    async def _health(self, _request: Request) -> Response:
+        return Response(b"ok\n", headers=PLAIN_TEXT)
+
+    async def _readiness(self, _request: Request) -> Response:
+        is_ready = self._service.is_ready()
+        return Response(b"ready\n" if is_ready else b"not ready\n", 200 if is_ready else 503, PLAIN_TEXT)
+
+    async def _metrics(self, _request: Request) -> Response:
+        return Response(self._times.page(), headers=PLAIN_TEXT)
+
+
+def _fields(query: str) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS))
+    except ValueError:
+        raise HttpError(400, f"a query has at most {MAX_QUERY_FIELDS} parameters") from None
+
+
+async def _body(request: Request, receive: Receive) -> bytes:
+    headers = request.headers
+    length = headers.get("content-length")
+    if length is None and "transfer-encoding" not in headers:
+        return b""
+    if length is not None and int(length) > limits.MAX_SERVICE_BODY_BYTES:
+        raise HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
+    pieces, size = [], 0
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            raise _Gone
+        pieces.append(event.get("body", b""))
+        size += len(pieces[-1])
+        if size > limits.MAX_SERVICE_BODY_BYTES:
+            raise HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
+        if not event.get("more_body"):
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -1,0 +1,150 @@
+"""The host: runs services in this process until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+from barnabas import limits
+from barnabas.client.config import ClientConfig
+from barnabas.errors import BarnabasError, ConfigError
+from barnabas.services.application import Application
+from barnabas.services.listener import Listener, bind
+from barnabas.services.logins import logins_from
+from barnabas.services.metrics import RequestTimes
+from barnabas.services.table import check_installed
+from barnabas.signals import ending_signals
+from barnabas.streams import drop_standard_output
+from barnabas.tls.contexts import server_context
+from barnabas.tls.settings import server_settings
+from barnabas.web.service import ServiceContext, ServiceEntry, ServiceError
+
+logger = logging.getLogger(__name__)
+TLS_PREFIX = "listener."  # of the keys of the services' own TLS: `listener.ssl.keystore.location`
+TLS_DEFAULTS = {"ssl.client.auth": "none"}
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+
+
+class Place(NamedTuple):
+    """A service and where it listens."""
+
+    entry: ServiceEntry
+    listener: Listener
+
+
+def run(
+    places: Sequence[Place], properties: Mapping[str, str], *, log_level: str = "warning", ends_with_input: bool = False
+) -> int:
+    """Run services until one of the ending signals; the exit code.
+
+    Args:
+        properties: client settings with `bootstrap.servers`, and the settings of the host and the services.
+        ends_with_input: also end when standard input ends, as it does when the parent process ends.
+    """
+    from uvloop import new_event_loop
+
+    logging.basicConfig(
+        level=log_level.upper(), stream=sys.stderr, force=True,
+        format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s",
+    )  # fmt: skip
+    try:
+        for place in places:
+            check_installed(place.entry)
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(_serve(places, properties, ends_with_input))
+    except ConfigError as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except _CannotListen as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (ServiceError, BarnabasError, OSError) as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_USAGE if isinstance(error.__cause__, ImportError) else EXIT_FAILED
+
+
+class _CannotListen(ServiceError):
+    """The address of a service cannot be had."""
+
+
+async def _serve(places: Sequence[Place], properties: Mapping[str, str], ends_with_input: bool) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in ending_signals():
+        loop.add_signal_handler(number, stopping.set)
+    if ends_with_input:
+        loop.add_reader(0, _watch_input, loop, stopping)
+    client, times = ClientConfig.from_options(properties), RequestTimes()
+    async with AsyncExitStack() as stack:
+        starting = asyncio.create_task(_start(stack, places, properties, client, times))
+        told = asyncio.create_task(stopping.wait())
+        await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait((starting,))
+            return EXIT_OK
+        told.cancel()
+        for line in starting.result():
+            _say(line)
+        await stopping.wait()
+        logger.info("event=services-stopping")
+    return EXIT_OK
+
+
+async def _start(
+    stack: AsyncExitStack, places: Sequence[Place], properties: Mapping[str, str], client: ClientConfig, times: RequestTimes
+) -> list[str]:
+    """Starts every service; returns the lines that say where they are."""
+    from barnabas.services.web_server import WebServer
+
+    lines = []
+    for entry, listener in places:
+        tls = _tls(properties) if listener.scheme == "https" else None
+        logins = logins_from(properties, client)
+        try:
+            listening = bind(entry, listener)
+        except ServiceError as error:
+            raise _CannotListen(str(error)) from None
+        stack.callback(listening.close)
+        at = listener._replace(port=listening.getsockname()[1])
+        try:
+            service = entry.load(ServiceContext(client, str(at), properties, secured=logins is not None))
+        except ImportError as error:
+            raise ServiceError(f"the {entry.title} needs {error.name}: pip install 'barnabas[{entry.extra}]'") from error
+        stack.push_async_callback(service.close)
+        await service.start()
+        server = WebServer(Application(entry.name, service, times, logins), listening, tls)
+        stack.push_async_callback(server.close)
+        await server.start()
+        lines.append(f"barnabas {entry.title} accepts connections on {at}")
+    return lines
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    def value_of(key: str) -> object:
+        return properties.get(TLS_PREFIX + key, TLS_DEFAULTS.get(key))
+
+    return server_context(server_settings("http", value_of))
+
+
+def _watch_input(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    if os.read(0, 1024) == b"":
+        loop.remove_reader(0)
+        loop.call_later(limits.SERVICE_STOP_TIMEOUT_S, os.kill, os.getpid(), signal.SIGKILL)
+        stopping.set()
+
+
+def _say(line: str) -> None:
+    """On standard output; the services go on if nobody reads it."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        drop_standard_output()
+        logger.warning("event=ready-line-not-written error=%r", error.strerror)

@@ -1,0 +1,131 @@
+"""The web server: uvicorn's HTTP protocol on a socket of ours, with limits on heads, connections and idle clients.
+
+uvicorn's own `Server` is left out: it takes the signals of the process and ends the process when it cannot start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from email.utils import formatdate
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from barnabas import limits
+from barnabas.web.routing import HttpError
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection. A request with a long line or head is handed on with the refusal in its state."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > limits.MAX_SERVICE_CONNECTIONS:
+            transport.abort()
+            return
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > 2 * limits.MAX_SERVICE_HEAD_BYTES and not self.transport.is_closing():
+            self.transport.abort()  # a head without an end; nobody asked for this much
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._forget_timer()
+        self._in_head, self._head_bytes = False, 0
+        state = self.scope["state"]
+        if len(self.url) > limits.MAX_SERVICE_TARGET_BYTES:
+            state["refused"] = HttpError(414, "URI Too Long")
+        elif sum(len(name) + len(value) + 4 for name, value in self.headers) > limits.MAX_SERVICE_HEAD_BYTES:
+            state["refused"] = HttpError(431, "Request Header Fields Too Large")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_head, self._head_bytes = True, 0
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(limits.SERVICE_HEAD_TIMEOUT_S, self._give_up)
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.abort()
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+class WebServer:
+    """Serves one application on one socket."""
+
+    def __init__(self, application: Any, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._config = Config(
+            application,
+            http=LimitedProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=int(limits.SERVICE_IDLE_TIMEOUT_S),
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._socket, self._tls = listening, tls
+        self._server: asyncio.Server | None = None
+        self._clock: asyncio.TimerHandle | None = None
+
+    async def start(self) -> None:
+        """Accept connections."""
+        loop = asyncio.get_running_loop()
+        self._tell_date()
+        self._server = await loop.create_server(self._protocol, sock=self._socket, ssl=self._tls)
+
+    def _protocol(self) -> LimitedProtocol:
+        return LimitedProtocol(config=self._config, server_state=self._state, app_state={})
+
+    def _tell_date(self) -> None:
+        self._state.default_headers[:] = [(b"date", formatdate(time.time(), usegmt=True).encode())]
+        self._clock = asyncio.get_running_loop().call_later(1.0, self._tell_date)
+
+    async def close(self) -> None:
+        """Accept no more, let the requests that run end, then close the connections."""
+        if self._clock is not None:
+            self._clock.cancel()
+        if self._server is None:
+            self._socket.close()
+            return
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(list(self._state.tasks), timeout=limits.SERVICE_STOP_TIMEOUT_S)
+        for connection in list(self._state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        self._server = None

@@ -1,0 +1,130 @@
+"""The web server, its limits and its pages, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from barnabas import limits
+from barnabas.client.config import ClientConfig
+from barnabas.services.application import Application
+from barnabas.services.listener import Listener, bind
+from barnabas.services.metrics import RequestTimes
+from barnabas.services.web_server import WebServer
+from barnabas.web.service import ServiceContext
+from tests.services.trivial import TRIVIAL, Trivial
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[Trivial, int]]:
+    service = Trivial(ServiceContext(ClientConfig((("127.0.0.1", 1),)), "http://127.0.0.1:0", {}))
+    await service.start()
+    listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
+    server = WebServer(Application("trivial", service, RequestTimes()), listening, None)
+    await server.start()
+    try:
+        yield service, listening.getsockname()[1]
+    finally:
+        await server.close()
+
+
+async def asked(port: int, request: bytes) -> tuple[int, str, bytes]:
+    """The status, the head and the body of the answer; the connection is closed afterwards."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        size = next(int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length"))
+        body = b"" if request.startswith(b"HEAD") else await reader.readexactly(size)
+        return int(head.split()[1]), head, body
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("GET /", 200), ("HEAD /", 200), ("GET /nowhere", 404), ("PUT /", 405), ("GET /fault", 500), ("GET /healthz", 200),
+        ("GET /readyz", 200), ("POST /metrics", 405), ("GET /" + "a" * (limits.MAX_SERVICE_TARGET_BYTES + 1), 414),
+    ],
+)  # fmt: skip
+async def test_statuses(line: str, status: int) -> None:
+    async with serving() as (_, port):
+        got, _, body = await asked(port, f"{line} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert got == status
+    assert b"secret" not in body
+    if status >= 400:
+        assert json.loads(body)["error_code"] == status
+
+
+async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> None:
+    async with serving() as (_, port):
+        _, _, body = await asked(port, b"POST /echo/a%2Fb?x=1&x=%32 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+    assert json.loads(body) == {"word": "a/b", "query": {"x": "2"}, "body": 3, "who": "User:ANONYMOUS"}
+
+
+async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 4)
+    async with serving() as (_, port):
+        declared = await asked(port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
+        chunked = await asked(
+            port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"
+        )
+        filler = b"x: " + b"y" * limits.MAX_SERVICE_HEAD_BYTES
+        head = await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"\r\n\r\n")
+    assert [each[0] for each in (declared, chunked, head)] == [413, 413, 431]
+
+
+async def test_a_slow_client_is_given_up_and_blocks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_HEAD_TIMEOUT_S", 0.2)
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HT")
+        assert (await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 200
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await reader.readexactly(1)
+        writer.close()
+
+
+async def test_a_slow_answer_ends_with_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_REQUEST_TIMEOUT_S", 0.1)
+    async with serving() as (_, port):
+        assert (await asked(port, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 408
+
+
+async def test_connections_over_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_CONNECTIONS", 0)
+    async with serving() as (_, port):
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+
+async def test_metrics_count_by_service_method_and_status() -> None:
+    async with serving() as (_, port):
+        await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, _, page = await asked(port, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert b'barnabas_http_request_seconds_count{service="trivial",method="GET",status="200"} 1.0' in page
+
+
+async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_IDLE_TIMEOUT_S", 0.0)
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await reader.read()).endswith(b"{}")
+        writer.close()
+
+
+async def test_a_stop_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_STOP_TIMEOUT_S", 0.1)
+    async with serving() as (service, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        await service.reached.wait()
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await reader.readexactly(1)
+    writer.close()

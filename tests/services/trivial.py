@@ -1,0 +1,56 @@
+"""A small service for tests of the host."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from barnabas.web.routing import HttpError, Request, Response, Router
+from barnabas.web.service import ServiceContext, ServiceEntry
+
+JSON = ((b"content-type", b"application/json"),)
+
+
+class Trivial:
+    """Answers with what it was asked."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        self.context = context
+        self.router = Router()
+        for method, pattern, handler in (
+            ("GET", "/", self.root), ("GET", "/echo/{}", self.echo), ("POST", "/echo/{}", self.echo),
+            ("GET", "/fault", self.fault), ("GET", "/slow", self.slow),
+        ):  # fmt: skip
+            self.router.add(method, pattern, handler)
+        self.is_started = False
+        self.reached, self.proceed = asyncio.Event(), asyncio.Event()
+
+    async def start(self) -> None:
+        self.is_started = True
+
+    async def close(self) -> None:
+        self.is_started = False
+
+    def is_ready(self) -> bool:
+        return self.is_started
+
+    def error(self, error: HttpError) -> Response:
+        return Response(json.dumps({"error_code": error.code, "message": error.message}).encode(), error.status, JSON)
+
+    async def root(self, request: Request) -> Response:
+        return Response(b"{}", headers=JSON)
+
+    async def echo(self, request: Request, word: str) -> Response:
+        said = {"word": word, "query": dict(request.query), "body": len(request.body), "who": request.caller.principal}
+        return Response(json.dumps(said).encode(), headers=JSON)
+
+    async def fault(self, request: Request) -> Response:
+        raise RuntimeError("a secret of the code")
+
+    async def slow(self, request: Request) -> Response:
+        self.reached.set()
+        await self.proceed.wait()
+        return Response(b"late")
+
+
+TRIVIAL = ServiceEntry("trivial", "trivial service", 0, "registry", Trivial)
