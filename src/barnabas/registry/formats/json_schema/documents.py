@@ -17,18 +17,8 @@ from barnabas.registry.formats.json_schema.drafts import Draft
 from barnabas.registry.formats.json_schema.text import Json, mapping, read
 
 _ONE = [
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
+    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
+    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
 ]
 _LISTS = ["allOf", "anyOf", "items", "oneOf", "prefixItems"]
 _MAPS = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"]
@@ -76,7 +66,7 @@ class Documents:
         self._pending: list[dict[str, Json]] = []
         self.root = self._add(text, "", Draft.DRAFT_7)
         for name, other in references.items():
-            located = self._add(other, urljoin(self.root.place.base, name), self.root.place.draft)
+            located = self._add(other, _joined(self.root.place.base, name), self.root.place.draft)
             for uri in (name, f"./{name}"):
                 self._named.setdefault(uri.rstrip("#"), located)
         for schema in self._pending:  # grows while it is walked: a target can be outside the known places
@@ -94,7 +84,7 @@ class Documents:
         schema = read(text)
         draft = drafts.draft_of(schema, default)
         drafts.check(text, schema, draft)
-        place = Place(schema, urldefrag(uri).url, draft)
+        place = Place(schema, _defragmented(uri)[0], draft)
         self._name(uri, Located(schema, place))
         self._walk(schema, place)
         return Located(schema, self.place(schema, place))
@@ -120,7 +110,7 @@ class Documents:
         identifier = schema.get("id" if around.draft == Draft.DRAFT_4 else "$id")
         if isinstance(identifier, str) and ("$ref" not in schema or around.draft > Draft.DRAFT_7 or schema is around.root):
             uri = _joined(around.base, identifier)
-            base, fragment = urldefrag(uri)
+            base, fragment = _defragmented(uri)
             if not fragment:
                 place = Place(schema, base, around.draft)
             self._name(uri, Located(schema, place))
@@ -133,7 +123,7 @@ class Documents:
     def _resolve(self, schema: dict[str, Json]) -> Located:
         reference = _reference(schema) or ""
         place = self._places[id(schema)]
-        address, fragment = urldefrag(reference)
+        address, fragment = _defragmented(reference)
         if address:
             uri = _joined(place.base, address)
             found = self._named.get(uri) or self._named.get(address)
@@ -178,6 +168,14 @@ def _joined(base: str, reference: str) -> str:
         return urljoin(base, reference)
     except ValueError:
         raise InvalidSchema(f"'{reference[:200]}' is no URI") from None
+
+
+def _defragmented(reference: str) -> tuple[str, str]:
+    try:
+        address, fragment = urldefrag(reference)
+    except ValueError:
+        raise InvalidSchema(f"'{reference[:200]}' is no URI") from None
+    return address, fragment
 
 
 def _check_patterns(schema: Mapping[str, Json]) -> None:

@@ -52,7 +52,7 @@ def draft_of(schema: Json, default: Draft = Draft.DRAFT_7) -> Draft:
 
 @functools.lru_cache(maxsize=len(Draft))
 def _metaschema(draft: Draft) -> jsonschema_rs.Validator:
-    return _VALIDATORS[draft]({"$ref": METASCHEMAS[draft] + "#"}, offline=True)
+    return _VALIDATORS[draft]({"$ref": METASCHEMAS[draft] + "#"}, validate_formats=False, offline=True)
 
 
 def check(text: str, schema: Json, draft: Draft) -> None:

@@ -39,22 +39,11 @@ RANK = {kind: rank for rank, kind in enumerate(Kind)}
 _NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _STRING = frozenset({"minLength", "maxLength", "pattern", "format"})
 _OBJECT = frozenset(
-    [
-        "properties",
-        "required",
-        "minProperties",
-        "maxProperties",
-        "dependencies",
-        "patternProperties",
-        "additionalProperties",
-        "propertyNames",
-        "dependentRequired",
-        "dependentSchemas",
-        "unevaluatedProperties",
-    ]
+    {"properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties", "additionalProperties"}
+    | {"propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties"}
 )
 _ARRAY = frozenset(
-    ["items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "prefixItems", "unevaluatedItems"]
+    {"items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "prefixItems", "unevaluatedItems"}
 )
 _LATE = {  # keywords that a draft does not know
     Draft.DRAFT_4: {"propertyNames", "contains"},

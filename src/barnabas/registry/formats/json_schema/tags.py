@@ -13,6 +13,11 @@ from barnabas.registry.formats.json_schema.model import RANK, Kind, Node
 from barnabas.registry.formats.json_schema.text import Json, mapping, write
 
 TAGS = "confluent:tags"
+_ONE_SCHEMA = {  # the step of a path for each keyword that holds one schema
+    Kind.ARRAY: {"items": "array"},
+    Kind.NOT: {"not": "not"},
+    Kind.CONDITIONAL: {"if": "conditional.if", "then": "conditional.then", "else": "conditional.else"},
+}
 
 
 def tags_at(raw: Json) -> list[str]:
@@ -42,20 +47,15 @@ def _inside(node: Node, scope: str) -> Iterator[tuple[Node, str]]:
     if node.kind is Kind.COMBINED:
         for index, part in enumerate(sorted(node.parts, key=_order)):
             yield part, f"{scope}{node.criterion.lower()}.{index}."
-    elif node.kind is Kind.ARRAY:
-        items = node.raw.get("items")
-        if isinstance(items, dict):
-            yield node.child(items), f"{scope}array."
     elif node.kind is Kind.OBJECT:
         for keyword, prefix in (("properties", ""), ("definitions", "definitions."), ("$defs", "$defs.")):
             for name, child in node.children(keyword).items():
                 yield child, f"{scope}object.{prefix}{name}."
-    elif node.kind is Kind.CONDITIONAL:
-        for keyword in ("if", "then", "else"):
-            if keyword in node.raw:
-                yield node.child(node.raw[keyword]), f"{scope}conditional.{keyword}."
-    elif node.kind is Kind.NOT:
-        yield node.child(node.raw["not"]), f"{scope}not."
+    else:
+        for keyword, step in _ONE_SCHEMA.get(node.kind, {}).items():
+            raw = node.raw.get(keyword)
+            if isinstance(raw, dict):
+                yield node.child(raw), f"{scope}{step}."
 
 
 def _order(node: Node) -> tuple[int, str, str, str, int, list[str]]:

@@ -27,7 +27,6 @@ def read(text: str) -> Json:
         raise InvalidSchema(f"The schema has more than {MAX_JSON_SCHEMA_CHARACTERS} characters")
     try:
         value: Json = json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
-        text.encode()  # a lone surrogate cannot be stored
     except InvalidSchema:
         raise
     except RecursionError:
@@ -35,6 +34,10 @@ def read(text: str) -> Json:
     except (ValueError, InvalidOperation) as error:
         raise InvalidSchema(f"Invalid JSON: {error}") from None
     _check_depth(value)
+    try:
+        (write(value) if "\\u" in text else text).encode()
+    except UnicodeEncodeError:
+        raise InvalidSchema("Invalid JSON: half of a surrogate pair is no character") from None
     return value
 
 
