@@ -1,0 +1,40 @@
+"""The largest set of pairs in which nobody stands twice, of rows and columns that may be paired."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+
+def maximum_matching(columns_of_row: Sequence[Sequence[int]], columns: int) -> dict[int, int]:
+    """The column of each paired row.
+
+    Each row looks for a path that alternates between free and used pairs (Kuhn's algorithm); time is rows times pairs at most.
+    """
+    row_of_column: list[int | None] = [None] * columns
+    for start in range(len(columns_of_row)):
+        _augment(start, columns_of_row, row_of_column)
+    return dict(sorted((row, column) for column, row in enumerate(row_of_column) if row is not None))
+
+
+def _augment(start: int, columns_of_row: Sequence[Sequence[int]], row_of_column: list[int | None]) -> None:
+    came_from: dict[int, int] = {}  # the row from which a column was reached
+    column_of: dict[int, int] = {}  # the column of a row on the way
+    waiting = deque([start])
+    while waiting:
+        row = waiting.popleft()
+        for column in columns_of_row[row]:
+            if column in came_from:
+                continue
+            came_from[column] = row
+            holder = row_of_column[column]
+            if holder is not None:
+                column_of[holder] = column
+                waiting.append(holder)
+                continue
+            while True:  # free: give every row on the way the column that it reached
+                row = came_from[column]
+                row_of_column[column] = row
+                if row == start:
+                    return
+                column = column_of[row]

@@ -1,0 +1,57 @@
+"""What the rules of compatibility share: how they ask for a comparison, and what one may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TypeAlias
+
+from barnabas.registry.formats.json_schema.differences import Difference
+from barnabas.registry.formats.json_schema.model import Node
+
+Steps: TypeAlias = Generator[tuple[Node, Node], list[Difference], list[Difference]]
+
+
+class TooLarge(Exception):
+    """The comparison takes more steps than it may."""
+
+
+class Report:
+    """Bounds the work of a comparison and the length of every list of differences.
+
+    Args:
+        steps: comparisons and moved differences.
+        differences: in one list.
+        path: steps of a path.
+    """
+
+    def __init__(self, steps: int, differences: int, path: int) -> None:
+        self._steps = steps
+        self._differences = differences
+        self._path = path
+
+    def spend(self, steps: int) -> None:
+        """Count work. Raises TooLarge if it is too much."""
+        self._steps -= steps
+        if self._steps < 0:
+            raise TooLarge
+
+    def under(self, prefix: Iterable[str], found: list[Difference]) -> list[Difference]:
+        """The differences of a part, with their paths from the whole. The mark of recursion has no path."""
+        self.spend(len(found))
+        steps = tuple(prefix)
+        return [
+            found_one if len(found_one.path) > self._path else Difference(found_one.kind, (steps + found_one.path)[: self._path])
+            for found_one in found
+        ]
+
+    def bounded(self, found: list[Difference]) -> list[Difference]:
+        """A list of bounded length that is compatible only if all of `found` is."""
+        if len(found) <= self._differences:
+            return found
+        self.spend(len(found))
+        return sorted(found, key=lambda difference: difference.compatible)[: self._differences]
+
+
+def compatible(found: list[Difference]) -> bool:
+    """Whether a reader minds none of them."""
+    return all(difference.compatible for difference in found)
