@@ -297,12 +297,12 @@ class Login:
     def _bar(self) -> None:
         self._connection.authentication = self
         self._connection.max_frame_bytes = self._sasl_listener.max_login_bytes
-        self._connection.produce_template.forget()
+        self._connection.forget_learnt()
 
     def _expire(self) -> None:
         self._step, self._frames = Step.OVER, 0
         self._connection.authentication = self
-        self._connection.produce_template.forget()
+        self._connection.forget_learnt()
 
     def _take_too_long(self) -> None:
         level = logging.WARNING if self._frames else logging.DEBUG  # who says nothing may be another broker that watches

@@ -31,6 +31,7 @@ from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
 from barnabas.protocol.fetch_request import NO_EPOCH
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -73,9 +74,11 @@ class _Wanted(NamedTuple):
 class FetchTemplate:
     """What one connection fetches."""
 
-    __slots__ = ("_ahead", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
+    __slots__ = ("_ahead", "_broker", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
+    api_key = ApiKey.FETCH
 
-    def __init__(self) -> None:
+    def __init__(self, broker: FetchTemplateBroker) -> None:
+        self._broker = broker
         self._ahead = ReadAhead()
         self._layout = Struct("")
         self._fixed: tuple[bytes, ...] = ()
@@ -85,9 +88,12 @@ class FetchTemplate:
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
-    def learn(self, broker: FetchTemplateBroker, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
-        """Remember a request that was taken the general way, if it is of the kind."""
+    def forget(self) -> None:
         self._shape = None
+
+    def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
+        """Remember a request that the general way handled, if the fast path can handle its like."""
+        broker, self._shape = self._broker, None
         if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not _is_plain(request, version):
             return
         self._patience -= 1
@@ -106,16 +112,21 @@ class FetchTemplate:
         topics = [(topic, [each.partition for _, each in group]) for topic, group in groupby(named, key=itemgetter(0))]
         self._shape = FetchAnswerShape(version, topics, is_committed=request.isolation_level == READ_COMMITTED)
 
-    def take(self, broker: FetchTemplateBroker, connection: Connection, frame: memoryview) -> bool:
-        """Answer the request in `frame`, now or when there is something, if it is known."""
-        shape = self._shape
-        if shape is None or len(frame) != self._layout.size or broker.authorizer is not None or broker.client_quotas is not None:
-            return False
-        fields = self._layout.unpack(frame)
+    def take(self, connection: Connection, data: memoryview, position: int, stop: int) -> tuple[int, int]:
+        """Answer the request at `position`, now or when there are records, if it is known."""
+        shape, layout, broker = self._shape, self._layout, self._broker
+        if (
+            shape is None
+            or stop - position - 4 != layout.size
+            or broker.authorizer is not None
+            or broker.client_quotas is not None
+        ):
+            return 0, position
+        fields = layout.unpack_from(data, position + 4)
         if fields[::2] != self._fixed:
-            return False
+            return 0, position
         if any(wanted.partition.closed for wanted in self._wanted):
-            return False
+            return 0, position
         self._patience = PATIENCE
         is_quick, request, offsets = self._ahead.begin(connection), self._request, fields[3::2]
         found = self._look(broker, offsets, is_quick=is_quick)
@@ -123,7 +134,7 @@ class FetchTemplate:
             connection.send(self._answer(broker, shape, fields[1], found[0]))
             if is_quick:
                 self._ahead.answered(broker, connection, request.isolation_level)
-            return True
+            return 1, stop
         context = FetchContext([_asked(*each) for each in zip(self._wanted, offsets, strict=True)])
         fetch = Fetch(broker, connection, request, context, self._version, fields[1], None)
         known = partial(self._answer_of_waiting, broker, shape, offsets, fields[1])
@@ -131,7 +142,7 @@ class FetchTemplate:
             fetch.wait([wanted.partition for wanted in self._wanted], known)
         else:
             fetch.start(known)
-        return True
+        return 1, stop
 
     def _answer_of_waiting(
         self, broker: FetchTemplateBroker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
