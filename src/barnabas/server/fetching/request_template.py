@@ -13,7 +13,7 @@ Rules
      One that waited for records asks here first when they have come (`_answer_of_waiting`).
   4. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
 
-Whoever adds something to `Fetch` that an answer depends on must see to it here.
+`recognisable.py` decides which requests may be learnt.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from uuid import UUID
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import decode_request, encode
-from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
+from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
 from barnabas.protocol.fetch_request import NO_EPOCH
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
-from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.partition_lookup import FetchBroker
 from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
-from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
+from barnabas.server.fetching.recognisable import may_repeat, may_repeat_partition
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class FetchTemplate:
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
         """Remember a request that the general way handled, if the fast path can handle its like."""
         broker, self._shape = self._broker, None
-        if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not _is_plain(request, version):
+        if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_repeat(request, version):
             return
         self._patience -= 1
         named = [
@@ -211,21 +211,10 @@ class FetchTemplate:
         return found, most - left
 
 
-def _is_plain(request: FetchRequest, version: int) -> bool:
-    return (
-        version >= FIRST_SHAPED_VERSION
-        and (request.session_id, request.session_epoch) == (0, FINAL_EPOCH)
-        and request.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
-        and request.max_bytes > 0
-        and replica_id_of(request) < 0
-        and not request.rack_id
-    )
-
-
 def _wanted(broker: FetchTemplateBroker, topic: str | UUID, asked: FetchPartition) -> _Wanted | None:
     partitions = broker.partitions
     found = partitions.get(topic, asked.partition) if isinstance(topic, str) else partitions.by_id(topic, asked.partition)
-    if found is None or not found.is_leader or asked.partition_max_bytes < 0 or asked.last_fetched_epoch >= 0:
+    if found is None or not found.is_leader or not may_repeat_partition(asked):
         return None
     return _Wanted(found, topic, asked.partition_max_bytes, asked.current_leader_epoch, asked.log_start_offset)
 

@@ -13,7 +13,7 @@ Rules
   5. Nothing is noted as told before all of the answer is known. What a follower has may be counted twice for one request, which tells the
      same.
 
-Whoever adds something to `Fetch` that an answer depends on must see to it in `_look`.
+`recognisable.py` decides which requests may be learnt.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.partition_lookup import FetchBroker, count_follower
 from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
+from barnabas.server.fetching.recognisable import is_simple, may_continue
 from barnabas.server.fetching.session_cache import replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.file_region import FileRegion
@@ -112,7 +113,7 @@ class SessionFetchTemplate:
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
         """Remember a request that was taken the general way, if it is of the kind."""
         self._session_id = 0
-        if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
+        if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_continue(request):
             return
         data = bytes(frame)
         epoch_at = session_epoch_at(body, version)
@@ -124,7 +125,7 @@ class SessionFetchTemplate:
         request.topics = ()
         self._request = request
         self._replica_id = replica_id_of(request)
-        self._is_plain = request.max_bytes > 0 and not request.rack_id
+        self._is_plain = is_simple(request)
         self._shapes.clear()
         self._session_id = request.session_id
 

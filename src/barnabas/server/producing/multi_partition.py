@@ -40,6 +40,7 @@ from barnabas.protocol.records.scan import multi_partition_walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, WaitingBroker, must_wait, refusals, refused
+from barnabas.server.producing.recognisable import may_spread
 from barnabas.server.quotas.charging import ChargingBroker, charge_produce
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
@@ -211,7 +212,7 @@ class MultiPartitionProduce:
         self, broker: MultiPartitionBroker, connection: Connection, frame: memoryview, version: int, head: ProduceHead
     ) -> None:
         """Remember the partitions of a request whose batches were all appended."""
-        if head.transactional_id is not None:
+        if not may_spread(head):
             return
         kind = self._kind_of(connection, frame, version, head)
         if kind is None:

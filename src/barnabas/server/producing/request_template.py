@@ -19,8 +19,7 @@ Rules
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
      it samples (`_Known.noted`).
 
-Whoever adds a check to `handle_produce` that may change its mind later must see to it here, as is done for partitions that are closed and
-for rights. What is known of a producer with a quota has its budget, and is forgotten when quotas change (`quotas/client_quotas.py`).
+`recognisable.py` decides which requests may be learnt.
 """
 
 from __future__ import annotations
@@ -58,6 +57,7 @@ from barnabas.server.producing.multi_partition import (
     find_partition,
     paid,
 )
+from barnabas.server.producing.recognisable import may_repeat
 from barnabas.server.producing.transactional import TransactionalBroker, is_joined_at_once
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
@@ -413,7 +413,7 @@ def learn(broker: ProduceTemplateBroker, connection: Connection, frame: memoryvi
     assert template is not None, "`prepare` made it"
     if compiled is not None:
         template.multi_partition.learn(broker, connection, frame, version, head)
-    if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
+    if not may_repeat(head):
         return
     key, (wanted,) = head.topics[0]
     flexible = version >= FIRST_FLEXIBLE_VERSION
