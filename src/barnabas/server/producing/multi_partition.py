@@ -347,10 +347,10 @@ def _end_of_start(frame: memoryview, version: int) -> int | None:
 def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
     """The batches that lie where `rows` says and can be appended to `partition` together: all, or as many of the first."""
     nothing = Run(b"", 0, 0, 0, 0, False)
-    bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms)
+    bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms, 0, 0)
     if bounds is None:
         return nothing
-    run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))
+    run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, bounds))
     try:
         return run if run.records and partition.admits_run(run, data, acks_all=acks_all) else nothing
     except KafkaError:

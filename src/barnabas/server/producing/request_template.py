@@ -269,13 +269,12 @@ def _append_run(
         return 0, position
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
-    bounds = partition.log.appender.bounds_of_run(broker.clock.now_ms())
+    largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
+    bounds = partition.log.appender.bounds_of_run(broker.clock.now_ms(), largest, limits.MAX_RUN_REQUESTS)
     if bounds is None:
         return 0, position
     flexible = known.version >= FIRST_FLEXIBLE_VERSION
-    largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
-    checks = (largest, *bounds[:5], limits.MAX_RUN_REQUESTS, *bounds[5:])
-    run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, checks))
+    run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, bounds))
     if not run.records:
         return 0, position
     try:
