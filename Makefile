@@ -11,6 +11,7 @@ BESIDE_KAFKA ?=
 CASES ?=
 CLASSES ?=
 PART ?=
+WITHOUT_C ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup wheel demo test strict sim lint types bench bench-guard sparkbench interop kafkatests differential fuzz torture chaos exactlyonce docs check requirements clean
@@ -28,8 +29,8 @@ wheel: setup ## dist/*.whl with the machine code, for Python 3.11 and later on t
 demo: setup ## a year of flights through the broker and a Spark pipeline, checked against pandas
 	@$(PYTHON) -m demo run
 
-test: setup ## all tests that need no tools of other languages, on all cores (PART=storage: those of tests/storage)
-	@$(PYTHON) -m tests.parallel $(PART)
+test: setup ## all tests that need no tools of other languages, on all cores (PART=storage: those of tests/storage; WITHOUT_C=1: without the C library)
+	@$(if $(WITHOUT_C),BARNABAS_WITHOUT_C=1) $(PYTHON) -m tests.parallel $(PART)
 
 strict: setup ## the same tests in Python's development mode, with every warning an error
 	@PYTHONDEVMODE=1 $(PYTHON) -W error -m pytest -m "not interop" -o timeout=600
@@ -62,9 +63,10 @@ kafkatests: ## Apache Kafka's own integration tests of its clients, Streams and 
 	@test -n "$(CLASSES)" || $(PYTHON) -m tests.kafkatests --of streams
 	@test -n "$(CLASSES)" || $(PYTHON) -m tests.kafkatests --of connect
 
-interop: ## the clients and tools of other languages
+interop: ## the clients and tools of other languages, and all tests without the C library
 	@tools/setup.sh interop
 	@$(PYTHON) -m pytest tests/interop -m "interop or not interop"
+	@$(MAKE) --no-print-directory test WITHOUT_C=1
 	@$(PYTHON) -m tests.kafkatests
 	@$(PYTHON) -m tests.kafkatests --of streams
 	@$(PYTHON) -m tests.kafkatests --of connect

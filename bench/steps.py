@@ -29,10 +29,10 @@ from barnabas.protocol.request_headers import read_request_header, write_request
 from barnabas.server.broker import Broker
 from barnabas.server.connection import Connection
 from barnabas.server.environment import Environment
+from barnabas.server.fastpath.recogniser import use
 from barnabas.server.fetching.request_template import FetchTemplate
 from barnabas.server.outbox import Outbox
 from barnabas.server.page_cache import at_hand
-from barnabas.server.producing.request_template import ProduceTemplate
 from barnabas.server.receiver import Receiver
 from barnabas.storage.file_region import FileRegion
 from bench.wire import produce_frame, record_batch
@@ -118,8 +118,9 @@ class _Steps:
         connection.connection_made(cast(asyncio.BaseTransport, _Transport()))
         return connection
 
-    def _dispatch(self, connection: Connection, frame: memoryview) -> None:
-        self._broker.dispatch(connection, frame)
+    def _dispatch(self, connection: Connection, framed: memoryview) -> None:
+        """Handle a request, which begins with its size."""
+        self._broker.dispatch(connection, framed, 0, len(framed))
         outbox = connection._outbox
         assert outbox is not None
         outbox.flush()
@@ -130,7 +131,8 @@ class _Steps:
         batch = record_batch(records, VALUE_BYTES)
         framed = produce_frame(TOPIC, 0, batch, acks=1)
         received = bytearray(framed)  # the broker writes base offset and leader epoch into it, so each call gets it anew
-        frame = memoryview(received)[4:]
+        whole = memoryview(received)
+        frame = whole[4:]
         body = read_request_header(frame).body
         head = read_produce(frame, body, PRODUCE_VERSION)
         records_at = next(iter(head.topics))[1][0].records
@@ -145,12 +147,12 @@ class _Steps:
 
         def general() -> None:
             received[:] = framed
-            connection.produce_template = ProduceTemplate(self._broker.template_budget)
-            self._dispatch(connection, frame)
+            connection.recognisers.clear()
+            self._dispatch(connection, whole)
 
         def learnt() -> None:
             received[:] = framed
-            self._dispatch(repeating, frame)
+            self._dispatch(repeating, whole)
 
         return [
             ("header", _each(lambda: read_request_header(frame))),
@@ -171,7 +173,7 @@ class _Steps:
     def _run(self, frames: Sequence[bytes]) -> float:
         connection = self._connection()
         for framed in set(frames):
-            self._dispatch(connection, memoryview(bytearray(framed))[4:])
+            self._dispatch(connection, memoryview(bytearray(framed)))
         fresh = b"".join(frames)
         data = memoryview(bytearray(fresh))
 
@@ -179,11 +181,7 @@ class _Steps:
             data[:] = fresh
             position = 0
             while position < len(data):
-                behind = self._broker.dispatch_run(connection, data, position)
-                if behind == position:  # a segment is full: the general way rolls it
-                    behind += len(frames[0])
-                    self._broker.dispatch(connection, data[position + 4 : behind])
-                position = behind
+                position = self._broker.dispatch(connection, data, position, position + len(frames[0]))
             outbox = connection._outbox
             assert outbox is not None
             outbox.flush()
@@ -208,7 +206,7 @@ class _Steps:
         )
 
     def _frame(self, request: FetchRequest) -> bytes:
-        return write_request_header(FETCH, FETCH_VERSION, 1, "steps") + bytes(encode(request, FETCH_VERSION))
+        return bytes(4) + write_request_header(FETCH, FETCH_VERSION, 1, "steps") + bytes(encode(request, FETCH_VERSION))
 
     def region(self, offset: int, size: int) -> FileRegion:
         found = self._partition.read(offset, size, minimum_one=True, is_verified_later=True)
@@ -219,14 +217,15 @@ class _Steps:
         """Of a consumer that fetches at these offsets in turn."""
         broker = self._broker
         frames = [self._frame(self._request(offset, size)) for offset in offsets]
-        request, frame = self._request(offsets[0], size), memoryview(frames[0])
+        request, frame = self._request(offsets[0], size), memoryview(frames[0])[4:]
         body = read_request_header(frame).body
 
         region = self.region(offsets[0], size)
         answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
         connection, repeating = self._connection(), self._connection()
-        connection.fetch_template = FetchTemplate()
-        connection.fetch_template._patience = 0  # it learns nothing
+        template = FetchTemplate(broker)
+        template._patience = 0  # it learns nothing
+        use(connection.recognisers, template)
 
         def dispatch(frame: bytes) -> None:
             self._dispatch(connection, memoryview(frame))
@@ -277,7 +276,7 @@ class _Steps:
             clock = [time.perf_counter_ns()]
             self._dispatch(consumer, frame)
             clock.append(time.perf_counter_ns())
-            self._dispatch(producer, memoryview(received)[4:])
+            self._dispatch(producer, memoryview(received))
             clock.append(time.perf_counter_ns())
             await asyncio.sleep(0)
             clock.append(time.perf_counter_ns())

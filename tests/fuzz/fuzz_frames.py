@@ -19,15 +19,14 @@ from typing import Any
 
 from barnabas.errors import ProtocolError
 from barnabas.protocol.codec import decode, decode_request, encode
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import read_produce
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.answers import request_class
 from barnabas.server.api_table import SERVED
 from barnabas.server.apis.api_versions import served_versions
 from barnabas.server.connection import Connection
-from barnabas.server.dispatch import PRODUCE
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
@@ -46,7 +45,7 @@ def one_frame(data: bytes) -> None:
         if header.api_key not in SERVED or header.api_version not in range(first, last + 1):
             return
         cls = request_class(header.api_key)
-        if header.api_key == PRODUCE:
+        if header.api_key == ApiKey.PRODUCE:
             read_produce(frame, header.body, header.api_version)
         message = decode_request(cls, header.api_version, frame, header.body)
     except ProtocolError:
@@ -89,14 +88,9 @@ class Recorder:
         self.write_waiters = WriteWaiters(loop)
         self.frames: list[bytes] = []
 
-    def new_produce_template(self) -> ProduceTemplate:
-        return ProduceTemplate(TemplateBudget())
-
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        self.frames.append(bytes(frame))
-
-    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
-        return position
+    def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
+        self.frames.append(bytes(data[position + 4 : stop]))
+        return stop
 
     def connection_opened(self, connection: Connection) -> str | None:
         return None

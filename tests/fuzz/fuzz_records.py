@@ -42,7 +42,7 @@ CONFIGS = [TopicConfig(), TopicConfig(cleanup_policy=frozenset({"compact"}), com
 CRC = struct.Struct(">I")
 START = bytes(30)  # of a request whose length of records takes four bytes
 KNOWN = {b"t" + bytes(4): 0}
-LIMITS = (2**20, 2**20, 0, 2**62, 2**40, 2**31, 10, False, True)
+LIMITS = request_scan.Limits(2**20, 2**20, 0, 2**62, 2**40, 2**31, 10, False, True)
 
 
 def one_input(data: bytes) -> None:

@@ -17,6 +17,7 @@ from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, PartitionAnswer, r
 from barnabas.protocol.records import multi_partition_scan
 from barnabas.protocol.records.batch import Record, build_batch, read_header
 from barnabas.protocol.records.batch_header import HEADER_SIZE, MAX_SEQUENCE
+from barnabas.protocol.records.request_scan import Limits
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
 from barnabas.protocol.records.scan import compiled
 from barnabas.protocol.request_headers import read_request_header, write_request_header
@@ -24,7 +25,7 @@ from barnabas.protocol.request_headers import read_request_header, write_request
 NOW = 1_700_000_000_000
 WALKS = [multi_partition_scan] if compiled is None else [multi_partition_scan, compiled]
 MAX_REQUEST, MAX_BATCH = 3_000, 500
-BOUNDS = (0, MAX_BATCH, NOW - 100, NOW + 100, 2**40, 2**31, 0, False, False)
+BOUNDS = Limits(0, MAX_BATCH, NOW - 100, NOW + 100, 2**40, 2**31, 0, needs_keys=False, takes_codecs=False)
 TOPICS = (b"a", b"orders.of.the.day")
 IDS = tuple(UUID(int=number + 1) for number in range(len(TOPICS)))
 PARTITIONS = 3
@@ -190,7 +191,7 @@ def test_batches_are_checked_as_those_of_a_run(
         data += bytes(batch) + b"between"
         made.append(count)
     table = b"".join(ROW.pack(*row) for row in rows)
-    bounds = (*BOUNDS[:4], 2**40, sum(counts[:room]), *BOUNDS[6:])
+    bounds = BOUNDS._replace(offsets=sum(counts[:room]))
     stop = len(counts) if odd is None or (odd[1] == "sequence" and (first is None or odd[0] == 0)) else min(odd[0], len(counts))
     for walker in WALKS:
         taken, number, records, size, _, has_producer = walker.check_batches(data, table, bounds)

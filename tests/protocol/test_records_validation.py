@@ -122,6 +122,7 @@ CHECKS = [scan_interpreted, walk, scan_records]
 
 
 def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BARNABAS_WITHOUT_C", raising=False)
     stale = ModuleType("_request_scan")
     vars(stale).update(SOURCE_CHECKSUM=1, walk_records=walk)
     monkeypatch.setitem(sys.modules, "barnabas.protocol.records._request_scan", stale)
@@ -129,6 +130,8 @@ def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatc
     source = Path(walk_module.__file__).with_name("_request_scan.c").read_bytes()
     vars(stale).update(SOURCE_CHECKSUM=zlib.crc32(source))
     assert compiled_scan() is stale
+    monkeypatch.setenv("BARNABAS_WITHOUT_C", "1")
+    assert compiled_scan() is None
 
 
 @given(body=bodies() | varied_bodies())

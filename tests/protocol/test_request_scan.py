@@ -8,6 +8,7 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError, ProtocolError
@@ -16,9 +17,10 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
 from barnabas.protocol.records import request_scan
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header, validate_batch
-from barnabas.protocol.records.batch_header import HEADER_SIZE, MAX_SEQUENCE, NO_PRODUCER_ID
+from barnabas.protocol.records.batch_header import HEADER, HEADER_SIZE, MAX_SEQUENCE, NO_PRODUCER_ID, BatchHeader, only_batch
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.record import assemble
+from barnabas.protocol.records.request_scan import Limits
 from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
 from barnabas.protocol.records.scan import compiled
 from barnabas.protocol.request_headers import read_request_header, write_request_header
@@ -55,13 +57,14 @@ def start_of(version: int) -> bytes:
     return frame_of(version, b"", 77)[4:-4]
 
 
-def bounds(*, needs_keys: bool = False, requests: int = 100) -> tuple[int, ...]:
-    oldest = NOW - CONFIG.message_timestamp_before_max_ms
-    newest = NOW + CONFIG.message_timestamp_after_max_ms
-    return (MAX_REQUEST_BYTES, CONFIG.max_message_bytes, oldest, newest, 2**40, 2**31, requests, needs_keys, True)
+def bounds(config: TopicConfig = CONFIG, *, requests: int = 100) -> Limits:
+    oldest = NOW - config.message_timestamp_before_max_ms
+    newest = NOW + config.message_timestamp_after_max_ms
+    needs_keys, takes_codecs = "compact" in config.cleanup_policy, config.compression_type == "producer"
+    return Limits(MAX_REQUEST_BYTES, config.max_message_bytes, oldest, newest, 2**40, 2**31, requests, needs_keys, takes_codecs)
 
 
-def walked(walker: Any, stream: bytes, version: int, limits: tuple[int, ...]) -> Found:
+def walked(walker: Any, stream: bytes, version: int, limits: Limits) -> Found:
     """The batches found, the sums of which are right."""
     found = Run._make(walker.walk_requests(stream, 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, limits))
     batches: Found = list(ROW.iter_unpack(found.rows))
@@ -74,7 +77,7 @@ def walked(walker: Any, stream: bytes, version: int, limits: tuple[int, ...]) ->
     return batches
 
 
-def naive(stream: bytes, version: int) -> Found:
+def naive(stream: bytes, version: int, config: TopicConfig = CONFIG) -> Found:
     """The requests that the general way would append as they came, up to the first that it would not."""
     found: Found = []
     position, producer = 0, (NO_PRODUCER_ID, 0, 0)
@@ -89,8 +92,8 @@ def naive(stream: bytes, version: int) -> Found:
             ((key, (wanted,)),) = request.topics
             batch = wanted.records
             assert batch is not None
-            head = read_header(batch)
-            checked = validate_batch(batch, head, config=CONFIG, now_ms=NOW, origin=AppendOrigin.CLIENT)
+            head = read_header(only_batch(batch))
+            checked = validate_batch(batch, head, config=config, now_ms=NOW, origin=AppendOrigin.CLIENT)
         except (ProtocolError, KafkaError, ValueError, AssertionError):
             break
         same = (
@@ -207,20 +210,70 @@ def test_a_batch_that_is_wrong_under_a_right_checksum_is_not_taken(
 def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
     batch = build_batch([Record(0, NOW, None, b"v", ()), Record(0, NOW + 1, None, b"w", ())])
     stream = frame_of(9, batch, 1) * 3
-    request, largest, oldest, newest, _, _, most, *_ = bounds()
     size = len(batch)
+    all_of_it = bounds()._replace(room=3 * size, offsets=6)
+    left: list[tuple[str, Any, int]] = [  # with this limit, so many are taken
+        ("max_request", len(stream) // 3 - 5, 0),
+        ("max_batch", size - 1, 0),
+        ("oldest", NOW + 1, 0),
+        ("newest", NOW, 0),
+        ("room", 3 * size - 1, 2),
+        ("offsets", 5, 2),
+        ("requests", 1, 1),
+        ("needs_keys", True, 0),
+        ("takes_codecs", False, 3),
+    ]
+    assert tuple(name for name, *_ in left) == Limits._fields
+    assert len(walked(walker, stream, 9, all_of_it)) == 3
+    for name, limit, taken in left:
+        assert len(walked(walker, stream, 9, all_of_it._replace(**{name: limit}))) == taken, name
 
-    def taken(*limits: int) -> int:
-        return len(walked(walker, stream, 9, (*limits, True)))
 
-    assert taken(request, largest, oldest, newest, 3 * size, 6, most, False) == 3
-    assert taken(request, largest, oldest, newest, 3 * size - 1, 6, most, False) == 2
-    assert taken(request, largest, oldest, newest, 3 * size, 5, most, False) == 2
-    assert taken(len(stream) // 3 - 5, largest, oldest, newest, 3 * size, 6, most, False) == 0
-    assert taken(request, size - 1, oldest, newest, 3 * size, 6, most, False) == 0
-    assert taken(request, largest, NOW + 1, newest, 3 * size, 6, most, False) == 0
-    assert taken(request, largest, oldest, NOW, 3 * size, 6, most, False) == 0
-    assert taken(request, largest, oldest, newest, 3 * size, 6, most, True) == 0
+# For each field of a batch header, values that differ from those of a batch of two records; the checksum fits unless it is the field
+HEADERS: list[tuple[str, list[int]]] = [
+    ("base_offset", [1, -1, 2**40]),
+    ("batch_length", [0, 48, 49, 10_000, -1]),
+    ("partition_leader_epoch", [0, 7, -2]),
+    ("magic", [0, 1, 3, -1]),
+    ("crc", [0, 1]),
+    ("attributes", [1, 2, 3, 4, 5, 7, 0x08, 0x10, 0x20, 0x30, 0x40, 0x80, 0x100, -1]),
+    ("last_offset_delta", [0, 2, -1, 2**31 - 1]),
+    ("base_timestamp", [0, -1, -2, NOW - 100_001, NOW - 100_000, NOW + 50_000, NOW + 50_001, 2**62]),
+    ("max_timestamp", [0, -1, NOW, NOW + 2, 2**62]),
+    ("producer_id", [-2, 0, 5, 2**40]),
+    ("producer_epoch", [0, 3, -2]),
+    ("base_sequence", [0, 1, -2, 2**31 - 1]),
+    ("records_count", [0, 1, 3, -1, 2**31 - 1]),
+]
+TOPICS = {
+    "plain": CONFIG,
+    "compacted": replace(CONFIG, cleanup_policy=frozenset({"compact"})),
+    "uncompressed": replace(CONFIG, compression_type="uncompressed"),
+    "small": replace(CONFIG, max_message_bytes=80),
+}
+
+
+def test_the_table_has_each_field_of_a_batch_header() -> None:
+    assert tuple(name for name, _ in HEADERS) == BatchHeader._fields
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize(("field", "values"), [("none", [0]), *HEADERS])
+def test_each_check_of_a_header_is_that_of_the_general_way(field: str, values: list[int], topic: str) -> None:
+    config = TOPICS[topic]
+    for keys in (None, b"k"):
+        plain = build_batch([Record(0, NOW, keys, b"v", ()), Record(0, NOW + 1, keys, b"w", ())])
+        for value in values:
+            made = bytearray(plain)
+            if field != "none":
+                made[:HEADER_SIZE] = HEADER.pack(*read_header(plain)._replace(**{field: value}))
+            if field != "crc":
+                made[17:21] = crc32c(made[21:]).to_bytes(4, "big")
+            for version in (7, 9):
+                stream = frame_of(version, bytes(made), 3)
+                found = [walked(walker, stream, version, bounds(config)) for walker in WALKS]
+                assert all(each == found[0] for each in found)
+                assert found[0] == naive(stream, version, config), (value, keys)
 
 
 @pytest.mark.parametrize("walker", WALKS)
@@ -229,14 +282,14 @@ def test_compressed_batches_are_taken_where_they_may_be_stored_so(walker: Any) -
     for codec in Compression:
         stream = frame_of(9, build_batch(records, compression=codec), 1)
         assert len(walked(walker, stream, 9, bounds())) == 1
-        assert len(walked(walker, stream, 9, (*bounds()[:-1], False))) == (codec == Compression.NONE)
+        assert len(walked(walker, stream, 9, bounds()._replace(takes_codecs=False))) == (codec == Compression.NONE)
 
 
 @pytest.mark.parametrize("walker", WALKS)
 @pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
 def test_what_unfolds_to_very_much_goes_the_way_that_is_counted(walker: Any, codec: Compression) -> None:
     largest = 2**20
-    limits = (largest, largest, *bounds()[2:])
+    limits = bounds()._replace(max_request=largest, max_batch=largest)
     for size, taken in ((10_000, True), (1_000_000, False)):
         batch = build_batch([Record(0, NOW, None, bytes(size), ())], compression=codec)
         expected = taken or codec == Compression.SNAPPY  # which makes a twentieth of it

@@ -26,7 +26,7 @@ async def _cancel_before_it_begins(folder: Path) -> None:
     async with running([folder]) as client:
         await client.create()
         (connection,) = client.broker.connections
-        frame = memoryview(framed(DELETE_RECORDS, DeleteRecordsRequest(topics=[], timeout_ms=1_000)))[4:]
-        client.broker.dispatch(connection, frame)
+        frame = memoryview(framed(DELETE_RECORDS, DeleteRecordsRequest(topics=[], timeout_ms=1_000)))
+        client.broker.dispatch(connection, frame, 0, len(frame))
         connection.close()
         await until(lambda: not client.broker.connections)

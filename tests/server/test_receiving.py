@@ -13,7 +13,6 @@ from barnabas import limits
 from barnabas.server import connection as connection_module
 from barnabas.server.connection import Connection, Dispatcher
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.files import OsFiles
@@ -31,14 +30,9 @@ class Recorder:
         self.write_waiters = WriteWaiters(asyncio.get_running_loop())
         self.frames: dict[Connection, list[bytes]] = {}
 
-    def new_produce_template(self) -> ProduceTemplate:
-        return ProduceTemplate(TemplateBudget())
-
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        self.frames[connection].append(bytes(frame))
-
-    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
-        return position
+    def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
+        self.frames[connection].append(bytes(data[position + 4 : stop]))
+        return stop
 
     def connection_opened(self, connection: Connection) -> str | None:
         self.frames[connection] = []

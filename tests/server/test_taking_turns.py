@@ -15,7 +15,6 @@ from barnabas import limits
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.server.connection import Answer, Connection, Dispatcher
 from barnabas.server.pinned_regions import PinnedFiles
-from barnabas.server.producing.request_template import ProduceTemplate, TemplateBudget
 from barnabas.server.receiver import Receiver
 from barnabas.server.request_order import Effect, effect_of, may_begin
 from barnabas.server.write_waiters import WriteWaiters
@@ -43,15 +42,12 @@ class Waiting:
         self.at_once: set[int] = set()
         self.put_off = 0  # so many times, whatever comes
 
-    def new_produce_template(self) -> ProduceTemplate:
-        return ProduceTemplate(TemplateBudget())
-
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
         if self.put_off:
             self.put_off -= 1
             connection.put_off("test")
-            return
-        api, version, number = struct.unpack_from(">hhi", frame)
+            return stop
+        api, version, number = struct.unpack_from(">hhi", data, position + 4)
         effect = effect_of(api, version)
         for other, _ in self.waiting.values():
             assert may_begin(effect, effect_of(other, 0)), f"{api} began beside {other}"
@@ -60,9 +56,7 @@ class Waiting:
             connection.send([struct.pack(">i", number)])
         else:
             self.waiting[number] = api, connection.expect_answer(effect)
-
-    def dispatch_run(self, _connection: Connection, _data: memoryview, position: int) -> int:
-        return position
+        return stop
 
     def connection_opened(self, _: Connection) -> str | None:
         return None

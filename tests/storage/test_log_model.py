@@ -59,9 +59,9 @@ class AgainstAList(RuleBasedStateMachine):
 
     @rule(wanted=st.lists(st.lists(st.binary(max_size=60), min_size=1, max_size=3), min_size=1, max_size=6))
     def append_run(self, wanted: list[list[bytes]]) -> None:
-        bounds = self.log.appender.bounds_of_run(self.time)
+        bounds = self.log.appender.bounds_of_run(self.time, 2**20, 100)
         assert bounds is not None
-        _, _, newest, room, offsets, *_ = bounds
+        newest, room, offsets = bounds.newest, bounds.room, bounds.offsets
         buffer, rows, taken, size = bytearray(), b"", [], 0
         for number, values in enumerate(wanted):
             data = batch(*values, time_ms=self.time)

@@ -40,7 +40,6 @@ CLEAN_MARKER = ".kafka_cleanshutdown"
 TRACES = (
     "Traceback (most recent call last)",
     "event=request-failed",
-    "event=requests-failed",
     "level=ERROR",
     "level=CRITICAL",
     "Warning: ",

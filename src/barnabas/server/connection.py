@@ -26,11 +26,12 @@ import os
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.protocol.fetch import Copied
+from barnabas.server.fastpath.recogniser import Recogniser
 from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.receiver import Receiver
@@ -88,56 +89,21 @@ class Mute(Protocol):
     def end(self) -> None: ...
 
 
-class Counted(Protocol):
-    """Partitions that requests are known for."""
-
-    count: int
-
-
-class ProduceTemplate(Protocol):
-    """Recognises produce requests by those before them (`producing/`). The `broker` is the dispatcher's."""
-
-    patient: int  # requests of which a run may come
-
-    @property
-    def multi_partition(self) -> Counted: ...
-    def take_run(self, broker: Any, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
-        """Answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
-        ...
-
-    def take(self, broker: Any, connection: Connection, frame: memoryview) -> bool:
-        """Answer the request in `frame`, if it is known."""
-        ...
-
-    def forget(self) -> None:
-        """Know nothing any more."""
-        ...
-
-
-class FetchTemplate(Protocol):
-    """Recognises fetches by those before them (`fetching/`). The `broker` is the dispatcher's."""
-
-    def take(self, broker: Any, connection: Connection, frame: memoryview) -> bool:
-        """Answer the request in `frame`, now or when there is something, if it is known."""
-        ...
-
-
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
 
     pinned_files: PinnedFiles
     write_waiters: WriteWaiters
 
-    def new_produce_template(self) -> ProduceTemplate:
-        """For a connection."""
-        ...
+    def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
+        """Handle the request of `data` whose size stands at `position` and which ends at `stop`, or several from there on.
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """Work on one request; raises ProtocolError to have the connection closed."""
-        ...
+        Returns:
+            Where the next request begins: `stop`, or behind it.
 
-    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
-        """Work on some requests of `data` from `position` on, or none; where the first begins that is left. Raises as `dispatch`."""
+        Raises:
+            ProtocolError: the connection has to be closed.
+        """
         ...
 
     def connection_opened(self, connection: Connection) -> str | None:
@@ -185,8 +151,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_put_off = False  # the request at hand
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
-        self.produce_template = dispatcher.new_produce_template()
-        self.fetch_template: FetchTemplate | None = None  # where there was a fetch
+        self.recognisers: list[Recogniser[Connection]] = []  # the fast paths, at most one for each API
         self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
         self.paid: Paid | None = None
@@ -197,6 +162,11 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def peer(self) -> str:
         return f"{self.peer_host}:{self.peer_port}"
+
+    def forget_learnt(self) -> None:
+        """Have every fast path forget what it learnt; the general way handles the next requests."""
+        for recogniser in self.recognisers:
+            recogniser.forget()
 
     # --- the loop's side
 
@@ -440,7 +410,7 @@ class Connection(asyncio.BufferedProtocol):
     def _take_whole(self, data: memoryview) -> tuple[int, int | None]:
         """Where the first frame begins that is left, and its size or that of the last one; None where it is whole and has to wait."""
         position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
-        template, multi_partition = self.produce_template, self.produce_template.multi_partition
+        dispatch = self._dispatcher.dispatch
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if size < 0 or size > self.max_frame_bytes:
@@ -452,21 +422,17 @@ class Connection(asyncio.BufferedProtocol):
                 self.pause(ORDER)
             if self._paused_for:
                 return position, None
-            if (template.patient and size <= limits.MAX_RUN_BYTES) or multi_partition.count > 1:
-                behind = self._dispatcher.dispatch_run(self, data, position)
-                if behind > position:
-                    position = behind
-                    continue
-            self._dispatcher.dispatch(self, data[position + 4 : stop])
+            behind = dispatch(self, data, position, stop)
             if self.closed:
                 break
             if self._is_put_off:
                 self._is_put_off = False
                 return position, None
-            position = stop
-            left -= 1
-            if not left:
-                self._wait_for_turn()
+            position = behind
+            if behind == stop:
+                left -= 1
+                if not left:
+                    self._wait_for_turn()
         return position, size
 
     def _leave(self, rest: memoryview, size: int, *, is_first: bool, in_large: bool) -> None:
@@ -594,7 +560,7 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox = None
         self._answers.clear()
         self._when_sent = None
-        self.produce_template.forget()
+        self.forget_learnt()
         callbacks, self.on_close = self.on_close, []
         for callback in callbacks:
             callback()

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# For the hot path: looking them up in the enumeration takes longer
-PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH
 # From quotas, for who may send them; what is part of a log-in does not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
 # Answers that are long and made in several turns of the loop: a thread encodes them
@@ -74,46 +72,34 @@ class RequestDispatcher:
         self._taken = {key: (first, last, FIRST_VERSIONS_OF_KAFKA_4.get(key, first)) for key, (first, last) in served.items()}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
-        """Work on one request.
+    def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
+        """Handle the request of `data` from `position` to `stop`, or several from there on if a fast path knows them.
+
+        Returns:
+            Where the next request begins.
 
         Raises:
-            ProtocolError: the connection cannot go on.
+            ProtocolError: the connection has to be closed.
         """
         started = time.perf_counter_ns()
         try:
-            if connection.authentication is not None and not connection.authentication.admits(frame):
-                return
-            if connection.produce_template.take(self._broker, connection, frame):
-                self._metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
-            elif connection.fetch_template is not None and connection.fetch_template.take(self._broker, connection, frame):
-                self._metrics.observe_request(FETCH, time.perf_counter_ns() - started)
-            else:
-                self._dispatch(connection, frame, started)
+            if connection.authentication is not None and not connection.authentication.admits(data[position + 4 : stop]):
+                return stop
+            for recogniser in connection.recognisers:
+                taken, behind = recogniser.take(connection, data, position, stop)
+                if taken:
+                    self._metrics.observe_request(recogniser.api_key, time.perf_counter_ns() - started, taken)
+                    return behind
+            self._dispatch(connection, data[position + 4 : stop], started)
         except ProtocolError:
             raise
         except Exception as error:
-            # A fault of ours. It must not get past the connection it came by, and an answer is not to be had.
-            logger.exception("event=request-failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
+            # A fault of the broker. It must not affect other connections, and there is no answer to give.
+            logger.exception(
+                "event=request-failed head=%s peer=%s", bytes(data[position + 4 : position + 12]).hex(), connection.peer
+            )
             raise ProtocolError("the request met a fault of the broker") from error
-
-    def dispatch_run(self, connection: Connection, data: memoryview, position: int) -> int:
-        """Work on requests from `position` of `data` on, as long as they can be worked on together; where the first begins that is left.
-
-        Raises:
-            ProtocolError: the connection cannot go on.
-        """
-        started = time.perf_counter_ns()
-        try:
-            taken, position = connection.produce_template.take_run(self._broker, connection, data, position)
-        except ProtocolError:
-            raise
-        except Exception as error:  # as in `dispatch`
-            logger.exception("event=requests-failed peer=%s", connection.peer)
-            raise ProtocolError("the request met a fault of the broker") from error
-        if taken:
-            self._metrics.observe_request(PRODUCE, time.perf_counter_ns() - started, taken)
-        return position
+        return stop
 
     def _dispatch(self, connection: Connection, frame: memoryview, started: int) -> None:
         header = read_request_header(frame)

@@ -64,9 +64,9 @@ class Counted:
 
         monkeypatch.setattr(FetchTemplate, "_answer_of_waiting", counting_answer)
 
-        def counting(template: FetchTemplate, *arguments: Any) -> bool:
+        def counting(template: FetchTemplate, *arguments: Any) -> tuple[int, int]:
             taken = take(template, *arguments)
-            self.taken += taken
+            self.taken += taken[0]
             return taken
 
         monkeypatch.setattr(FetchTemplate, "take", counting)

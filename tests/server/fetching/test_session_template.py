@@ -37,9 +37,9 @@ class Counted:
         self.taken = self.at_once = self.later = 0
         take, look = SessionFetchTemplate.take, SessionFetchTemplate._look
 
-        def counting_take(fetch: SessionFetchTemplate, *arguments: Any) -> bool:
+        def counting_take(fetch: SessionFetchTemplate, *arguments: Any) -> tuple[int, int]:
             taken = take(fetch, *arguments)
-            self.taken += taken
+            self.taken += taken[0]
             return taken
 
         def counting_look(fetch: SessionFetchTemplate, *arguments: Any, is_first: bool = True, **named: Any) -> Any:

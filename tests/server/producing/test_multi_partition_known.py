@@ -12,7 +12,9 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.security.acls import Acl, Operation, ResourceType
+from barnabas.server.fastpath.recogniser import find
 from barnabas.server.producing import multi_partition
+from barnabas.server.producing.request_template import ProduceTemplate
 from tests.server.authorization.people import ALICE, acl, guarded
 from tests.server.in_process import running
 from tests.server.producing.multi_partition_requests import (
@@ -38,7 +40,9 @@ async def test_what_could_never_go_together_stops_being_tried(tmp_path: Path, ta
         await create(client, {"compression_type": "uncompressed"})
         await pipelined(client, [squeezed] * 30)
         (connection,) = client.broker.connections
-        assert connection.produce_template.multi_partition.count == 0
+        template = find(connection.recognisers, ProduceTemplate)
+        assert template is not None
+        assert template.multi_partition.count == 0
     assert not taken
 
 
@@ -52,7 +56,9 @@ async def test_connections_know_more_partitions_while_their_broker_has_room(
         room = client.broker.template_budget.multi_partition
         (connection,) = client.broker.connections
         await pipelined(client, [everywhere(b"v")] * 3)
-        assert (connection.produce_template.multi_partition.count, room.left) == (5, 1)
+        template = find(connection.recognisers, ProduceTemplate)
+        assert template is not None
+        assert (template.multi_partition.count, room.left) == (5, 1)
         assert not taken, "there was room for some of the partitions only"
         few = [Sent([(0, 0, batch_of(b"v")), (0, 1, batch_of(b"v"))])] * 3
         await pipelined(client, few)
@@ -60,9 +66,9 @@ async def test_connections_know_more_partitions_while_their_broker_has_room(
         for name in TOGETHER:
             await client.delete(name)
         await pipelined(client, [everywhere(b"v")], ALONE)
-        assert (connection.produce_template.multi_partition.count, room.left) == (5, 1), "those of closed partitions made room"
-        connection.produce_template.forget()
-        assert (connection.produce_template.multi_partition.count, room.left) == (0, 4)
+        assert (template.multi_partition.count, room.left) == (5, 1), "those of closed partitions made room"
+        connection.forget_learnt()
+        assert (template.multi_partition.count, room.left) == (0, 4)
 
 
 async def test_a_topic_made_again_is_another_one(tmp_path: Path, taken: list[int]) -> None:

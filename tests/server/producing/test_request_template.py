@@ -13,6 +13,7 @@ from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS, FIRST_VERSIONS_OF_KAFKA_4
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.server.fastpath.recogniser import find
 from barnabas.server.producing.request_template import ProduceTemplate
 from barnabas.testing import Broker
 from tests.server.in_process import running
@@ -126,8 +127,9 @@ async def test_partitions_that_are_closed_make_room_for_others(tmp_path: Path, m
             name = f"{TOPIC}-{number}"
             await client.create(8, name)
             assert [await client.produce(b"v", partition, name=name) for partition in range(8)] == [0] * 8
-            (template,) = [connection.produce_template for connection in client.broker.connections]
-            assert isinstance(template, ProduceTemplate)
+            (connection,) = client.broker.connections
+            template = find(connection.recognisers, ProduceTemplate)
+            assert template is not None
             known = template._known.values()
             assert [(each.partition.topic, each.partition.closed) for each in known] == [(name, False)] * 5
             assert room.left == 1

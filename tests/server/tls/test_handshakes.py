@@ -316,9 +316,9 @@ async def test_a_connection_that_is_closed_within_the_turn_of_another_takes_noth
         victim = next(connection for connection in broker.connections if connection.peer_port == port)
         dispatch = broker.dispatch
 
-        def closing(connection: Connection, frame: memoryview) -> None:
+        def closing(connection: Connection, data: memoryview, position: int, stop: int) -> int:
             victim.close()
-            dispatch(connection, frame)
+            return dispatch(connection, data, position, stop)
 
         monkeypatch.setattr(broker, "dispatch", closing)
         count = 2_000

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
 from barnabas.protocol.records.batch_header import HEADER_SIZE, Buffer
-from barnabas.protocol.records.request_scan import Batches, NotSane, read_short
+from barnabas.protocol.records.request_scan import Batches, Limits, NotSane, read_short
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
 
 FIRST_VERSION_WITH_RECORD_ERRORS = 8  # of Produce, in the answer
@@ -154,14 +154,12 @@ def _behind_tags(data: Buffer, at: int, stop: int, *, flexible: bool) -> int:
     return at + 1
 
 
-def check_batches(
-    data: Buffer, rows: bytes, limits: tuple[int, int, int, int, int, int, int, bool, bool]
-) -> tuple[bytes, int, int, int, int, bool]:
-    """The batches of `rows` up to the first that is not good, as in `walk.walk_requests`, or does not follow those before it.
+def check_batches(data: Buffer, rows: bytes, limits: Limits) -> tuple[bytes, int, int, int, int, bool]:
+    """The batches of `rows` up to the first that is not good, as in `request_scan.walk_requests`, or does not follow those before it.
 
     Args:
         rows: as `read_requests` has them for one partition.
-        limits: as `walk.Limits` has them; those of requests do not matter.
+        limits: for the batches; those for requests do not matter.
 
     Returns:
         A `Run` of these, with their records and timestamps in the rows; nothing is said of where the next request begins.

@@ -128,14 +128,14 @@ def _skip(data: Buffer, position: int) -> tuple[int, bool]:
 
 
 def walk_requests(
-    data: Buffer, position: int, known: bytes, is_flexible: bool, limits: tuple[int, int, int, int, int, int, int, bool, bool]
+    data: Buffer, position: int, known: bytes, is_flexible: bool, limits: Limits
 ) -> tuple[bytes, int, int, int, int, bool]:
     """The Produce requests from `position` on that are like `known`, carry one good batch and are whole, up to the first that does not.
 
     Args:
         data: what was received.
         known: such a request behind its size, as far as the length of its records, with any correlation id.
-        limits: as `Limits` has them.
+        limits: for the requests and their batches.
 
     Returns:
         A `ROW` for each; their number; the number of records and bytes of all batches; where the next request begins; and whether they are
@@ -167,11 +167,11 @@ class Batches:
 
     Args:
         data: where they lie.
-        limits: as `Limits` has them.
+        limits: for the batches.
     """
 
-    def __init__(self, data: Buffer, limits: tuple[int, int, int, int, int, int, int, bool, bool]) -> None:
-        self.bounds = Limits._make(limits)
+    def __init__(self, data: Buffer, limits: Limits) -> None:
+        self.bounds = limits
         self.rows: list[bytes] = []
         self._data = data
         self._records = self._size = 0

@@ -11,6 +11,7 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.older_fetch import FIRST_BATCH_VERSION
 from barnabas.protocol.request_headers import read_request_header
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.server.fastpath.recogniser import find, use
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.message_sets import handle_older_fetch
 from barnabas.server.fetching.partition_lookup import NO_TOPICS, failed
@@ -51,15 +52,18 @@ def handle_fetch(
         if fetcher:
             broker.fetch_sessions.take_place(session, fetcher)
     fetch.start()
-    template = connection.fetch_template
     if context.is_incremental:
-        if not isinstance(template, SessionFetchTemplate):
-            template = connection.fetch_template = SessionFetchTemplate()
-        template.learn(frame, body, version, request, client_id)
+        session_template = find(connection.recognisers, SessionFetchTemplate)
+        if session_template is None:
+            session_template = SessionFetchTemplate(broker)
+            use(connection.recognisers, session_template)
+        session_template.learn(frame, body, version, request, client_id)
     elif context.session is None and broker.authorizer is None:
-        if not isinstance(template, FetchTemplate):
-            template = connection.fetch_template = FetchTemplate()
-        template.learn(broker, frame, body, version, request)
+        template = find(connection.recognisers, FetchTemplate)
+        if template is None:
+            template = FetchTemplate(broker)
+            use(connection.recognisers, template)
+        template.learn(frame, body, version, request)
 
 
 def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:

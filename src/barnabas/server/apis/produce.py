@@ -37,7 +37,7 @@ from barnabas.server.producing.delayed import (
     refused,
 )
 from barnabas.server.producing.message_sets import Answered, ConvertingBroker, convert
-from barnabas.server.producing.request_template import ProduceTemplateBroker, learn
+from barnabas.server.producing.request_template import ProduceTemplateBroker, learn, prepare
 from barnabas.server.producing.rights import may_write_transaction, split_produce
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
 from barnabas.server.quotas.charging import charge_produce
@@ -76,6 +76,7 @@ def handle_produce(
     broker: ProducingBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
+    prepare(broker, connection)
     head = read_produce(frame, body, version)
     authorizer = broker.authorizer
     access = None if authorizer is None else authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))

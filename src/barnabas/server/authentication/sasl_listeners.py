@@ -10,8 +10,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from barnabas import limits
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.config.kerberos import kerberos_of
@@ -26,7 +24,7 @@ from barnabas.security.scram import Credential, ScramExchange, unknown
 from barnabas.security.tokens import TokenCredentials, usable
 from barnabas.security.users import Patterns, find_credential
 from barnabas.server.authentication.kerberos import acceptor
-from barnabas.server.authentication.sasl_login import Login
+from barnabas.server.authentication.sasl_login import Counts, Login
 from barnabas.server.authentication.token_rules import Providers
 
 if TYPE_CHECKING:
@@ -37,15 +35,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-
-class Counts(Struct):
-    """Of all listeners since the start."""
-
-    successes: int = 0
-    failures: int = 0
-    renewals: int = 0  # log-ins of connections that were logged in (KIP-368)
-    expired_closed: int = 0  # connections that went on after the end of their session
 
 
 class SaslListener:

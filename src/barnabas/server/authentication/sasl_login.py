@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct as Fields
 
 from barnabas import limits
 from barnabas.errors import ErrorCode, ProtocolError
@@ -38,13 +40,50 @@ from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.authentication.principals import PrincipalRefused
 
 if TYPE_CHECKING:
-    from barnabas.server.authentication.sasl_listeners import SaslListener
+    from barnabas.security.penalties import Penalties
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
 LEAST_SESSION_S = 1.0  # between two log-ins on a connection (KIP-368)
 _SIZE = Struct(">i")
 M = TypeVar("M", bound=Message)
+
+
+class Counts(Fields):
+    """Log-ins at all listeners since the start of the broker."""
+
+    successes: int = 0
+    failures: int = 0
+    renewals: int = 0  # log-ins of connections that were logged in (KIP-368)
+    expired_closed: int = 0  # connections that went on after the end of their session
+
+
+class LoginListener(Protocol):
+    """The parts of its listener that a log-in needs."""
+
+    counts: Counts
+    penalties: Penalties
+    monotonic_ms: Callable[[], float]
+    max_request_bytes: int
+    max_login_bytes: int
+
+    @property
+    def mechanisms(self) -> Mapping[str, object]:
+        """By name, in the order in which clients are told them."""
+        ...
+
+    def begin(self, mechanism: str) -> Exchange: ...
+    def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
+        """How long a session lives that begins now; None if it has no end."""
+        ...
+
+    def prepare(self, missing: NotYet) -> asyncio.Future[None]:
+        """Prepare data that a log-in waits for."""
+        ...
+
+    def name(self, connection: Connection, mechanism: str, identity: Identity) -> None:
+        """Set the principal of a connection; raises PrincipalRefused."""
+        ...
 
 
 class Step(Enum):
@@ -64,7 +103,7 @@ class Login:
         sasl_listener: the listener it came to.
     """
 
-    def __init__(self, connection: Connection, sasl_listener: SaslListener, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, connection: Connection, sasl_listener: LoginListener, loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
         self._sasl_listener = sasl_listener
         self._loop = loop
@@ -297,12 +336,12 @@ class Login:
     def _bar(self) -> None:
         self._connection.authentication = self
         self._connection.max_frame_bytes = self._sasl_listener.max_login_bytes
-        self._connection.produce_template.forget()
+        self._connection.forget_learnt()
 
     def _expire(self) -> None:
         self._step, self._frames = Step.OVER, 0
         self._connection.authentication = self
-        self._connection.produce_template.forget()
+        self._connection.forget_learnt()
 
     def _take_too_long(self) -> None:
         level = logging.WARNING if self._frames else logging.DEBUG  # who says nothing may be another broker that watches

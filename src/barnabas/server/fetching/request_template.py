@@ -13,7 +13,7 @@ Rules
      One that waited for records asks here first when they have come (`_answer_of_waiting`).
   4. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
 
-Whoever adds something to `Fetch` that an answer depends on must see to it here.
+`recognisable.py` decides which requests may be learnt.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from uuid import UUID
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import decode_request, encode
-from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
+from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given, Parts
 from barnabas.protocol.fetch_request import NO_EPOCH
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
-from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.partition_lookup import FetchBroker
 from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
-from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
+from barnabas.server.fetching.recognisable import may_repeat, may_repeat_partition
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 
 if TYPE_CHECKING:
@@ -73,9 +74,11 @@ class _Wanted(NamedTuple):
 class FetchTemplate:
     """What one connection fetches."""
 
-    __slots__ = ("_ahead", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
+    __slots__ = ("_ahead", "_broker", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
+    api_key = ApiKey.FETCH
 
-    def __init__(self) -> None:
+    def __init__(self, broker: FetchTemplateBroker) -> None:
+        self._broker = broker
         self._ahead = ReadAhead()
         self._layout = Struct("")
         self._fixed: tuple[bytes, ...] = ()
@@ -85,10 +88,13 @@ class FetchTemplate:
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
-    def learn(self, broker: FetchTemplateBroker, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
-        """Remember a request that was taken the general way, if it is of the kind."""
+    def forget(self) -> None:
         self._shape = None
-        if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not _is_plain(request, version):
+
+    def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
+        """Remember a request that the general way handled, if the fast path can handle its like."""
+        broker, self._shape = self._broker, None
+        if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_repeat(request, version):
             return
         self._patience -= 1
         named = [
@@ -106,16 +112,21 @@ class FetchTemplate:
         topics = [(topic, [each.partition for _, each in group]) for topic, group in groupby(named, key=itemgetter(0))]
         self._shape = FetchAnswerShape(version, topics, is_committed=request.isolation_level == READ_COMMITTED)
 
-    def take(self, broker: FetchTemplateBroker, connection: Connection, frame: memoryview) -> bool:
-        """Answer the request in `frame`, now or when there is something, if it is known."""
-        shape = self._shape
-        if shape is None or len(frame) != self._layout.size or broker.authorizer is not None or broker.client_quotas is not None:
-            return False
-        fields = self._layout.unpack(frame)
+    def take(self, connection: Connection, data: memoryview, position: int, stop: int) -> tuple[int, int]:
+        """Answer the request at `position`, now or when there are records, if it is known."""
+        shape, layout, broker = self._shape, self._layout, self._broker
+        if (
+            shape is None
+            or stop - position - 4 != layout.size
+            or broker.authorizer is not None
+            or broker.client_quotas is not None
+        ):
+            return 0, position
+        fields = layout.unpack_from(data, position + 4)
         if fields[::2] != self._fixed:
-            return False
+            return 0, position
         if any(wanted.partition.closed for wanted in self._wanted):
-            return False
+            return 0, position
         self._patience = PATIENCE
         is_quick, request, offsets = self._ahead.begin(connection), self._request, fields[3::2]
         found = self._look(broker, offsets, is_quick=is_quick)
@@ -123,7 +134,7 @@ class FetchTemplate:
             connection.send(self._answer(broker, shape, fields[1], found[0]))
             if is_quick:
                 self._ahead.answered(broker, connection, request.isolation_level)
-            return True
+            return 1, stop
         context = FetchContext([_asked(*each) for each in zip(self._wanted, offsets, strict=True)])
         fetch = Fetch(broker, connection, request, context, self._version, fields[1], None)
         known = partial(self._answer_of_waiting, broker, shape, offsets, fields[1])
@@ -131,7 +142,7 @@ class FetchTemplate:
             fetch.wait([wanted.partition for wanted in self._wanted], known)
         else:
             fetch.start(known)
-        return True
+        return 1, stop
 
     def _answer_of_waiting(
         self, broker: FetchTemplateBroker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
@@ -200,21 +211,10 @@ class FetchTemplate:
         return found, most - left
 
 
-def _is_plain(request: FetchRequest, version: int) -> bool:
-    return (
-        version >= FIRST_SHAPED_VERSION
-        and (request.session_id, request.session_epoch) == (0, FINAL_EPOCH)
-        and request.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
-        and request.max_bytes > 0
-        and replica_id_of(request) < 0
-        and not request.rack_id
-    )
-
-
 def _wanted(broker: FetchTemplateBroker, topic: str | UUID, asked: FetchPartition) -> _Wanted | None:
     partitions = broker.partitions
     found = partitions.get(topic, asked.partition) if isinstance(topic, str) else partitions.by_id(topic, asked.partition)
-    if found is None or not found.is_leader or asked.partition_max_bytes < 0 or asked.last_fetched_epoch >= 0:
+    if found is None or not found.is_leader or not may_repeat_partition(asked):
         return None
     return _Wanted(found, topic, asked.partition_max_bytes, asked.current_leader_epoch, asked.log_start_offset)
 

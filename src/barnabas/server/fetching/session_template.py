@@ -13,7 +13,7 @@ Rules
   5. Nothing is noted as told before all of the answer is known. What a follower has may be counted twice for one request, which tells the
      same.
 
-Whoever adds something to `Fetch` that an answer depends on must see to it in `_look`.
+`recognisable.py` decides which requests may be learnt.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import uuid_of
 from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, Copied, FetchAnswerShape, Parts
 from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, session_epoch_at
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.request_headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.replication.partition import READ_COMMITTED
@@ -37,6 +38,7 @@ from barnabas.server.fetching.disk_loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.partition_lookup import FetchBroker, count_follower
 from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
+from barnabas.server.fetching.recognisable import is_simple, may_continue
 from barnabas.server.fetching.session_cache import replica_id_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.file_region import FileRegion
@@ -77,6 +79,7 @@ class SessionFetchTemplate:
     __slots__ = (
         "_ahead",
         "_api",
+        "_broker",
         "_client_id",
         "_is_plain",
         "_replica_id",
@@ -88,7 +91,10 @@ class SessionFetchTemplate:
         "_version",
     )
 
-    def __init__(self) -> None:
+    api_key = ApiKey.FETCH
+
+    def __init__(self, broker: SessionFetchBroker) -> None:
+        self._broker = broker
         self._ahead = ReadAhead()  # of a consumer
         self._api = b""
         self._start = b""  # from the client id up to the session's epoch
@@ -101,10 +107,13 @@ class SessionFetchTemplate:
         self._is_plain = False  # it could be answered at once
         self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by what they tell of
 
+    def forget(self) -> None:
+        self._session_id = 0
+
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
         """Remember a request that was taken the general way, if it is of the kind."""
         self._session_id = 0
-        if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
+        if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_continue(request):
             return
         data = bytes(frame)
         epoch_at = session_epoch_at(body, version)
@@ -116,33 +125,34 @@ class SessionFetchTemplate:
         request.topics = ()
         self._request = request
         self._replica_id = replica_id_of(request)
-        self._is_plain = request.max_bytes > 0 and not request.rack_id
+        self._is_plain = is_simple(request)
         self._shapes.clear()
         self._session_id = request.session_id
 
-    def take(self, broker: SessionFetchBroker, connection: Connection, frame: memoryview) -> bool:
-        """Begin the fetch in `frame`, if it is known."""
+    def take(self, connection: Connection, data: memoryview, position: int, stop: int) -> tuple[int, int]:
+        """Answer the request at `position`, now or when there are records, if it is known."""
+        broker = self._broker
         if not self._session_id or broker.client_quotas is not None:
-            return False
-        data = bytes(frame)
+            return 0, position
+        frame = bytes(data[position + 4 : stop])
         epoch_at = BEHIND_CORRELATION_ID + len(self._start)
         if not (
-            data.startswith(self._api)
-            and data.startswith(self._start, BEHIND_CORRELATION_ID)
-            and len(data) > epoch_at + EPOCH_BYTES
+            frame.startswith(self._api)
+            and frame.startswith(self._start, BEHIND_CORRELATION_ID)
+            and len(frame) > epoch_at + EPOCH_BYTES
         ):
-            return False
-        context = self._go_on(broker, data, epoch_at)
+            return 0, position
+        context = self._go_on(broker, frame, epoch_at)
         if context is None:
-            return False
-        correlation_id = _I32.unpack_from(data, API_BYTES)[0]
+            return 0, position
+        correlation_id = _I32.unpack_from(frame, API_BYTES)[0]
         is_quick = self._replica_id < 0 and self._ahead.begin(connection)
         found = self._look(broker, connection, context, correlation_id, is_quick=is_quick) if self._is_plain else _None.THIS_WAY
         if not isinstance(found, _None):
             connection.send(found)
             if is_quick:
                 self._ahead.answered(broker, connection, self._request.isolation_level)
-            return True
+            return 1, stop
         request = self._request
         fetch = Fetch(broker, connection, request, context, self._version, correlation_id, self._client_id)
         known = partial(self._answer_of_waiting, broker, connection, request, context, correlation_id) if self._is_plain else None
@@ -152,7 +162,7 @@ class SessionFetchTemplate:
             fetch.wait([each.partition for each in session.pending if each.partition is not None], known)
         else:
             fetch.start(known)
-        return True
+        return 1, stop
 
     def _go_on(self, broker: SessionFetchBroker, data: bytes, epoch_at: int) -> FetchContext | None:
         """The session with what is named in it; None, and nothing changed, where that is not for this way."""

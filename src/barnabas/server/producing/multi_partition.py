@@ -40,6 +40,7 @@ from barnabas.protocol.records.scan import multi_partition_walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, WaitingBroker, must_wait, refusals, refused
+from barnabas.server.producing.recognisable import may_spread
 from barnabas.server.quotas.charging import ChargingBroker, charge_produce
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
@@ -211,7 +212,7 @@ class MultiPartitionProduce:
         self, broker: MultiPartitionBroker, connection: Connection, frame: memoryview, version: int, head: ProduceHead
     ) -> None:
         """Remember the partitions of a request whose batches were all appended."""
-        if head.transactional_id is not None:
+        if not may_spread(head):
             return
         kind = self._kind_of(connection, frame, version, head)
         if kind is None:
@@ -346,10 +347,10 @@ def _end_of_start(frame: memoryview, version: int) -> int | None:
 def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
     """The batches that lie where `rows` says and can be appended to `partition` together: all, or as many of the first."""
     nothing = Run(b"", 0, 0, 0, 0, False)
-    bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms)
+    bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms, 0, 0)
     if bounds is None:
         return nothing
-    run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, (0, *bounds[:5], 0, *bounds[5:])))
+    run = new_tuple(Run, multi_partition_walker.check_batches(data, rows, bounds))
     try:
         return run if run.records and partition.admits_run(run, data, acks_all=acks_all) else nothing
     except KafkaError:

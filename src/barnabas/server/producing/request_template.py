@@ -19,8 +19,7 @@ Rules
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
      it samples (`_Known.noted`).
 
-Whoever adds a check to `handle_produce` that may change its mind later must see to it here, as is done for partitions that are closed and
-for rights. What is known of a producer with a quota has its budget, and is forgotten when quotas change (`quotas/client_quotas.py`).
+`recognisable.py` decides which requests may be learnt.
 """
 
 from __future__ import annotations
@@ -46,6 +45,7 @@ from barnabas.protocol.records.rows import ROW, Run
 from barnabas.protocol.records.scan import compiled, walker
 from barnabas.protocol.request_headers import BEHIND_CORRELATION_ID
 from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.fastpath.recogniser import find, use
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.producing.multi_partition import (
     PATIENCE,
@@ -57,6 +57,7 @@ from barnabas.server.producing.multi_partition import (
     find_partition,
     paid,
 )
+from barnabas.server.producing.recognisable import may_repeat
 from barnabas.server.producing.transactional import TransactionalBroker, is_joined_at_once
 from barnabas.server.request_order import Effect
 from barnabas.tuples import new_tuple
@@ -73,7 +74,10 @@ _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks li
 
 
 class ProduceTemplateBroker(MultiPartitionBroker, TransactionalBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this fast path needs."""
+
+    @property
+    def template_budget(self) -> TemplateBudget: ...
 
 
 class _Known:
@@ -155,10 +159,12 @@ class ProduceTemplate:
     """What one connection produced so far.
 
     Args:
-        room: what it remembers beyond its own share takes of that.
+        broker: its `template_budget` has the room for what is remembered beyond the connection's own share.
+        connection: whose rights hold for what is learnt.
     """
 
     __slots__ = (
+        "_broker",
         "_closed_count",
         "_ends",
         "_groups",
@@ -167,19 +173,20 @@ class ProduceTemplate:
         "_rights_version",
         "_room",
         "multi_partition",
-        "patient",
     )
+    api_key = ApiKey.PRODUCE
 
-    def __init__(self, room: TemplateBudget) -> None:
+    def __init__(self, broker: ProduceTemplateBroker, connection: Connection) -> None:
+        self._broker = broker
+        room = broker.template_budget
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
-        self.patient = 0  # of these: `take_run` may find them
         self.multi_partition = MultiPartitionProduce(room.multi_partition)
         self._room = room
         self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
         # Of the authorizer, and who it was, when these requests were allowed
-        self._rights_version, self._principal = 0, ""
-        self._groups: tuple[str, ...] = ()
+        self._rights_version = 0 if broker.authorizer is None else broker.authorizer.version
+        self._principal, self._groups = connection.principal, connection.groups
 
     def forget(self) -> None:
         """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
@@ -201,14 +208,11 @@ class ProduceTemplate:
         before = self._known.get(key)  # one that is known goes to another partition now: its topic was made again
         if end > limits.MAX_REPEATED_BYTES or (end not in self._ends and len(self._ends) >= limits.MAX_REPEATED_LAYOUTS):
             return
-        if before is not None:
-            self.patient -= before.patience > 0
-        elif len(self._known) >= limits.MAX_REPEATED_REQUESTS and not self._has_room(closed_count):
+        if before is None and len(self._known) >= limits.MAX_REPEATED_REQUESTS and not self._has_room(closed_count):
             return
         if end not in self._ends:
             self._ends.append(end)
         self._known[key] = known
-        self.patient += known.patience > 0
 
     def _has_room(self, closed_count: int) -> bool:
         """Whether one more may be remembered beyond the share of each connection, or within it after what is closed was forgotten."""
@@ -222,10 +226,10 @@ class ProduceTemplate:
         """Know these and no others."""
         self._room.left += beyond_share(len(self._known)) - beyond_share(len(kept))
         self._known = kept
-        self.patient = sum(known.patience > 0 for known in kept.values())
 
-    def take_run(self, broker: ProduceTemplateBroker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
-        """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins."""
+    def take(self, connection: Connection, data: memoryview, position: int, stop: int) -> tuple[int, int]:
+        """Append and answer the request at `position`, or a run from there on, if it is known."""
+        broker = self._broker
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
         if self.multi_partition.count > 1:
@@ -235,24 +239,16 @@ class ProduceTemplate:
         for end in self._ends:
             known = self._known.get(bytes(data[position + 4 + BEHIND_CORRELATION_ID : position + 4 + end]))
             if known is not None:
-                taken, position = _append_run(broker, connection, data, position, known)
-                if taken:
-                    known.patience = PATIENCE
-                elif known.patience:
+                if known.patience and stop - position <= limits.MAX_RUN_BYTES:
+                    taken, behind = _append_run(broker, connection, data, position, known)
+                    if taken:
+                        known.patience = PATIENCE
+                        return taken, behind
                     known.patience -= 1
-                    self.patient -= not known.patience
-                return taken, position
+                if known.partition.closed or not _append(broker, connection, data[position + 4 : stop], end, known):
+                    break
+                return 1, stop
         return 0, position
-
-    def take(self, broker: ProduceTemplateBroker, connection: Connection, frame: memoryview) -> bool:
-        """Append and answer the request in `frame`, if it is known."""
-        if broker.authorizer is not None:
-            self._forget_if_outdated(broker.authorizer.version, connection)
-        for end in self._ends:
-            known = self._known.get(bytes(frame[BEHIND_CORRELATION_ID:end]))
-            if known is not None:
-                return not known.partition.closed and _append(broker, connection, frame, end, known)
-        return False
 
     def _forget_if_outdated(self, rights_version: int, connection: Connection) -> None:
         """Forget what somebody else was allowed, or what was allowed before rights changed."""
@@ -269,17 +265,16 @@ def _append_run(
     broker: ProduceTemplateBroker, connection: Connection, data: memoryview, position: int, known: _Known
 ) -> tuple[int, int]:
     partition = known.partition
-    if not known.patience or partition.closed:
+    if partition.closed:
         return 0, position
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
-    bounds = partition.log.appender.bounds_of_run(broker.clock.now_ms())
+    largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
+    bounds = partition.log.appender.bounds_of_run(broker.clock.now_ms(), largest, limits.MAX_RUN_REQUESTS)
     if bounds is None:
         return 0, position
     flexible = known.version >= FIRST_FLEXIBLE_VERSION
-    largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
-    checks = (largest, *bounds[:5], limits.MAX_RUN_REQUESTS, *bounds[5:])
-    run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, checks))
+    run = new_tuple(Run, walker.walk_requests(data, position, known.start, flexible, bounds))
     if not run.records:
         return 0, position
     try:
@@ -403,15 +398,21 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
     return frame[position:stop]
 
 
+def prepare(broker: ProduceTemplateBroker, connection: Connection) -> None:
+    """Give a connection its recogniser before its first request is handled: what is learnt is valid under the rights of this time."""
+    if find(connection.recognisers, ProduceTemplate) is None:
+        use(connection.recognisers, ProduceTemplate(broker, connection))
+
+
 def learn(broker: ProduceTemplateBroker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
     """Remember a request whose records were appended, and the partitions that it had some for."""
     if connection.closed:
         return
-    template = connection.produce_template
-    assert isinstance(template, ProduceTemplate)
+    template = find(connection.recognisers, ProduceTemplate)
+    assert template is not None, "`prepare` made it"
     if compiled is not None:
         template.multi_partition.learn(broker, connection, frame, version, head)
-    if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
+    if not may_repeat(head):
         return
     key, (wanted,) = head.topics[0]
     flexible = version >= FIRST_FLEXIBLE_VERSION

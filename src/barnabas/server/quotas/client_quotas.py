@@ -144,7 +144,7 @@ class ClientQuotas:
         self._budgets.clear()
         for connection in self._connections:
             connection.budget = None
-            connection.produce_template.forget()
+            connection.forget_learnt()
 
     def close(self, connection: Connection) -> None:
         """It will not take what it has paid."""

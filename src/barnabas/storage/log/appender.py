@@ -34,6 +34,7 @@ from barnabas.protocol.records.batch_header import (
     only_batch,
 )
 from barnabas.protocol.records.record import OwnBatch
+from barnabas.protocol.records.request_scan import Limits
 from barnabas.protocol.records.rows import DESCRIBED, ROW, Run
 from barnabas.protocol.records.scan import walker
 from barnabas.protocol.records.validate import AppendOrigin, is_stored_as_it_comes, validate_batch
@@ -154,22 +155,30 @@ class LogAppender:
         elif header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
             log.producer_states.update(header, base_offset)
 
-    def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool, bool] | None:
-        """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
-        and the records there is room for, whether records must have keys and batches may be compressed. None where a batch is not
-        stored as it comes."""
+    def bounds_of_run(self, now_ms: int, max_request: int, requests: int) -> Limits | None:
+        """The limits that the batches of a run must keep for `append_run`; None if the topic does not store batches as they come.
+
+        Args:
+            max_request: bytes of a request.
+            requests: the largest number of requests.
+        """
         log = self._log
         config = log.config
         if not is_stored_as_it_comes(config):
             return None
-        return (
-            min(config.max_message_bytes, config.segment_bytes),
-            max(now_ms - config.message_timestamp_before_max_ms, 0),
-            min(now_ms + config.message_timestamp_after_max_ms, log.roll_time, NEWEST_MS),
-            log.roll_size - log.segments.active.size,
-            log.roll_offset - log.log_end_offset + 1,
-            "compact" in config.cleanup_policy,
-            config.compression_type == "producer",
+        return new_tuple(
+            Limits,
+            (
+                max_request,
+                min(config.max_message_bytes, config.segment_bytes),
+                max(now_ms - config.message_timestamp_before_max_ms, 0),
+                min(now_ms + config.message_timestamp_after_max_ms, log.roll_time, NEWEST_MS),
+                log.roll_size - log.segments.active.size,
+                log.roll_offset - log.log_end_offset + 1,
+                requests,
+                "compact" in config.cleanup_policy,
+                config.compression_type == "producer",
+            ),
         )
 
     def admits_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> bool:

@@ -1,0 +1,1 @@
+"""The interface between a connection and the fast paths of the APIs."""

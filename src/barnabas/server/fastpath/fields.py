@@ -1,0 +1,33 @@
+"""How a fast path treats each field of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from barnabas.protocol.base_message import Message
+
+
+class Treatment(Enum):
+    """Why a field cannot make the answer of a fast path wrong."""
+
+    SAME = auto()  # its bytes must be those of the learnt request
+    READ = auto()  # it differs from request to request, and the fast path reads it
+    CHECKED = auto()  # a request is learnt for some of its values only
+
+
+Treatments = Mapping[type[Message], Mapping[str, Treatment]]
+"""By message: the request and every message in it."""
+
+
+def unconsidered(request: type[Message], treatments: Treatments) -> set[str]:
+    """The fields of `request`, and of the messages in it, that `treatments` lacks, and those that it names and that do not exist."""
+    differing: set[str] = set()
+    messages, found = [request], set[type[Message]]()
+    while messages:
+        message = messages.pop()
+        found.add(message)
+        names = {field.name for field in message.FIELDS} ^ set(treatments.get(message, ()))
+        differing |= {f"{message.__name__}.{name}" for name in names}
+        messages += [field.item for field in message.FIELDS if field.item is not None and field.item not in found]
+    return differing | {message.__name__ for message in treatments if message not in found}
