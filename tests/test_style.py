@@ -25,11 +25,10 @@ PLAIN = (
     "protocol",
     "quota",
     "security",
-    "storage/check",
-    "storage/compaction",
+    "storage",
     "testing",
     "tls",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("storage/*.py")])),
+    *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
 )
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")

@@ -65,7 +65,7 @@ class AppendResult(NamedTuple):
 
 
 class LogAppender:
-    """What makes a log longer."""
+    """The part that makes a log longer."""
 
     __slots__ = ("_log",)
 
@@ -155,9 +155,9 @@ class LogAppender:
             log.producer_states.update(header, base_offset)
 
     def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool, bool] | None:
-        """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
-        and the records there is room for, whether records must have keys and batches may be compressed. None where a batch is not
-        stored as it comes."""
+        """The limits that `append_run` sets to the batches of a run. In order: the largest batch, the oldest and the newest time of a
+        record, the bytes and the records there is room for, whether records must have keys, whether batches may be compressed. None
+        where a batch is not stored as it comes."""
         log = self._log
         config = log.config
         if not is_stored_as_it_comes(config):
@@ -328,7 +328,7 @@ class LogAppender:
                 raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """What is appended from here on is of `leader_epoch`."""
+        """Give `leader_epoch` to all later appends."""
         log = self._log
         if leader_epoch > log.epoch_file.epochs.latest:
             log.epoch_file.epochs.assign(leader_epoch, log.log_end_offset)
