@@ -24,6 +24,7 @@ PLAIN = (
     "plugins",
     "protocol",
     "quota",
+    "replication",
     "security",
     "storage",
     "testing",
