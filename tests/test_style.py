@@ -26,6 +26,7 @@ PLAIN = (
     "quota",
     "replication",
     "security",
+    "server/apis",
     "storage",
     "testing",
     "tls",
