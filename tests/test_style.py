@@ -27,6 +27,7 @@ PLAIN = (
     "replication",
     "security",
     "server/apis",
+    "server/authorization",
     "storage",
     "testing",
     "tls",
