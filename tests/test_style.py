@@ -28,6 +28,7 @@ PLAIN = (
     "security",
     "server/apis",
     "server/authorization",
+    "server/cleaning",
     "storage",
     "testing",
     "tls",
