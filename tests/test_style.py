@@ -29,6 +29,7 @@ PLAIN = (
     "server/apis",
     "server/authorization",
     "server/cleaning",
+    "server/cluster",
     "storage",
     "testing",
     "tls",
