@@ -30,6 +30,7 @@ PLAIN = (
     "server/authorization",
     "server/cleaning",
     "server/cluster",
+    "server/guards",
     "storage",
     "testing",
     "tls",
