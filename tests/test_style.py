@@ -31,6 +31,7 @@ PLAIN = (
     "server/cleaning",
     "server/cluster",
     "server/guards",
+    "server/logs",
     "storage",
     "testing",
     "tls",
