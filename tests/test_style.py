@@ -32,6 +32,7 @@ PLAIN = (
     "server/cluster",
     "server/guards",
     "server/logs",
+    "server/quotas",
     "storage",
     "testing",
     "tls",
