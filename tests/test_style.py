@@ -33,6 +33,7 @@ PLAIN = (
     "server/guards",
     "server/logs",
     "server/quotas",
+    "server/replication",
     "storage",
     "testing",
     "tls",
