@@ -34,6 +34,7 @@ PLAIN = (
     "server/logs",
     "server/quotas",
     "server/replication",
+    "server/tls",
     "storage",
     "testing",
     "tls",
