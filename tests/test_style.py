@@ -35,6 +35,7 @@ PLAIN = (
     "server/quotas",
     "server/replication",
     "server/tls",
+    "server/transactions",
     "storage",
     "testing",
     "tls",
