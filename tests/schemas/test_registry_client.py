@@ -51,7 +51,11 @@ def test_names_are_encoded_and_the_user_is_sent() -> None:
 def test_a_longer_answer_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_REGISTRY_ANSWER_BYTES", 10)
     longer = b'"' + b"x" * 9 + b'"'
-    with answering(200, longer) as (url, _), RegistryClient(url) as client, pytest.raises(RegistryUnreachable, match="longer than 10"):
+    with (
+        answering(200, longer) as (url, _),
+        RegistryClient(url) as client,
+        pytest.raises(RegistryUnreachable, match="longer than 10"),
+    ):
         client.get("subjects")
 
 

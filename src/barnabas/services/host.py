@@ -75,9 +75,7 @@ class _CannotListen(ServiceError):
     """The address of a service cannot be had."""
 
 
-async def _serve(
-    places: Sequence[Place], properties: Mapping[str, str], client: ClientConfig, ends_with_input: bool
-) -> int:
+async def _serve(places: Sequence[Place], properties: Mapping[str, str], client: ClientConfig, ends_with_input: bool) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in ending_signals():

@@ -34,7 +34,8 @@ def test_a_comparison_of_many_parts_ends_with_a_clear_message() -> None:
     parts = 900  # each pair is a step, and there are more pairs than steps
     assert parts * parts > MAX_JSON_SCHEMA_STEPS
     old, new = (
-        {"oneOf": [{"type": "object", "properties": {f"{name}{part}": {"type": "string"}}} for part in range(parts)]} for name in "ab"
+        {"oneOf": [{"type": "object", "properties": {f"{name}{part}": {"type": "string"}}} for part in range(parts)]}
+        for name in "ab"
     )
     kinds = [each.kind for each in parsed(new).unreadable(parsed(old))]
     assert kinds[-1] == "TOO_LARGE_TO_COMPARE"
