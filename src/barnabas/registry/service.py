@@ -24,6 +24,7 @@ from barnabas.registry.store.election import Election
 from barnabas.registry.store.interface import Store, StoreFailed
 from barnabas.registry.store.topic import TopicStore
 from barnabas.registry.store.writer import NotTheWriter, Writer
+from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext, ServiceError
 
@@ -57,7 +58,8 @@ class RegistryService:
         self._started = False
         self._elected = False
         self._closed = False
-        self.router: Router = router_for(Surface(self.registry, self))
+        self._rights = ClusterRights(context.client, context.settings) if context.secured else None
+        self.router: Router = router_for(Surface(self.registry, self, self._rights))
 
     async def start(self) -> None:
         """Read all schemas, and take part in the election."""
@@ -84,6 +86,8 @@ class RegistryService:
         await self._writer.close()
         await self._store.close()
         await self._client.close()
+        if self._rights is not None:
+            await self._rights.close()
 
     def is_ready(self) -> bool:
         """Whether reads are answered, from records that still arrive."""
