@@ -53,4 +53,4 @@ class Trivial:
         return Response(b"late")
 
 
-TRIVIAL = ServiceEntry("trivial", "trivial service", 0, "registry", Trivial)
+TRIVIAL = ServiceEntry("trivial", "trivial service", 0, "registry", (), Trivial)

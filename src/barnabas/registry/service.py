@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 from typing import Any
 
 from barnabas.client.asynchronous import AsyncClient
@@ -118,7 +119,7 @@ class RegistryService:
                     self._begin_to_write()
             leader = self._leader
             if leader is not None and leader != self._context.listener and FORWARDED not in request.headers:
-                response = await forward(leader, request)
+                response = await forward(leader, request, self._peers())
                 if response is not None:
                     raise Forwarded(response)
             if self._closed or loop.time() >= deadline:
@@ -126,6 +127,10 @@ class RegistryService:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(RETRY_S, deadline - loop.time())):
                     await self._changed.wait()
+
+    def _peers(self) -> ssl.SSLContext | None:
+        """The TLS context of connections to the leader; its files are read each time, since certificates are renewed."""
+        return None if self._context.peers is None else self._context.peers()
 
     async def cluster_id(self) -> str:
         """The id of the cluster."""

@@ -60,8 +60,18 @@ class ClusterRights:
 
     async def refresh(self) -> None:
         """Make sure that the bindings are recent; raises RightsUnknown."""
-        if asyncio.get_running_loop().time() < self._ask_again_s:
-            return
+        if asyncio.get_running_loop().time() >= self._ask_again_s:
+            await self._asked()
+
+    async def renew(self) -> bool:
+        """Read the bindings again, unless they are a second old at most; a caller may have got a right. Returns whether they were
+        read; raises RightsUnknown."""
+        if asyncio.get_running_loop().time() < self._ask_again_s - limits.ACLS_KEPT_S + limits.ACLS_RETRY_S:
+            return False
+        await self._asked()
+        return True
+
+    async def _asked(self) -> None:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # also if nobody waits any more

@@ -22,6 +22,7 @@ from barnabas.web.service import ServiceContext
 from tests.registry.core.fake_format import fake_format
 
 Value = TypeVar("Value")
+NOBODY = Caller()
 NOWHERE = ClientConfig.from_options({"bootstrap.servers": "127.0.0.1:1"})
 
 
@@ -33,7 +34,7 @@ class Answer(NamedTuple):
     media: str
 
 
-async def ask(router: Router, method: str, url: str, body: object = None, *, caller: Caller = Caller(), **headers: str) -> Answer:
+async def ask(router: Router, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
     """One request; `headers` with underscores."""
     path, _, query = url.partition("?")
     pairs = tuple(parse_qsl(query, keep_blank_values=True))
@@ -61,7 +62,7 @@ class InMemory:
         self.writer = Writer(self.registry, self.store)
         self._loop.run_until_complete(self.writer.take_over())
 
-    def __call__(self, method: str, url: str, body: object = None, *, caller: Caller = Caller(), **headers: str) -> Answer:
+    def __call__(self, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
         return self.run(ask(self.router, method, url, body, caller=caller, **headers))
 
     def run(self, coroutine: Coroutine[Any, Any, Value]) -> Value:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.registry.http import associations, routes, schemas, settings, subjects
+from barnabas.registry.http import associations, schemas, settings, subjects
 from barnabas.registry.http.rights import OTHERWISE, RULES, resource_of
 from barnabas.security.acls import CLUSTER, CLUSTER_NAME, Acl, Operation, PatternType, Permission, Resource, ResourceType
 from barnabas.security.authorizer import Authorizer, Session
@@ -41,11 +41,17 @@ class Given:
 
     def __init__(self) -> None:
         self.failure: RightsUnknown | None = None
+        self.later: list[Acl] = []  # come with the next reading
         self._authorizer = Authorizer(BINDINGS, super_users=[GOD])
 
     async def refresh(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    async def renew(self) -> bool:
+        for acl in self.later:
+            self._authorizer.add(acl)
+        return bool(self.later)
 
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
         return self._authorizer.is_allowed(Session(principal, host), operation, resource)
@@ -170,6 +176,13 @@ def test_without_an_answer_of_the_cluster_nobody_has_a_right(asked: Asked) -> No
     asked.rights.failure = RightsUnknown("it is gone")
     refused = asked("GET", "/subjects", who=GOD)
     assert (refused.status, refused.body["error_code"]) == (500, 50001)
+
+
+def test_a_right_that_was_just_given_counts(asked: Asked) -> None:
+    asked.rights.later = [binding(STRANGER, Operation.WRITE, "orders"), binding(OWNER, Operation.DESCRIBE, "secret")]
+    assert asked("POST", ORDERS + "/versions", {"schema": A}, STRANGER).status == 200
+    assert asked("GET", "/schemas/ids/2", who=OWNER).status == 200
+    assert asked("DELETE", ORDERS, who=STRANGER).status == 403
 
 
 def test_each_route_has_a_rule() -> None:

@@ -18,6 +18,7 @@ from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
 from barnabas.web.routing import Caller, HttpError
 
 SUFFIXES = ("-key", "-value")
+DENIED = 40301  # Confluent's code
 
 
 class Right(NamedTuple):
@@ -98,6 +99,9 @@ class Rights(Protocol):
     async def refresh(self) -> None:
         """Called before decisions; raises BarnabasError."""
 
+    async def renew(self) -> bool:
+        """Called after a refusal: read the decisions' sources again, if that was not just done; whether they were read."""
+
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
         """Whether a principal may do an operation."""
 
@@ -128,12 +132,12 @@ def allowed(rights: Rights, caller: Caller, right: Right, qualified: str) -> boo
 def denied(right: Right, qualified: str) -> HttpError:
     """The error of a caller without a right."""
     place = f"Subject: {qualified}" if qualified else "this server."
-    return HttpError(403, f"User is denied operation {right.name} on {place}", 40301)
+    return HttpError(403, f"User is denied operation {right.name} on {place}", DENIED)
 
 
 def denied_schema(schema_id: object) -> HttpError:
     """The error of a caller who may read none of the subjects of a schema."""
-    return HttpError(403, f"User is denied operation {READ.name} on Schema: {schema_id}", 40301)
+    return HttpError(403, f"User is denied operation {READ.name} on Schema: {schema_id}", DENIED)
 
 
 def readable(rights: Rights, caller: Caller) -> Callable[[str], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from barnabas.errors import BarnabasError
 from barnabas.registry.core import errors, names
@@ -12,8 +13,10 @@ from barnabas.registry.core.entities import Draft, Version
 from barnabas.registry.core.registry import Registry
 from barnabas.registry.core.state import State
 from barnabas.registry.http import exchange, rights
+from barnabas.registry.http.forwarding import FORWARDED, HOST, PRINCIPAL
 from barnabas.registry.http.rights import OTHERWISE, RULES, Right, Rights, Rule
-from barnabas.web.routing import HttpError, Request, Response, Router
+from barnabas.security.acls import CLUSTER, Operation
+from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 
 
 class Forwarded(Exception):
@@ -71,9 +74,25 @@ class Surface:
             await self.rights.refresh()
         except BarnabasError as error:
             raise errors.store_failed(str(error)) from None
+        self._speak_for(request)
         if rule.right is not None:
             text = segments[0] if rule.on_subject else ""
             self.permit(request, rule.right, self.subject(context, text, alias=rule.alias))
+
+    async def renew(self) -> bool:
+        """Whether the rights were read again; raises HttpError 50001 if the cluster cannot be asked."""
+        try:
+            return self.rights is not None and await self.rights.renew()
+        except BarnabasError as error:
+            raise errors.store_failed(str(error)) from None
+
+    def _speak_for(self, request: Request) -> None:
+        """A registry with CLUSTER_ACTION forwards in the name of its callers, as a broker does."""
+        principal = request.headers.get(PRINCIPAL)
+        if principal is None or FORWARDED not in request.headers or self.rights is None:
+            return
+        if self.rights.allows(request.caller.principal, request.caller.host, Operation.CLUSTER_ACTION, CLUSTER):
+            request.caller = Caller(unquote(principal), request.headers.get(HOST, ""))
 
     def permit(self, request: Request, right: Right, subject: str) -> None:
         """Raises HttpError 40301 if the caller does not have a right on a subject."""
@@ -144,12 +163,7 @@ def _everything(_subject: str) -> bool:
 
 def _plain(surface: Surface, handler: Handler, rule: Rule) -> Handler:
     async def handle(request: Request, *segments: str) -> Response:
-        if surface.rights is not None:
-            await surface.admit(request, rule, "", segments)
-        try:
-            return await handler(surface, request, "", *segments)
-        except Forwarded as done:
-            return done.response
+        return await _guarded(surface, handler, rule, request, "", segments)
 
     return handle
 
@@ -160,14 +174,28 @@ def _in_context(surface: Surface, handler: Handler, rule: Rule) -> Handler:
             prefix = names.context_prefix(context)
         except ValueError as error:
             raise HttpError(400, str(error), 400) from None
-        if surface.rights is not None:
-            await surface.admit(request, rule, prefix, segments)
-        try:
-            return await handler(surface, request, prefix, *segments)
-        except Forwarded as done:
-            return done.response
+        return await _guarded(surface, handler, rule, request, prefix, segments)
 
     return handle
+
+
+async def _guarded(
+    surface: Surface, handler: Handler, rule: Rule, request: Request, prefix: str, segments: tuple[str, ...]
+) -> Response:
+    """The handler's answer, if the caller has the right. A refusal is tried once more with bindings that are read again."""
+    try:
+        if surface.rights is None:
+            return await handler(surface, request, prefix, *segments)
+        try:
+            await surface.admit(request, rule, prefix, segments)
+            return await handler(surface, request, prefix, *segments)
+        except HttpError as refused:
+            if refused.code != rights.DENIED or not await surface.renew():
+                raise
+        await surface.admit(request, rule, prefix, segments)
+        return await handler(surface, request, prefix, *segments)
+    except Forwarded as done:
+        return done.response
 
 
 def checked_subject(subject: str) -> str:
