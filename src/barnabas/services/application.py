@@ -91,7 +91,7 @@ class Application:
                 principal = await self._logins.principal(request.headers.get("authorization", ""), certificate)
                 request.caller = Caller(principal, request.caller.host)
             handler, given = self._find(request)
-            request.body = await _body(request, receive)
+            request.body = await _body(request, scope["state"], receive)
             return await handler(request, *given)
         except HttpError as error:
             return self._refuse(error, close=error.status in {413, 414, 431})
@@ -137,7 +137,7 @@ def _fields(query: str) -> tuple[tuple[str, str], ...]:
         raise HttpError(400, f"a query has at most {limits.MAX_SERVICE_QUERY_FIELDS} parameters") from None
 
 
-async def _body(request: Request, receive: Receive) -> bytes:
+async def _body(request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
     headers = request.headers
     length = headers.get("content-length")
     if length is None and "transfer-encoding" not in headers:
@@ -149,6 +149,8 @@ async def _body(request: Request, receive: Receive) -> bytes:
         event = await receive()
         if event["type"] != "http.request":
             raise _Gone
+        if "refused" in state:
+            raise state["refused"]
         pieces.append(event.get("body", b""))
         size += len(pieces[-1])
         if size > limits.MAX_SERVICE_BODY_BYTES:

@@ -64,8 +64,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP in the form of the service."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.keep_alive = False  # an answer to an earlier request is on its way, and is the last one
-            self.flow.pause_reading()
+            self.cycle.keep_alive = False  # the answer that is on its way is the last one
+            if self.cycle.more_body:
+                self.cycle.scope["state"]["refused"] = HttpError(400, "HTTP 400 Bad Request")
+                self.cycle.message_event.set()
             return
         response = self.application.malformed(self.client[0] if self.client else "")
         headers = [*self.server_state.default_headers, *response.headers, (b"content-length", b"%d" % len(response.body))]
@@ -154,10 +156,16 @@ class WebServer:
             timeout_keep_alive=int(limits.SERVICE_IDLE_TIMEOUT_S),
         )
         self._config.load()
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # clients must not fill the log
         self._state = ServerState()
         self._application, self._socket, self._tls = application, listening, tls
         self._server: asyncio.Server | None = None
         self._clock: asyncio.TimerHandle | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._state.connections)
 
     async def start(self) -> None:
         """Accept connections."""
