@@ -103,7 +103,8 @@ async def _start(
     from barnabas.services.web_server import WebServer
 
     logger.info("event=services-settings settings=%r", shown(properties))
-    lines, timeout_s, began = [], init_timeout_s(properties), asyncio.get_running_loop().time()
+    lines, timeout_s = [], init_timeout_s(properties)
+    deadline = asyncio.get_running_loop().time() + timeout_s
     for entry, listener in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
@@ -119,7 +120,8 @@ async def _start(
         except ImportError as error:
             raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)
-        await _ready(entry, service, client, timeout_s - (asyncio.get_running_loop().time() - began))
+        await wait_for_cluster(client, timeout_s, deadline)
+        await _ready(entry, service, timeout_s, deadline)
         server = WebServer(Application(entry.name, service, times, logins), listening, tls)
         stack.push_async_callback(server.close)
         await server.start()
@@ -127,13 +129,10 @@ async def _start(
     return lines
 
 
-async def _ready(entry: ServiceEntry, service: Service, client: ClientConfig, timeout_s: float) -> None:
+async def _ready(entry: ServiceEntry, service: Service, timeout_s: float, deadline: float) -> None:
     """Start a service; raises ServiceError if it is not ready in time."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_s
-    await wait_for_cluster(client, max(0.0, timeout_s))
     try:
-        async with asyncio.timeout_at(max(deadline, loop.time() + MIN_START_S)):
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + MIN_START_S)):
             await service.start()
     except TimeoutError:
         raise ServiceError(f"the {entry.title} is not ready after {timeout_s:g} s; {INIT_TIMEOUT} allows more") from None
