@@ -14,6 +14,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.cli.main import run
+from barnabas.services.listener import parse_listener, reached_at
 from barnabas.services.settings import is_secret, shown
 from barnabas.services.table import SERVICES, WEB_SERVER
 from barnabas.testing import Broker
@@ -148,3 +149,14 @@ def test_the_settings_are_in_the_log_without_passwords(away: str, capsys: pytest
     assert "event=services-settings" in errors
     assert "'kafkastore.init.timeout.ms': '1'" in errors
     assert "geheim" not in errors
+
+
+@pytest.mark.parametrize(
+    ("url", "host_name", "reached"),
+    [
+        ("http://127.0.0.1:1", None, "http://127.0.0.1:1"), ("http://0.0.0.0:1", None, f"http://{socket.gethostname()}:1"),
+        ("https://[::]:1", None, f"https://{socket.gethostname()}:1"), ("http://0.0.0.0:1", "registry-1", "http://registry-1:1"),
+    ],
+)  # fmt: skip
+def test_others_reach_a_service_by_a_name(url: str, host_name: str | None, reached: str) -> None:
+    assert str(reached_at(parse_listener(url, 0), host_name)) == reached

@@ -16,7 +16,7 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.services.application import Application
-from barnabas.services.listener import Listener, bind
+from barnabas.services.listener import Listener, bind, reached_at
 from barnabas.services.logins import logins_from
 from barnabas.services.metrics import RequestTimes
 from barnabas.services.settings import INIT_TIMEOUT, init_timeout_s, shown
@@ -28,6 +28,7 @@ from barnabas.streams import drop_standard_output
 from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
 
 logger = logging.getLogger(__name__)
+HOST_NAME = "host.name"  # Confluent's name
 MIN_START_S = 1.0  # for a service once the cluster has answered
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
@@ -116,7 +117,8 @@ async def _start(
         at = listener._replace(port=listening.getsockname()[1])
         peers = None if tls is None else partial(peers_context, properties)
         try:
-            service = entry.load(ServiceContext(client, str(at), properties, secured=logins is not None, peers=peers))
+            reached = str(reached_at(at, properties.get(HOST_NAME)))
+            service = entry.load(ServiceContext(client, reached, properties, secured=logins is not None, peers=peers))
         except ImportError as error:
             raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)
