@@ -116,6 +116,7 @@ SERVICE_HEAD_TIMEOUT_S = 15.0  # from the connection, or from the last answer's 
 SERVICE_STOP_TIMEOUT_S = 10.0  # for the requests that run when a service stops
 MAX_SERVICE_LOGINS = 10_000  # callers of a service whose log-in is cached
 MAX_SERVICE_LOGINS_AT_ONCE = 16  # log-ins that the cluster checks at once for one service
+SERVICE_LOGIN_DELAY_MS = 100  # before a refused log-in to a service is answered; grows after ten failures of an address
 SERVICE_LOGIN_KEPT_S = 60.0  # so long a checked log-in is not checked again
 ACLS_KEPT_S = 10.0  # so long a service decides by the bindings that it has read
 ACLS_VALID_S = 60.0  # so long it decides by them if the cluster cannot be asked

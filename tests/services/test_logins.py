@@ -15,11 +15,13 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.client.sasl import Credentials
 from barnabas.errors import ConfigError
+from barnabas.security import penalties
 from barnabas.security.principals import PrincipalRules
 from barnabas.services.logins import Logins, logins_from
 from barnabas.testing import Broker
 from barnabas.tls.authority import Authority
 from barnabas.web.routing import HttpError
+from tests.waiting import until
 
 PASSWORDS = {"service": "of-the-service", "alice": "of-alice"}
 
@@ -151,3 +153,37 @@ async def test_a_certificate_names_its_owner_by_rules(tmp_path: Path) -> None:
         with pytest.raises(HttpError) as refused:
             await logins.principal("", certificate)
         assert refused.value.status == 401
+
+
+class Refusing(Logins):
+    """A cluster that knows nobody but alice."""
+
+    asked = 0
+
+    def _ask(self, credentials: Credentials) -> None:
+        self.asked += 1
+        if credentials.username != "alice":
+            raise HttpError(401, "Unauthorized")
+
+
+async def test_a_guesser_is_slowed_down_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_LOGIN_DELAY_MS", 10_000)
+    monkeypatch.setattr(limits, "SERVICE_LOGIN_KEPT_S", 0.0)
+    monkeypatch.setattr(limits, "MAX_WAITING_LOGINS", 4)
+    monkeypatch.setattr(penalties, "FREE_FAILURES", 0)
+    logins, alice = Refusing(AT_ALL, frozenset({"BASIC"}), "PLAIN"), basic("alice", "of-alice")
+    assert await logins.principal(alice, None, "10.0.0.1") == "User:alice"
+    guesses = [asyncio.create_task(logins.principal(basic("guest", str(each)), None, "10.0.0.1")) for each in range(5)]
+    await until(lambda: logins.asked == 6, "the first guesses were not checked")
+    await until(lambda: len(logins._penalties) == 1, "no guess was refused")
+    waiting = [asyncio.create_task(logins.principal(basic("guest", str(each)), None, "10.0.0.1")) for each in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(HttpError) as refused:
+        await logins.principal(basic("guest", "x"), None, "10.0.0.1")
+    assert refused.value.status == 429
+    assert await logins.principal(alice, None, "10.0.0.1") == "User:alice", "a user who is known there"
+    assert await logins.principal(alice, None, "10.0.0.2") == "User:alice", "another address"
+    assert logins.asked == 8, "the guesses that wait are not checked"
+    for task in (*guesses, *waiting):
+        task.cancel()
+    await asyncio.gather(*guesses, *waiting, return_exceptions=True)

@@ -94,7 +94,9 @@ class Application:
                 request.query = dict(request.queries)
             if self._logins is not None and request.path not in OPEN_PAGES:
                 certificate = scope["state"].get("certificate")
-                principal = await self._logins.principal(request.headers.get("authorization", ""), certificate)
+                principal = await self._logins.principal(
+                    request.headers.get("authorization", ""), certificate, request.caller.host
+                )
                 request.caller = Caller(principal, request.caller.host)
             handler, given = self._find(request)
             request.body = await _body(request, scope["state"], receive)
