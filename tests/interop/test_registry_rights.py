@@ -42,7 +42,8 @@ class Secured(KafkaNode):
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Secured(heap="512m", config=KAFKA) as node:
+    node = Secured(heap="512m", config=KAFKA)
+    with node:
         login = {"bootstrap.servers": node.secured, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
                  "sasl.username": "service", "sasl.password": "of-service"}  # fmt: skip
         admin = AdminClient({**login})
