@@ -333,15 +333,32 @@ def test_a_restart_shows_the_same(registry: InMemory) -> None:
     again.close()
 
 
-def test_messages_of_incompatible_schemas(registry: InMemory) -> None:
+OLD = ("{oldSchemaVersion: 1}", "{oldSchema: '" + A + "'}")
+
+
+def missing(which: str, name: str) -> str:
+    return f"{{errorType:'MISSING', description:'the {which} schema needs {name}'}}"
+
+
+@pytest.mark.parametrize(
+    ("level", "text", "expected"),
+    [
+        ("BACKWARD", AB, (missing("new", "b"), *OLD)),
+        ("FORWARD", '{"b":"int"}', (missing("old", "a"), *OLD)),
+        ("FULL", '{"b":"int"}', (missing("old", "a"), missing("new", "b"), *OLD)),
+        ("FULL", '{"?b":"int"}', (missing("old", "a"),)),
+        ("FULL_TRANSITIVE", '{"b":"int"}', (missing("old", "a"), missing("new", "b"), *OLD)),
+    ],
+)
+def test_messages_of_incompatible_schemas(registry: InMemory, level: str, text: str, expected: tuple[str, ...]) -> None:
+    registry("PUT", "/config", {"compatibility": level})
     registry("POST", REGISTER, schema(A))
-    refused = registry("POST", REGISTER, schema(AB))
-    details = "[{errorType:'MISSING', description:'b'}, {oldSchemaVersion: 1}, {oldSchema: '" + A + "'}, "
-    details += "{validateFields: 'false', compatibility: 'BACKWARD'}]"
-    text = f'Schema being registered is incompatible with an earlier schema for subject "s", details: {details}'
-    assert refused.body == {"error_code": 40901, "message": text}
-    checked = registry("POST", "/compatibility/subjects/s/versions/latest?verbose=true", schema(AB))
-    assert checked.body["messages"][1:3] == ["{oldSchemaVersion: 1}", "{oldSchema: '" + A + "'}"]
+    refused = registry("POST", REGISTER, schema(text))
+    messages = [*expected, f"{{validateFields: 'false', compatibility: '{level}'}}"]
+    told = 'Schema being registered is incompatible with an earlier schema for subject "s", details: '
+    assert refused.body == {"error_code": 40901, "message": f"{told}[{', '.join(messages)}]"}
+    checked = registry("POST", "/compatibility/subjects/s/versions/latest?verbose=true", schema(text))
+    assert checked.body == {"is_compatible": False, "messages": messages}
 
 
 @pytest.mark.parametrize(

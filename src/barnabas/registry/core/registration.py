@@ -147,8 +147,8 @@ def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
         raise errors.not_permitted(f"{where} is not in read-write mode")
 
 
-def check_writable(state: State, subject: str) -> None:
-    """Whether a subject may change at all. Raises HttpError 42205."""
+def check_writable(state: State, subject: str | None) -> None:
+    """Whether a subject, a context or everything may change at all. Raises HttpError 42205."""
     if state.mode_in_scope(subject).startswith("READONLY"):
         raise errors.not_permitted(f"{_where(subject)} is in read-only mode")
 
@@ -164,8 +164,8 @@ def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
     return found
 
 
-def _where(subject: str) -> str:
-    return f"Subject {subject} in context {names.parse(subject).prefix}"
+def _where(subject: str | None) -> str:
+    return f"Subject {subject or 'null'} in context {names.parse(subject or '').prefix}"
 
 
 def _with_tags(parser: Parser, command: Register) -> Draft:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from barnabas.registry.core import errors, names, records, rule_sets
 from barnabas.registry.core.commands import DeleteConfig, DeleteMode, Outcome, SetConfig, SetMode
 from barnabas.registry.core.entities import Json
+from barnabas.registry.core.registration import check_writable
 from barnabas.registry.core.state import DEFAULT_LEVEL, DEFAULT_MODE, State
 
 FIELDS = (
@@ -23,18 +24,19 @@ POLICIES = frozenset({"STRICT", "LENIENT"})
 
 
 def set_config(state: State, command: SetConfig) -> Outcome:
-    """Change a config; the answer is the request's fields."""
+    """Change a config; the answer is the whole config, with the names of requests."""
     _check_subject(command.subject)
+    check_writable(state, command.subject)
     config: Json = dict(state.configs.get(command.subject) or {})
-    answer: Json = {}
     for name in FIELDS:
         if name not in command.changes:
             continue
         value = _checked(name, command.changes[name])
-        stored = "compatibilityLevel" if name == "compatibility" else name
+        stored = _stored(name)
         config.pop(stored, None)
         if value is not None:
-            config[stored] = answer[name] = value
+            config[stored] = value
+    answer = {name: config[_stored(name)] for name in FIELDS if _stored(name) in config}
     return Outcome((records.config_record(command.subject, config),), answer)
 
 
@@ -43,6 +45,7 @@ def delete_config(state: State, command: DeleteConfig) -> Outcome:
     config = state.config(command.subject)
     if config is None:
         raise errors.subject_not_found(command.subject or "")
+    check_writable(state, command.subject)
     written = (records.config_record(command.subject, None),) if command.subject in state.configs else ()
     return Outcome(written, config or {"compatibilityLevel": DEFAULT_LEVEL})
 
@@ -84,6 +87,11 @@ def delete_mode(state: State, command: DeleteMode) -> Outcome:
             and (command.subject is None or (not below.subject and names.context_of(each) == below.context))
         ]
     return Outcome(tuple(records.mode_record(each, None) for each in removed), {"mode": mode or DEFAULT_MODE})
+
+
+def _stored(name: str) -> str:
+    """The name that a field of a request has in the topic."""
+    return "compatibilityLevel" if name == "compatibility" else name
 
 
 def _check_subject(subject: str | None) -> None:
