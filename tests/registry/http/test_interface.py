@@ -172,7 +172,7 @@ ROWS: dict[str, list[tuple[str, str, Any, int, Any]]] = {
         ("POST", "/contexts/.c/subjects/t/versions", schema(AB), 200, {"id": 2}),
         ("POST", REGISTER, schema(ABC), 200, {"id": 1}),
         ("GET", "/contexts", None, 200, [".", ".c"]),
-        ("GET", "/subjects", None, 200, ["s", ":.c:s", ":.c:t"]),
+        ("GET", "/subjects", None, 200, [":.c:s", ":.c:t", "s"]),
         ("GET", "/subjects?subjectPrefix=:*:t", None, 200, [":.c:t"]),
         ("GET", "/subjects?subjectPrefix=:.c:", None, 200, [":.c:s", ":.c:t"]),
         ("GET", "/subjects?subjectPrefix=", None, 200, ["s"]),

@@ -6,12 +6,13 @@ from barnabas.registry.core import errors, names, records, rule_sets
 from barnabas.registry.core.commands import DeleteConfig, DeleteMode, Outcome, SetConfig, SetMode
 from barnabas.registry.core.entities import Json
 from barnabas.registry.core.registration import check_writable
-from barnabas.registry.core.state import DEFAULT_LEVEL, DEFAULT_MODE, State
+from barnabas.registry.core.state import DEFAULT_LEVEL, State
 
 FIELDS = (
     "alias",
     "normalize",
     "validateFields",
+    "validateNames",
     "compatibility",
     "compatibilityPolicy",
     "compatibilityGroup",
@@ -51,9 +52,12 @@ def delete_config(state: State, command: DeleteConfig) -> Outcome:
 
 
 def set_mode(state: State, command: SetMode) -> Outcome:
-    """Set a mode. To import, a subject or context must have no versions; deleted ones then go for good."""
-    subject, mode = command.subject, command.mode.upper()
+    """Set a mode, or remove it. To import, a subject or context must have no versions; deleted ones then go for good."""
+    subject = command.subject
     _check_subject(subject)
+    if command.mode is None:
+        return Outcome((records.mode_record(subject, None),), {"mode": None})
+    mode = command.mode.upper()
     if mode not in errors.MODES:
         raise errors.invalid_mode()
     written = []
@@ -74,7 +78,7 @@ def set_mode(state: State, command: SetMode) -> Outcome:
 def delete_mode(state: State, command: DeleteMode) -> Outcome:
     """Remove a mode; the answer is what it was."""
     mode = state.mode(command.subject)
-    if mode is None:
+    if mode is None and not command.recursive:
         raise errors.subject_not_found(command.subject or "")
     removed = [command.subject] if command.subject in state.modes else []
     if command.recursive:
@@ -86,7 +90,7 @@ def delete_mode(state: State, command: DeleteMode) -> Outcome:
             and each != command.subject
             and (command.subject is None or (not below.subject and names.context_of(each) == below.context))
         ]
-    return Outcome(tuple(records.mode_record(each, None) for each in removed), {"mode": mode or DEFAULT_MODE})
+    return Outcome(tuple(records.mode_record(each, None) for each in removed), {"mode": mode})
 
 
 def _stored(name: str) -> str:
@@ -112,7 +116,7 @@ def _checked(name: str, value: object) -> object:
         if str(value).upper() not in POLICIES:
             raise errors.invalid_level()
         return str(value).upper()
-    if name in {"normalize", "validateFields"}:
+    if name in {"normalize", "validateFields", "validateNames"}:
         return value is True or str(value).lower() == "true"
     if name.endswith("RuleSet"):
         if not isinstance(value, dict):

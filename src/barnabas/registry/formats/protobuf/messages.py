@@ -41,7 +41,9 @@ _SENTENCES = {
     "REQUIRED_FIELD_ADDED": "A required field  at path '{path}' in the new schema is missing in the old schema",
     "REQUIRED_FIELD_REMOVED": "The new schema is missing a required field at path: '{path}' in the old schema",
     "ONEOF_FIELD_REMOVED": "The new schema is missing a oneof field at path '{path}' in the old schema",
-    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "Multiple fields in the oneof at path '{path}' in the new schema are outside a oneof in the old schema",
+    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": (
+        "Multiple fields in the oneof at path '{path}' in the new schema are outside a oneof in the old schema"
+    ),
     "FIELD_MOVED_TO_EXISTING_ONEOF": (
         "A field in the oneof at path '{path}' in the new schema is outside an existing oneof in the old schema"
     ),
@@ -53,8 +55,5 @@ OTHER_FORMAT = "Incompatible because of different schema type"
 
 def incompatibilities(changes: list[Difference]) -> list[Incompatibility]:
     """Those changes that a reader cannot read, each with its message; the reader's schema is called the new one."""
-    found = []
-    for change in changes:
-        if change.kind not in COMPATIBLE:
-            found.append(Incompatibility.of(change.kind, _SENTENCES[change.kind], _FRAME, path=change.path))
-    return found
+    minded = (each for each in changes if each.kind not in COMPATIBLE)
+    return [Incompatibility.of(each.kind, _SENTENCES[each.kind], _FRAME, path=each.path) for each in minded]
