@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
@@ -31,6 +31,11 @@ class Answer(NamedTuple):
     status: int
     body: Any
     media: str
+
+
+Row = tuple[
+    str, str, Any, int, Any
+]  # method, URL, body, status, and what the answer has: its error code, its fields, or all of it
 
 
 async def ask(router: Router, method: str, url: str, body: object = None, **headers: str) -> Answer:
@@ -87,3 +92,16 @@ def service(bootstrap_servers: str, listener: str = "http://127.0.0.1:8081", **o
     client = ClientConfig.from_options({"bootstrap.servers": bootstrap_servers, **given})
     context = ServiceContext(client, listener, {})
     return RegistryService(context, Registry(fake_format))
+
+
+def play(registry: InMemory, rows: Iterable[Row]) -> None:
+    """Make requests one after another, and check each answer."""
+    for method, url, body, status, expected in rows:
+        answer = registry(method, url, body)
+        assert answer.status == status, (method, url, body, answer)
+        if status >= 400:
+            assert answer.body["error_code"] == expected, (method, url, body, answer)
+        elif isinstance(expected, dict):
+            assert expected.items() <= answer.body.items(), (method, url, body, answer)
+        elif expected is not None:
+            assert answer.body == expected, (method, url, body, answer)

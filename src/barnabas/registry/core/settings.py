@@ -56,7 +56,7 @@ def set_mode(state: State, command: SetMode) -> Outcome:
     subject = command.subject
     _check_subject(subject)
     if command.mode is None:
-        return Outcome((records.mode_record(subject, None),), {"mode": None})
+        return Outcome((records.mode_record(subject, None),), {})
     mode = command.mode.upper()
     if mode not in errors.MODES:
         raise errors.invalid_mode()
@@ -72,7 +72,7 @@ def set_mode(state: State, command: SetMode) -> Outcome:
         if written:
             written.append(records.clear_subject_record(subject))
     written.append(records.mode_record(subject, mode))
-    return Outcome(tuple(written), {"mode": mode})
+    return Outcome(tuple(written), {} if mode is None else {"mode": mode})
 
 
 def delete_mode(state: State, command: DeleteMode) -> Outcome:
@@ -90,7 +90,7 @@ def delete_mode(state: State, command: DeleteMode) -> Outcome:
             and each != command.subject
             and (command.subject is None or (not below.subject and names.context_of(each) == below.context))
         ]
-    return Outcome(tuple(records.mode_record(each, None) for each in removed), {"mode": mode})
+    return Outcome(tuple(records.mode_record(each, None) for each in removed), {} if mode is None else {"mode": mode})
 
 
 def _stored(name: str) -> str:
