@@ -17,6 +17,9 @@ import click
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
 
+OF_THE_BROKER = frozenset({"ssl.client.auth"})  # of a listener with SASL, which asks for no certificate
+SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
+
 if TYPE_CHECKING:
     from barnabas.services.supervisor import Supervisor
 
@@ -110,10 +113,22 @@ def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str)
 
 
 def _from_secure(properties: Mapping[str, str], admin_file: Path) -> dict[str, str]:
-    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate."""
+    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate.
+
+    Certificates of the private authority count too, by the broker's rules for names.
+    """
+    client = read_properties_file(str(admin_file))
+    mechanisms = properties["sasl.enabled.mechanisms"].replace(" ", "").split(",")
+    listener = {
+        "ssl.client.auth": "requested",
+        "ssl.truststore.type": client["ssl.truststore.type"],
+        "ssl.truststore.location": client["ssl.truststore.location"],
+        **{key: value for key, value in properties.items() if key.startswith("ssl.") and key not in OF_THE_BROKER},
+    }
+    own = {SUBJECT_CLAIM: properties[SUBJECT_CLAIM]} if SUBJECT_CLAIM in properties else {}
     return {
-        **read_properties_file(str(admin_file)),
-        "listener.ssl.keystore.type": properties["ssl.keystore.type"],
-        "listener.ssl.keystore.location": properties["ssl.keystore.location"],
-        "authentication.method": "BASIC",
+        **client,
+        **{f"listener.{key}": value for key, value in listener.items()},
+        **own,
+        "authentication.method": "BASIC,BEARER" if "OAUTHBEARER" in mechanisms else "BASIC",
     }

@@ -12,16 +12,18 @@ from barnabas.client.config import ClientConfig
 from barnabas.registry.core.commands import Command
 from barnabas.registry.core.parsing import Found
 from barnabas.registry.core.registry import Registry
+from barnabas.registry.http.rights import Rights
 from barnabas.registry.http.routes import router_for
 from barnabas.registry.http.surface import Surface
 from barnabas.registry.service import RegistryService
 from barnabas.registry.store.memory import MemoryLog, MemoryStore
 from barnabas.registry.store.writer import Writer
-from barnabas.web.routing import HttpError, Request, Response, Router
+from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext
 from tests.registry.core.fake_format import fake_format
 
 Value = TypeVar("Value")
+NOBODY = Caller()
 NOWHERE = ClientConfig.from_options({"bootstrap.servers": "127.0.0.1:1"})
 
 
@@ -38,12 +40,13 @@ Row = tuple[
 ]  # method, URL, body, status, and what the answer has: its error code, its fields, or all of it
 
 
-async def ask(router: Router, method: str, url: str, body: object = None, **headers: str) -> Answer:
+async def ask(router: Router, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
     """One request; `headers` with underscores."""
     path, _, query = url.partition("?")
     pairs = tuple(parse_qsl(query, keep_blank_values=True))
     data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     request = Request(method, path, dict(pairs), pairs, {key.replace("_", "-"): value for key, value in headers.items()}, data)
+    request.caller = caller
     try:
         handler, segments = router.find(method, path)
         response: Response = await handler(request, *segments)
@@ -56,17 +59,17 @@ async def ask(router: Router, method: str, url: str, body: object = None, **head
 class InMemory:
     """A registry over a store in memory, whose requests a test makes one after another."""
 
-    def __init__(self, log: MemoryLog | None = None, formats: Found = fake_format) -> None:
+    def __init__(self, log: MemoryLog | None = None, formats: Found = fake_format, rights: Rights | None = None) -> None:
         self.registry = Registry(formats)
         self.store = MemoryStore(log)
-        self.router = router_for(Surface(self.registry, self))
+        self.router = router_for(Surface(self.registry, self, rights))
         self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(self.store.start(self.registry.replay))
         self.writer = Writer(self.registry, self.store)
         self._loop.run_until_complete(self.writer.take_over())
 
-    def __call__(self, method: str, url: str, body: object = None, **headers: str) -> Answer:
-        return self.run(ask(self.router, method, url, body, **headers))
+    def __call__(self, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
+        return self.run(ask(self.router, method, url, body, caller=caller, **headers))
 
     def run(self, coroutine: Coroutine[Any, Any, Value]) -> Value:
         return self._loop.run_until_complete(coroutine)

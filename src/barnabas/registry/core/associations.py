@@ -53,8 +53,7 @@ def put(state: State, parser: Parser, command: PutAssociations) -> Outcome:
 
 def delete(state: State, command: DeleteAssociations) -> Outcome:
     """Remove the associations of a resource."""
-    wanted = {"resourceId": command.resource_id, "resourceType": command.resource_type or "topic"}
-    found = selected(state, wanted, command.association_types)
+    found = meant(state, command)
     if not found:
         raise errors.association_not_found(command.resource_id)
     written: list[Record] = []
@@ -69,6 +68,21 @@ def delete(state: State, command: DeleteAssociations) -> Outcome:
                     raise errors.reference_exists(value["subject"], version.version)
                 written.append(records.schema_tombstone(value["subject"], version.version))
     return Outcome(tuple(written), None)
+
+
+def meant(state: State, command: DeleteAssociations) -> list[Json]:
+    """The associations that a command removes."""
+    wanted = {"resourceId": command.resource_id, "resourceType": command.resource_type or "topic"}
+    return selected(state, wanted, command.association_types)
+
+
+def subject_of(state: State, context: str, resource: Json, item: Json) -> str:
+    """The subject of one association of a request, in the context of its path."""
+    kind = item.get("associationType") or "value"
+    same_place = {"resourceId": resource.get("resourceId"), "resourceType": resource.get("resourceType") or "topic"}
+    before = next(iter(selected(state, same_place, [kind])), {})
+    subject = item.get("subject") or before.get("subject") or f"{context}{resource.get('resourceName')}-{kind}"
+    return names.in_context_of(context, str(subject))
 
 
 def _resource(request: Json) -> Json:
@@ -88,8 +102,7 @@ def _one(
         raise errors.invalid_association("associationType", f"'{kind}' is not key or value")
     same_place = {"resourceId": resource["resourceId"], "resourceType": resource["resourceType"]}
     before = next(iter(selected(state, same_place, [kind])), None)
-    subject = item.get("subject") or (before or {}).get("subject") or f"{command.context}{resource['resourceName']}-{kind}"
-    subject = names.in_context_of(command.context, str(subject))
+    subject = subject_of(state, command.context, resource, item)
     if not names.is_valid(subject):
         raise errors.invalid_association("subject", f"'{subject}' is not valid")
     lifecycle = str(item.get("lifecycle") or (before or {}).get("lifecycle") or "WEAK").upper()

@@ -8,6 +8,7 @@ from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import DeleteConfig, DeleteContext, DeleteMode, SetConfig, SetMode
 from barnabas.registry.http.exchange import answer, body_of, flag, page
+from barnabas.registry.http.rights import DELETE
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import HttpError, Request, Response
 
@@ -62,7 +63,8 @@ async def delete_mode(surface: Surface, request: Request, context: str, text: st
 
 async def list_contexts(surface: Surface, request: Request, context: str) -> Response:
     prefix = request.query.get("contextPrefix", "")
-    found = [each for each in (names.DEFAULT_CONTEXT, *sorted(surface.state.named_contexts)) if each.startswith(prefix)]
+    known = surface.contexts(request)
+    found = [each for each in (names.DEFAULT_CONTEXT, *sorted(known)) if each.startswith(prefix)]
     return answer(request, page(request, found, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -71,6 +73,7 @@ async def delete_context(surface: Surface, request: Request, context: str, text:
         prefix = names.context_prefix(text)
     except ValueError as error:
         raise HttpError(400, str(error), 400) from None
+    surface.permit(request, DELETE, prefix)
     await surface.backend.write(request, DeleteContext(prefix))
     return Response(b"", 204)
 

@@ -31,7 +31,8 @@ async def list_subjects(surface: Surface, request: Request, context: str) -> Res
     for prefix in prefixes:
         whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
         found |= dict.fromkeys(state.with_prefix(whole))
-    subjects = [each for each in found if is_wanted(state, request, each)]
+    may_read = surface.readable(request)
+    subjects = [each for each in found if is_wanted(state, request, each) and may_read(each)]
     return answer(request, page(request, subjects, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -44,9 +45,10 @@ def is_wanted(state: State, request: Request, subject: str) -> bool:
 async def look_up(surface: Surface, request: Request, context: str, text: str) -> Response:
     subject, body = surface.subject(context, text), body_of(request)
     draft, deleted = draft_from(body), flag(request, "deleted")
+    surface.permit_references(request, subject, draft)
     state, parser, normalize = surface.state, surface.registry.parser, flag(request, "normalize")
     found = lookup.look_up(state, parser, subject, draft, normalize=normalize, deleted=deleted)
-    for reading in state.elsewhere(subject) if found is None else ():
+    for reading in filter(surface.readable(request), state.elsewhere(subject)) if found is None else ():
         with contextlib.suppress(HttpError):  # what the references mean depends on the context
             found = lookup.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
         if found is not None:
@@ -89,6 +91,7 @@ async def list_versions(surface: Surface, request: Request, context: str, text: 
 async def register(surface: Surface, request: Request, context: str, text: str) -> Response:
     subject, body = checked_subject(surface.subject(context, text)), body_of(request)
     draft = draft_from(body)
+    surface.permit_references(request, subject, draft)
     command = Register(
         subject,
         draft,
@@ -115,7 +118,7 @@ def version_or_error(surface: Surface, request: Request, subject: str, text: str
     wanted = version_number(text)
     also_deleted = flag(request, "deleted") if deleted is None else deleted
     found = surface.state.anywhere(subject, wanted, deleted=also_deleted)
-    if found is not None:
+    if found is not None and (found.subject == subject or surface.readable(request)(found.subject)):
         return found
     if not surface.state.has(subject, deleted=also_deleted):
         raise errors.subject_not_found(subject)
@@ -160,6 +163,9 @@ async def get_version_text(surface: Surface, request: Request, context: str, tex
 async def get_users(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version, deleted=True)
     users = surface.state.users(found.subject, found.version)
+    if surface.rights is not None:
+        contexts = list(surface.state.contexts)
+        users = [each for each in users if any(surface.knows_id(request, context, each) for context in contexts)]
     return answer(request, page(request, users, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -176,6 +182,8 @@ async def change_tags(surface: Surface, request: Request, context: str, text: st
 async def check_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request)
     found = surface.state.anywhere(subject, wanted)
+    if found is not None and not surface.readable(request)(found.subject):
+        found = None
     if found is None and wanted != -1:
         raise errors.version_not_found(wanted)
     return _checked(surface, request, subject, body, [] if found is None else [found])
@@ -187,9 +195,10 @@ async def check_all(surface: Surface, request: Request, context: str, text: str)
 
 
 def _checked(surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]) -> Response:
-    verbose = flag(request, "verbose")
+    verbose, draft = flag(request, "verbose"), draft_from(dict(body))
+    surface.permit_references(request, subject, draft)
     try:
-        messages = _problems(surface, subject, draft_from(dict(body)), earlier, normalize=flag(request, "normalize"))
+        messages = _problems(surface, subject, draft, earlier, normalize=flag(request, "normalize"))
     except HttpError as error:
         if not verbose or error.code != errors.INVALID_SCHEMA:
             raise
