@@ -64,7 +64,10 @@ class AvroCodec:
         return value
 
     def from_json(self, value: Any) -> Any:
-        return from_json(self.schema, value)
+        try:
+            return from_json(self.schema, value)
+        except CannotEncode as error:
+            raise CannotEncode(f"the value does not fit the Avro schema: {error}") from None
 
     def to_json(self, value: Any) -> Any:
         return plain(value)

@@ -7,7 +7,7 @@ with RegistryClient("http://127.0.0.1:8081") as client:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from barnabas.schemas.codecs import Codec, codec_of
@@ -29,6 +29,7 @@ class Serializer:
         subject: in place of the one that the strategy names.
         strategy: `topic`, `record` or `topic-record`.
         schema: its text, which is registered, or found if it is there; None: the latest version of the subject.
+        schema_id: of a registered schema, in place of its text. The subject only tells its context.
         schema_type: of the text: `AVRO`, `JSON` or `PROTOBUF`.
         references: of the text, as the registry takes them.
         record: the full name of the record for the strategies that need it; it is required where no text gives it.
@@ -46,6 +47,7 @@ class Serializer:
         topic: str | None = None,
         *,
         schema: str | None = None,
+        schema_id: int | None = None,
         schema_type: str = "AVRO",
         references: Sequence[dict[str, Any]] = (),
         subject: str | None = None,
@@ -63,12 +65,15 @@ class Serializer:
         if subject is None and strategy != "topic" and named is None and schema is not None:
             named = record_name_of(schema, schema_type)
         self.subject = subject or STRATEGIES[strategy](topic, is_key, named)
-        if schema is None:
+        if schema_id is not None:
+            self.schema = schemas.get(schema_id, subject)
+        elif schema is None:
             self.schema = schemas.latest(self.subject)
         else:
             self.schema = schemas.register(self.subject, schema, schema_type, references, normalize=normalize)
         self.codec: Codec = codec_of(self.schema, message=message)
         self.headers: list[tuple[str, bytes]] = []  # that each record needs
+        self._header_name = KEY_HEADER if is_key else VALUE_HEADER
         self._prefix = b""
         if ids == "payload":
             assert self.schema.id is not None  # it was asked for by subject
@@ -76,7 +81,11 @@ class Serializer:
         elif self.schema.guid is None:
             raise SchemaDataError("the registry gives schemas no guid, which ids in headers need")
         else:
-            self.headers = [(KEY_HEADER if is_key else VALUE_HEADER, guid_header(self.schema.guid, self.codec.path))]
+            self.headers = [(self._header_name, guid_header(self.schema.guid, self.codec.path))]
+
+    def headers_for(self, headers: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        """The headers of a record with the one that names its schema; another schema's name, which readers would prefer, goes away."""
+        return [each for each in headers if each[0] != self._header_name] + self.headers
 
     def encode(self, value: Any) -> bytes | None:
         """The bytes of a value; None stays None. Raises CannotEncode."""
