@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.schemas import framing
+from barnabas.schemas import framing, serializer
 from barnabas.schemas.avro_codec import AvroCodec
 from barnabas.schemas.avro_names import whole_schema
 from barnabas.schemas.errors import CannotDecode, CannotEncode, NotFramed, SchemaDataError
@@ -183,3 +184,19 @@ def test_hostile_json_schemas_ask_nobody(client: RegistryClient) -> None:
     slow = Serializer(client, "h", schema='{"pattern":"^(a+)+$(?=b)"}', schema_type="JSON")
     with pytest.raises(CannotEncode):
         slow.encode("a" * 50_000 + "!")
+
+
+def test_a_schema_that_comes_late_is_found(client: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = Serializer(client, subject="late-1", schema='{"type":"fixed","name":"Late1","size":1}').schema.id or 0
+    reader = Deserializer(client)
+    data = framing.id_prefix(last + 1) + b"x"
+    for _ in range(2):
+        with pytest.raises(SchemaDataError, match="no schema with the id"):
+            reader.decode(data)
+    made = Serializer(client, subject="late-2", schema='{"type":"fixed","name":"Late2","size":1}').schema.id
+    assert made == last + 1
+    with pytest.raises(SchemaDataError, match="no schema with the id"):
+        reader.decode(data)  # it was asked for a moment ago
+    now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + serializer.RETRY_S)
+    assert reader.decode(data) == b"x"

@@ -1,7 +1,8 @@
 """Values for an Avro schema from JSON.
 
 A union takes the value as it is (`"x"`), or in the form of Avro's own JSON, with the name of the branch around it (`{"string": "x"}`).
-Bytes are base64; a decimal is a number or text; dates and times are ISO 8601, or the number that Avro stores.
+Bytes are base64; a decimal is a number or text; dates and times are ISO 8601, or the number that Avro stores. Python's own bytes,
+Decimal, UUID, dates and times are taken as they are.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def _convert(schema: Any, value: Any, place: str, names: dict[str, Any]) -> Any:
     if kind in NAMED:
         names[full_name(schema, "")] = schema
     logical = None if isinstance(schema, str) else schema.get("logicalType")
+    if logical in _NATIVE and isinstance(value, _NATIVE[logical]):
+        return value
     if logical in _LOGICAL and isinstance(value, str):
         return _try(_LOGICAL[logical], value, place, logical)
     if logical == "decimal" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -67,11 +70,11 @@ def _map(schema: Any, value: Any, place: str, names: dict[str, Any]) -> Any:
 
 
 def _bytes(schema: Any, value: Any, place: str, names: dict[str, Any]) -> Any:
-    if not isinstance(value, str):
+    if not isinstance(value, str | bytes):
         raise _wrong(place, "base64", value)
-    found = _try(lambda text: b64decode(text, validate=True), value, place, "base64")
+    found = value if isinstance(value, bytes) else _try(lambda text: b64decode(text, validate=True), value, place, "base64")
     if isinstance(schema, dict) and len(found) != schema.get("size", len(found)):
-        raise _wrong(place, f"{schema['size']} bytes in base64", value)
+        raise _wrong(place, f"{schema['size']} bytes{' in base64' if isinstance(value, str) else ''}", value)
     return found
 
 
@@ -105,6 +108,17 @@ def _moment(text: str) -> datetime.datetime:
     return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
 
 
+_NATIVE: dict[str, type] = {
+    "decimal": Decimal,
+    "uuid": UUID,
+    "date": datetime.date,
+    "time-millis": datetime.time,
+    "time-micros": datetime.time,
+    "timestamp-millis": datetime.datetime,
+    "timestamp-micros": datetime.datetime,
+    "local-timestamp-millis": datetime.datetime,
+    "local-timestamp-micros": datetime.datetime,
+}
 _LOGICAL: dict[str, Callable[[str], Any]] = {
     "decimal": Decimal,
     "uuid": UUID,

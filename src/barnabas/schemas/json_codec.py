@@ -22,6 +22,7 @@ class JsonCodec:
 
     def __init__(self, schema: Any, needed: Sequence[tuple[str, Any]]) -> None:
         self.schema = schema
+        self.needed = needed
         self.record_name: str | None = schema.get("title") if isinstance(schema, dict) else None
         patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_STEPS)
         registry = jsonschema_rs.Registry(list(needed)) if needed else None

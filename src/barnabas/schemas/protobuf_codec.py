@@ -24,7 +24,7 @@ class ProtobufCodec:
     """Values are messages; a dict is taken too, with the names of the fields."""
 
     def __init__(self, pool: DescriptorPool, file: Any, reader: Any = None, message: str | None = None) -> None:
-        self._pool = pool
+        self.pool = pool
         self._file = file
         self._reader = reader
         self._messages = dict(_messages(file))
@@ -72,13 +72,13 @@ class ProtobufCodec:
         if not isinstance(value, dict) and self.descriptor.file.package != "google.protobuf":
             raise CannotEncode(f"the value does not fit {self.record_name}: it is not an object")
         try:
-            return json_format.ParseDict(value, self._class(), descriptor_pool=self._pool)
+            return json_format.ParseDict(value, self._class(), descriptor_pool=self.pool)
         except (json_format.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise CannotEncode(f"the value does not fit {self.record_name}: {str(error).splitlines()[0]}") from error
 
     def to_json(self, value: Any) -> Any:
         return json_format.MessageToDict(
-            value, preserving_proto_field_name=True, always_print_fields_with_no_presence=True, descriptor_pool=self._pool
+            value, preserving_proto_field_name=True, always_print_fields_with_no_presence=True, descriptor_pool=self.pool
         )
 
 

@@ -7,9 +7,11 @@ with RegistryClient("http://127.0.0.1:8081") as client:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from barnabas import limits
 from barnabas.schemas.codecs import Codec, codec_of
 from barnabas.schemas.errors import SchemaDataError
 from barnabas.schemas.framing import KEY_HEADER, VALUE_HEADER, Headers, guid_header, id_prefix, split
@@ -17,7 +19,9 @@ from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.subject_names import STRATEGIES
 
+T = TypeVar("T")
 IDS = ("payload", "headers")
+RETRY_S = 5.0  # until a schema that was not there is asked for again: a registry may learn of it late
 
 
 class Serializer:
@@ -97,7 +101,7 @@ class Serializer:
 
 
 class Deserializer:
-    """Reads values by the schemas that records name. It asks the registry once for each schema.
+    """Reads values by the schemas that records name. It asks the registry once for each schema, and for one that is missing every 5 s.
 
     Args:
         reader: the schema that the program knows; Avro data is resolved to it, Protobuf data is read with it. None: each value comes as it
@@ -117,7 +121,8 @@ class Deserializer:
         self._reader = reader
         self._is_key = is_key
         self._subject = subject
-        self._codecs: dict[int | str, Codec | SchemaDataError] = {}
+        self._codecs: dict[int | str, Codec] = {}
+        self._failed: dict[int | str, tuple[SchemaDataError, float]] = {}  # until a time
 
     def decode(self, payload: bytes | None, headers: Headers = None) -> Any:
         """The value; None for a record without one.
@@ -145,15 +150,26 @@ class Deserializer:
 
     def _codec(self, name: int | str) -> Codec:
         found = self._codecs.get(name)
-        if found is None:
-            try:
-                found = codec_of(self.schemas.get(name, self._subject), self._reader)
-            except SchemaDataError as error:
-                found = error  # asked once for many records
-            self._codecs[name] = found
-        if isinstance(found, SchemaDataError):
-            raise found
-        return found
+        if found is not None:
+            return found
+        failed = self._failed.get(name)
+        now_s = time.monotonic()
+        if failed is not None and now_s < failed[1]:
+            raise failed[0]
+        try:
+            made = codec_of(self.schemas.get(name, self._subject), self._reader)
+        except SchemaDataError as error:
+            _keep(self._failed, name, (error, now_s + RETRY_S))
+            raise
+        _keep(self._codecs, name, made)
+        return made
+
+
+def _keep(kept: dict[int | str, T], name: int | str, value: T) -> None:
+    """Anybody who writes to a topic can name many schemas."""
+    if len(kept) >= limits.MAX_CACHED_SCHEMAS:
+        del kept[next(iter(kept))]
+    kept[name] = value
 
 
 def record_name_of(text: str, schema_type: str) -> str | None:
