@@ -1,4 +1,4 @@
-"""A registry beside a broker, for all tests of a module."""
+"""A broker with its registry, for all tests of a module."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from barnabas.testing import Broker
 
 
 @pytest.fixture(scope="module")
-def registry_url() -> Iterator[str]:
+def broker() -> Iterator[Broker]:
     with Broker() as broker:
-        yield broker.schema_registry_url
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def registry_url(broker: Broker) -> str:
+    return broker.schema_registry_url
 
 
 @pytest.fixture
