@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from barnabas.cli.services_beside import ServicesAsked, beside
+from barnabas.cli.services_beside import ServicesAsked, WithoutServices, beside
 from barnabas.testing import Broker
 from tests.processes import is_alive
 from tests.waiting import wait_until
@@ -120,7 +120,10 @@ def test_by_default_a_taken_port_costs_one_line_and_the_broker_runs(tmp_path: Pa
             pass  # another program has it, which is the same
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
-            assert beside(asked, properties, None, "info", by_default=True) is None
+            without = beside(asked, properties, None, "info", by_default=True)
+            assert isinstance(without, WithoutServices)
+            assert not errors.getvalue(), "before the broker is ready"
+            without.start("127.0.0.1:9092")
     assert "another program has this port" in errors.getvalue()
     assert errors.getvalue().count("\n") == 1
 

@@ -30,9 +30,9 @@ COMMANDS = {
     "get": Entry("schema", "get", "Print a schema."),
     "list": Entry("schema", "list_subjects", "List subjects, or the versions of SUBJECT."),
     "check": Entry("schema", "check", "Check whether the schema of FILE could be registered under SUBJECT."),
-    "diff": Entry("schema_diff", "diff", "Say what breaks for whom between versions of SUBJECT, or against FILE."),
+    "diff": Entry("schema_diff", "diff", "Say what breaks for whom between two schemas."),
     "delete": Entry("schema", "delete", "Delete SUBJECT, or one version of it."),
-    "export": Entry("schema_copy", "export", "Write all schemas and settings of a registry to FILE."),
+    "export": Entry("schema_copy", "export", "Write all schemas, with ids, versions, levels and modes, to FILE."),
     "import": Entry("schema_copy", "import_schemas", "Take over the schemas of FILE or of another registry, with their ids."),
     "compatibility": Entry("schema_settings", "compatibility", "Show or set the compatibility level."),
     "mode": Entry("schema_settings", "mode", "Show or set the mode."),
@@ -76,9 +76,9 @@ def register(
     registry: RegistryOptions, output: Output, subject: str, file: str, schema_type: str | None,
     references: Sequence[dict[str, Any]], pairs: Sequence[str], normalize: bool,
 ) -> None:  # fmt: skip
-    """Register the schema of FILE, or of standard input, under SUBJECT.
+    """Register the schema of FILE under SUBJECT.
 
-    A schema that is there already keeps its id and version.
+    Without FILE the schema comes from standard input. A schema that is there already keeps its id and version.
     """
     body = body_of(file, schema_type, references)
     if pairs:
@@ -100,7 +100,10 @@ def register(
 def get(
     registry: RegistryOptions, output: Output, subject: str | None, version: str, schema_id: int | None, deleted: bool
 ) -> None:
-    """Print a schema: a version of SUBJECT, the latest if none is given, or the one with an id."""
+    """Print a schema.
+
+    It is a version of SUBJECT, the latest if none is given, or the schema with an id.
+    """
     if (subject is None) == (schema_id is None):
         raise BadInput("give SUBJECT or --id")
     with registry.client() as client:
@@ -118,7 +121,10 @@ def get(
 @registry_options
 @output_option
 def list_subjects(registry: RegistryOptions, output: Output, subject: str | None, prefix: str | None, deleted: bool) -> None:
-    """List subjects with their versions, and id and type of the latest; or the versions of SUBJECT."""
+    """List subjects, or the versions of SUBJECT.
+
+    A subject has a row with its versions, and the id and type of the latest.
+    """
     with registry.client() as client:
         if subject is not None:
             versions = client.get("subjects", subject, "versions", deleted=deleted)
@@ -172,9 +178,9 @@ def check(
     registry: RegistryOptions, output: Output, subject: str, file: str, schema_type: str | None,
     references: Sequence[dict[str, Any]], version: str | None,
 ) -> None:  # fmt: skip
-    """Check whether the schema of FILE, or of standard input, is compatible with those of SUBJECT by its level.
+    """Check whether the schema of FILE could be registered under SUBJECT.
 
-    Exit code 1 if it is not.
+    It could if it is compatible with the versions that the level of SUBJECT names. Exit code 1 if it is not.
     """
     body = body_of(file, schema_type, references)
     target = ("compatibility", "subjects", subject, "versions", *([] if version is None else [version]))
@@ -195,7 +201,10 @@ def check(
 @registry_options
 @output_option
 def delete(registry: RegistryOptions, output: Output, subject: str, version: str | None, permanent: bool) -> None:
-    """Delete SUBJECT with all versions, or one VERSION of it. Its ids can still be read until it is deleted for good."""
+    """Delete SUBJECT, or one version of it.
+
+    Its ids can still be read until it is deleted for good.
+    """
     target = ("subjects", subject, *([] if version is None else ["versions", version]))
     with registry.client() as client:
         gone = client.delete(*target, permanent=permanent)

@@ -37,7 +37,10 @@ Place = tuple[str, int]
 @registry_options
 @output_option
 def export(registry: RegistryOptions, output: Output, file: str, prefix: str) -> None:
-    """Write all schemas, with ids, versions, levels and modes, to FILE or standard output, one JSON object a line."""
+    """Write all schemas, with ids, versions, levels and modes, to FILE.
+
+    Without FILE they go to standard output. Each line is one JSON object.
+    """
     with registry.client() as client:
         entries = list(read_registry(client, prefix))
     try:
@@ -60,9 +63,9 @@ def export(registry: RegistryOptions, output: Output, file: str, prefix: str) ->
 def import_schemas(
     registry: RegistryOptions, output: Output, file: str | None, source_url: str | None, prefix: str, force: bool
 ) -> None:
-    """Take over the schemas of FILE, or of another registry, with their ids, versions and settings.
+    """Take over the schemas of FILE or of another registry, with their ids.
 
-    Subjects are in the mode IMPORT meanwhile. What is there already is skipped, so an interrupted import can be run again.
+    Subjects are in the mode IMPORT meanwhile. Schemas that are there already are skipped, so an interrupted import can be run again.
     """
     if (file is None) == (source_url is None):
         raise BadInput("give FILE or --from")

@@ -31,10 +31,11 @@ def diff(
     registry: RegistryOptions, output: Output, subject: str, old: str | None, new: str, file: str | None,
     schema_type: str | None, references: Any,
 ) -> None:  # fmt: skip
-    """Say what breaks for whom: consumers that update before producers, and the other way round.
+    """Say what breaks for whom between two schemas.
 
-    Compares version NEW of SUBJECT (the latest), or FILE, with version OLD, or with every other version, newest first. The level of
-    the subject does not count here.
+    It names what breaks for consumers that update before producers, and for producers that update before consumers. It compares
+    version NEW of SUBJECT (the latest), or FILE, with version OLD, or with every other version, newest first. The level of the
+    subject does not count here.
     """
     with registry.client() as client:
         versions = [int(each) for each in client.get("subjects", subject, "versions")]

@@ -30,7 +30,10 @@ def _title(subject: str | None) -> str:
 def compatibility(
     registry: RegistryOptions, output: Output, subject: str | None, level: str | None, normalize: bool | None, remove: bool
 ) -> None:
-    """Show or set the compatibility level of SUBJECT, or of all subjects without one of their own."""
+    """Show or set the compatibility level.
+
+    It is that of SUBJECT, or of all subjects without one of their own.
+    """
     if remove and (level is not None or normalize is not None):
         raise BadInput("--remove and --set exclude each other")
     with registry.client() as client:
@@ -51,7 +54,10 @@ def compatibility(
 @registry_options
 @output_option
 def mode(registry: RegistryOptions, output: Output, subject: str | None, wanted: str | None, force: bool, remove: bool) -> None:
-    """Show or set the mode of SUBJECT, or of all subjects without one of their own: whether schemas may change."""
+    """Show or set the mode.
+
+    It is that of SUBJECT, or of all subjects without one of their own, and says whether schemas may change.
+    """
     if remove and wanted is not None:
         raise BadInput("--remove and --set exclude each other")
     with registry.client() as client:

@@ -58,9 +58,9 @@ def _host_options(function: Callable[..., Any]) -> Callable[..., Any]:
               help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
 @_host_options
 def registry_start(listener: str, **options: Any) -> int:
-    """Run a schema registry until it is told to stop (SIGTERM, SIGHUP or Ctrl-C).
+    """Run a schema registry until it is told to stop.
 
-    When it accepts connections, it prints a line with its address to standard output.
+    When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
     return _run(["registry"], {"registry": listener}, **options)
 
@@ -71,9 +71,9 @@ def registry_start(listener: str, **options: Any) -> int:
               "[default: http://127.0.0.1:8081]")  # fmt: skip
 @_host_options
 def services_start(names: str | None, registry_listener: str | None, **options: Any) -> int:
-    """Run several HTTP services in one process until it is told to stop (SIGTERM, SIGHUP or Ctrl-C).
+    """Run several HTTP services in one process until it is told to stop.
 
-    When all accept connections, it prints a line for each to standard output.
+    When all accept connections, it prints a line for each to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
     return _run(names_of(names), {"registry": registry_listener}, **options)
 

@@ -3,7 +3,7 @@
 Rules
   1. Services that are asked for by name must be possible: otherwise the command ends with exit code 2 before the broker starts.
   2. Without such options they run if the broker has the default listener, so that a second broker on a machine takes no
-     second port. If their port is taken or their libraries are missing, one line says so, and the broker runs alone.
+     second port. If their port is taken or their libraries are missing, the broker runs alone, and one line says so when it is ready.
 """
 
 from __future__ import annotations
@@ -35,10 +35,23 @@ class ServicesAsked(NamedTuple):
         return self.names is not None or self.config_file is not None or any(self.listeners.values())
 
 
+class WithoutServices:
+    """Stands in for the supervisor: says why no services run, once the broker is ready."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def start(self, _bootstrap: str) -> None:
+        click.echo(f"barnabas: {self.reason}; the broker runs without services", err=True)
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
 def beside(
     asked: ServicesAsked, properties: Mapping[str, str], admin_file: Path | None, log_level: str, *, by_default: bool
-) -> Supervisor | None:
-    """The supervisor of the services, not yet started; None if the broker runs alone.
+) -> Supervisor | WithoutServices | None:
+    """The services, to be started when the broker is ready and stopped at its end; None if the broker is to run alone.
 
     Args:
         properties: the broker's.
@@ -59,8 +72,7 @@ def beside(
     except BadInput as error:
         if asked.by_name:
             raise
-        click.echo(f"barnabas: {error.message}; the broker runs without services", err=True)
-        return None
+        return WithoutServices(error.message)
 
 
 def _prepare(asked: ServicesAsked, properties: Mapping[str, str], admin_file: Path | None, log_level: str) -> Supervisor:

@@ -1,12 +1,12 @@
-"""One partition that another broker leads, or nobody: what the leader's answers do to the log, and what consumers may read of it here.
+"""A partition without its leader on this broker: it takes the leader's answers into the log, and consumers read from it.
 
-The cutting of the log is `FollowerState`'s; here is what the rest of the broker sees of it.
+`FollowerState` cuts the log; this module has the interface for the rest of the broker.
 
 Rules
   1. The high watermark is the leader's, as far as the log goes; it moves back only where the log is cut.
-  2. A reader who is past the end of this log is sent to the leader: a broker that has lost its disk is asked by clients that have not heard
-     of it, and told that their offset is out of range they would begin anew.
-  3. What the topic wants on the disk is not claimed before it is there: `is_ready` is False while a flush is due.
+  2. A reader past the end of this log is sent to the leader. Clients may ask a broker that has lost its disk, because they do not know
+     of the loss. The answer "offset out of range" would make them begin anew.
+  3. A follower does not claim records before they are on the disk, if the topic asks for that: `is_ready` is False while a flush is due.
 """
 
 from __future__ import annotations

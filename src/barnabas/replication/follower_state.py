@@ -11,11 +11,12 @@ Rules
   3. `position` promises the leader that everything below its offset is here, and on the disk where the topic asks for that: what is not yet
      flushed is not claimed. And it promises that nothing below its start comes back: a start that is not written down is not claimed.
   4. The high watermark follows the leader's and never passes the log's end.
-  5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
+  5. The follower deletes records below the leader's log start. If the leader's log starts after the end of this log, this log begins
+     anew from there.
   6. A compacted log that is cut below where it is clean is begun anew: what is left lacks records that were replaced by others behind the
      cut. That happens where records were lost that counted as committed.
-  7. What was synced is not cut before it is written down that it counts as synced no more: a crash in the middle would leave a log with
-     a hole in it that passes for whole. The leader is asked again then.
+  7. Before synced records are cut, the recovery point on the disk moves below the cut. Otherwise a crash in the middle would leave a log
+     with a hole that passes for whole. The follower asks the leader again then.
   8. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
 """
 
@@ -35,7 +36,7 @@ NO_EPOCH = -1
 
 
 class Position(NamedTuple):
-    """What a follower asks for, and what it tells by asking."""
+    """The offset that a follower fetches from, and the state that it reports by fetching."""
 
     offset: int
     last_fetched_epoch: int
@@ -68,7 +69,7 @@ class Cut(NamedTuple):
 
 
 class Next(Enum):
-    """What the fetcher does about this partition."""
+    """The next step of the fetcher for this partition."""
 
     FETCH = "fetch"  # go on at `position`
     WAIT = "wait"  # ask again after `replica.fetch.backoff.ms`

@@ -86,7 +86,7 @@ class HostedPartitions:
         return self._by_name.get(topic, {}).get(index)
 
     def absence(self, topic: str, index: int) -> ErrorCode:
-        """What is answered for a partition that is not here: NOT_LEADER_OR_FOLLOWER where others have it."""
+        """The error for a partition that is not here: NOT_LEADER_OR_FOLLOWER where others have it."""
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._exists(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def require(self, topic: str, index: int) -> OnlinePartition:

@@ -1,4 +1,4 @@
-"""Who of a partition's replicas is in sync, as its leader sees it, and how far the log is committed for that.
+"""The in-sync replicas of a partition, as its leader sees them, and the high watermark that follows from them.
 
 Owns the followers' progress, the set of in-sync replicas (ISR) as the controller wrote it last, and the change of it that was proposed and
 not answered yet. No I/O: the leader asks the controller for a change with what `propose_*` returns, and tells the answer to `settle`,
@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """What the leader asks the controller for; holds for these epochs only."""
+    """A change that the leader asks the controller for; it holds for these epochs only."""
 
     members: tuple[Member, ...]
     leader_epoch: int
@@ -49,7 +49,7 @@ class IsrChange(NamedTuple):
 
 
 class Follower:
-    """What the leader knows of one follower."""
+    """The state of one follower, as the leader knows it."""
 
     __slots__ = ("_last_fetch_leader_end", "_last_fetch_ms", "broker_epoch", "end_offset", "last_caught_up_ms", "start_offset")
 
@@ -121,7 +121,7 @@ class InSyncReplicas:
         self._followers: dict[int, Follower] = {}
         self.set_replicas(replicas, now_ms)
 
-    # What the controller says
+    # From the controller
 
     def set_replicas(self, replicas: Iterable[int], now_ms: int) -> None:
         """The assignment changed; those in sync get the time `replica.lag.time.max.ms` to be heard of."""
@@ -140,7 +140,7 @@ class InSyncReplicas:
         """The controller refused the change for certain, so only the set before binds."""
         self.proposed = None
 
-    # What followers say
+    # From followers
 
     def fetched(
         self, replica_id: int, offset: int, *, start_offset: int, broker_epoch: int, leader_end: int, now_ms: int
@@ -176,7 +176,7 @@ class InSyncReplicas:
     def followers(self) -> dict[int, Follower]:
         return dict(self._followers)
 
-    # What follows
+    # Results
 
     @property
     def maximal(self) -> frozenset[int]:

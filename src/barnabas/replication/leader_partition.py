@@ -130,7 +130,7 @@ class LeaderPartition(OnlineReplica):
         return first_offset
 
     def _appended(self, first_offset: int, size: int) -> None:
-        """What begins at `first_offset` and takes `size` bytes has to do with a flush, or with followers."""
+        """Tell the followers and the flush of an append: it begins at `first_offset` and takes `size` bytes."""
         if self.followers is None:
             self._hidden_bytes += size
         else:

@@ -1,14 +1,14 @@
-"""A replica whose log works, whoever leads it: what readers see of the log, who waits for records, and how records get to the disk.
+"""A replica with a working log, on leader and follower: how far readers see, waiting fetches, and how records get to the disk.
 
 Rules
   1. Readers see nothing at or above the high watermark.
   2. Waiting is woken by events (a moved watermark, a closed partition), never by polling.
-  3. Where the topic has `flush.messages` = n, of fewer than n records that are not on the disk is said that they are kept: an append that
-     would make it n waits for a flush, and so does everything behind it. With n = 1, what is committed or seen survives the loss of power.
-  4. After a flush that failed nothing more counts as kept; whoever waits is told so.
+  3. Where the topic has `flush.messages` = n, fewer than n records count as kept without being on the disk. An append that would make it
+     n waits for a flush, and so does everything behind it. With n = 1, committed or visible records survive the loss of power.
+  4. After a failed flush nothing more counts as kept; waiting requests get an error.
 
 How flushes work: an append past `_flush_at` asks the scheduler for a flush. The scheduler calls `plan_flush`, runs the plan in a thread,
-among those of other partitions, and gives it back to `finish_flush`. What then is kept is told to `_keep`.
+among those of other partitions, and gives it back to `finish_flush`. `finish_flush` tells `_keep` how far records are kept.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class OnlineReplica(Replica):
         )
 
     def read_behind(self, region: FileRegion, max_bytes: int, isolation_level: int) -> Behind | None:
-        """What `read` gives to who goes on behind a region; see `LogReader.read_behind`."""
+        """The result of the next `read` by a reader that has taken `region`; see `LogReader.read_behind`."""
         return self.log.reader.read_behind(region, max_bytes, limit_offset=self._readers_end(isolation_level))
 
     def _readers_end(self, isolation_level: int) -> int:
@@ -181,7 +181,7 @@ class OnlineReplica(Replica):
         self._send_fetchers_away()
 
     def _send_fetchers_away(self) -> None:
-        """Whoever waits for records asks again."""
+        """Let the waiting fetches ask again."""
         waiters = self._all_fetch_waiters()
         self._fetch_waiters.clear()
         for waiter in waiters:
@@ -289,4 +289,4 @@ class OnlineReplica(Replica):
 
     @abstractmethod
     def _keep(self, offset: int, size: int) -> None:
-        """What is below `offset` need not wait for a flush any more; `size` are the hidden bytes before it."""
+        """Records below `offset` need not wait for a flush any more; `size` are the hidden bytes before it."""

@@ -43,7 +43,7 @@ class LeaderAndIsr(Protocol):
 
 
 class Cluster(Protocol):
-    """What a leader needs of the rest of the broker."""
+    """The interface of the rest of the broker that a leader needs."""
 
     @property
     def lag_max_ms(self) -> int:
@@ -115,10 +115,10 @@ class PartitionFollowers:
         self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of appends that are not committed
 
     def update(self, state: LeaderAndIsr, now_ms: int) -> bool:
-        """A newer word of the controller in the same epoch of leadership; False for an older one.
+        """Take a state from the controller in the same leader epoch; False for an older one.
 
-        What its answer to a change has told already comes again by the metadata. Another change may have been proposed in between, of
-        which that says nothing: both sets go on to bind.
+        The metadata repeats the state that an answer to a change has already given. The leader may have proposed another change in
+        between. The repeated state says nothing about that change, so both sets go on to bind.
         """
         is_known = state.partition_epoch == self.replicas.partition_epoch and frozenset(state.isr) == self.replicas.isr
         if not is_known and not self.settle(state.isr, state.partition_epoch):
@@ -146,7 +146,7 @@ class PartitionFollowers:
             hidden.append((end, size))
 
     def shown(self, offset: int) -> int:
-        """What is below `offset` is committed now: how many bytes more that are, about."""
+        """Take records below `offset` as committed; the number of bytes that this adds, about."""
         hidden, size = self._hidden, 0
         while hidden and hidden[0][0] <= offset:
             size += hidden.popleft()[1]
@@ -173,7 +173,7 @@ class PartitionFollowers:
             self._propose(partition, self.replicas.propose_expansion(replica_id, mark, self._may_join, log_start=start))
 
     def maybe_expand_all(self, partition: LeaderPartition) -> None:
-        """Whoever is caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""
+        """Let caught-up followers join that could not join before: they were fenced, or another change was under way."""
         for replica_id in self.replicas.caught_up_outside(partition.log.log_end_offset, self.now_ms):
             self.maybe_expand(partition, replica_id)
 

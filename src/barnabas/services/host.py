@@ -57,8 +57,9 @@ def run(
     try:
         for place in places:
             check_installed(place.entry)
+        client = ClientConfig.from_options(properties)
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(places, properties, ends_with_input))
+            return runner.run(_serve(places, properties, client, ends_with_input))
     except ConfigError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -74,14 +75,14 @@ class _CannotListen(ServiceError):
     """The address of a service cannot be had."""
 
 
-async def _serve(places: Sequence[Place], properties: Mapping[str, str], ends_with_input: bool) -> int:
+async def _serve(places: Sequence[Place], properties: Mapping[str, str], client: ClientConfig, ends_with_input: bool) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in ending_signals():
         loop.add_signal_handler(number, stopping.set)
     if ends_with_input:
         loop.add_reader(0, _watch_input, loop, stopping)
-    client, times = ClientConfig.from_options(properties), RequestTimes()
+    times = RequestTimes()
     async with AsyncExitStack() as stack:
         starting = asyncio.create_task(_start(stack, places, properties, client, times))
         told = asyncio.create_task(stopping.wait())

@@ -113,7 +113,7 @@ def load_log(
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms, config.preallocated_bytes)]
         if sync_name:
-            files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
+            files.sync_directory(directory)  # a crash then takes a tail only: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     end = segments[-1].next_offset
     if not has_epochs:

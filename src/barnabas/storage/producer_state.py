@@ -36,7 +36,7 @@ from barnabas.protocol.records.batch_header import (
 from barnabas.storage.markers import Ending
 from barnabas.tuples import new_tuple
 
-KEPT_BATCHES = 5  # what a client may have in flight with idempotence on
+KEPT_BATCHES = 5  # an idempotent client has at most 5 batches in flight
 LOOKED_AT_AT_ONCE = 5000  # producers; takes 1 ms
 NO_COORDINATOR_EPOCH = -1
 NO_OFFSET = -1

@@ -120,7 +120,7 @@ def recover_segment(
         How many bytes were dropped, and whether there are control batches among those that were read.
     """
     size, has_markers = segment.size, False
-    segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
+    segment.files.forget_cached(segment.fileno)  # a failed sync may leave pages in memory only
     segment.doubt_all()
     segment.recount_from(_trusted_position(segment, trusted_offset))
     while segment.size < size:

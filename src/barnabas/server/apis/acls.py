@@ -57,7 +57,7 @@ AT_ONCE = 1_000  # bindings made or deleted in one commit: all of a request may 
 
 
 class AclBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     controller: StandaloneController | Member
@@ -72,7 +72,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 def known(words: type[W], number: int) -> W:
-    """What a number of a request says; UNKNOWN for one of the future."""
+    """The meaning of a number in a request; UNKNOWN for a number of a later protocol."""
     return words(number) if number in words.__members__.values() else words(0)
 
 

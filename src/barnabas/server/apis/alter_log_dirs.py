@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AlterLogDirsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     log_dir_moves: LogDirMoves
     logs: LogManager

@@ -51,7 +51,7 @@ ANNOUNCED_FROM: dict[int, int] = {ApiKey.PRODUCE: 0}
 
 
 class ApiVersionsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
     served_apis: frozenset[int]

@@ -22,7 +22,7 @@ BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
 
 
 class ClusterBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     @property
     def metadata(self) -> MetadataImage: ...

@@ -58,7 +58,7 @@ Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigs
 
 
 class ConfigBroker(TlsBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
 
 def handle_describe_configs(
@@ -81,7 +81,7 @@ async def _describe_in_turns(describing: _Describing, request: DescribeConfigsRe
 
 
 class _Describing:
-    """What is made once for all resources of a request."""
+    """The values that are made once for all resources of a request."""
 
     def __init__(self, broker: ConfigBroker, request: DescribeConfigsRequest) -> None:
         self._broker = broker
@@ -195,12 +195,12 @@ def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[Resour
 
 
 def split(broker: ConfigBroker, request: Q, *, may_look: bool) -> tuple[Q | None, Q | None]:
-    """What of a change of settings this broker answers itself, and what is the controller's.
+    """Split a change of settings into the part that this broker answers itself and the part for the controller.
 
-    Levels of loggers belong to the process, and what this broker has to refuse only it can tell: see `_refuse`.
+    Levels of loggers belong to the process. Some refusals need this broker's own files and settings: see `_refuse`.
 
     Args:
-        may_look: who asks may change settings; for others no file is read.
+        may_look: the client may change settings; for other clients no file is read.
     """
     changes = _replacements(request) if isinstance(request, legacy.AlterConfigsRequest) else _changes(request)
     mine = {
@@ -340,15 +340,15 @@ HANDLERS: dict[int, Handler[ConfigBroker]] = {
 
 
 class AlteringBroker(ConfigBroker, Protocol):
-    """What is asked of a broker of a cluster."""
+    """The parts of a broker of a cluster that this module uses."""
 
     authorizer: AccessControl | None
 
 
 def parts(broker: AlteringBroker, context: RequestContext, request: Message) -> tuple[Message | None, Message | None]:
-    """What of a change of settings this broker answers itself, and what is the controller's.
+    """Split a change of settings into the part that this broker answers itself and the part for the controller.
 
-    A client that may not change settings is refused by the guard, and has no file opened that a change names.
+    The guard refuses a client that may not change settings. For such a client the broker opens no file that a change names.
     """
     authorizer = broker.authorizer
     may_look = authorizer is None or authorizer.of_request(context).silent.allows_cluster(Operation.ALTER_CONFIGS)

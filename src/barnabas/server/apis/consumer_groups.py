@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroupBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     config: BrokerConfig
@@ -45,7 +45,7 @@ async def consumer_group_heartbeat(
     """ConsumerGroupHeartbeat (api 68)."""
 
     def may_describe(names: Collection[str]) -> Collection[str]:
-        """What a regular expression finds is shown to who may describe it; nobody is asked about the rest in the audit log."""
+        """Those of the topics a regular expression matches that the client may describe. The audit log gets none of these decisions."""
         if broker.authorizer is None:
             return names
         access = broker.authorizer.of_request(context).silent

@@ -1,6 +1,6 @@
-"""What only the controller does, but for topics and settings: elections, moves of replicas, who is in sync.
+"""Requests to the controller, except those for topics and settings: elections, moves of replicas, in-sync replicas.
 
-Thin: what is asked goes to the controller, what it says goes back. Those of BETWEEN_BROKERS are served in a cluster only.
+The handlers are thin: they pass the request to the controller and return its answer. Only a cluster serves those of BETWEEN_BROKERS.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ UPGRADE_TYPES = (1, 2, 3)  # up, down where nothing is lost, down whatever is lo
 
 
 class ControllerBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     controller: StandaloneController | Member
 
@@ -243,7 +243,7 @@ HANDLERS: dict[int, Handler[ControllerBroker]] = {
 
 
 class EnvelopeBroker(ControllerBroker, Protocol):
-    """What is asked of a broker of a cluster."""
+    """The parts of a broker of a cluster that this module uses."""
 
     forwarder: Forwarder | None
 

@@ -29,7 +29,7 @@ HIGH_WATERMARK = -1  # as the offset of DeleteRecords
 
 
 class DeleteRecordsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     internal_topics: frozenset[str]
     log_start_offsets: LogStartOffsets

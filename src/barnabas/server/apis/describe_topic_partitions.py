@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DescribeTopicPartitionsBroker(LeaderServices, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     partitions: HostedPartitions
 

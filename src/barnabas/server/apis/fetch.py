@@ -25,7 +25,7 @@ FIRST_TOPIC_ID_VERSION = 13
 
 
 class FetchingBroker(FetchTemplateBroker, SessionFetchBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
 
 def handle_fetch(

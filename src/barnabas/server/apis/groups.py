@@ -28,7 +28,7 @@ from barnabas.server.handlers import Handler, takes
 
 
 class GroupTopics(Protocol):
-    """What is asked of the metadata image."""
+    """The parts of the metadata image that this module uses."""
 
     def topic_id(self, name: str) -> UUID | None: ...
     def topic_name(self, topic_id: UUID) -> str | None: ...
@@ -38,7 +38,7 @@ class GroupTopics(Protocol):
 
 
 class Context(Protocol):
-    """What is asked of a request's context."""
+    """The parts of a request's context that this module uses."""
 
     @property
     def api_version(self) -> int: ...
@@ -52,7 +52,7 @@ Node = tuple[int, str, int]  # its id, host and port
 
 
 class GroupBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     @property
     def groups(self) -> GroupCoordinator: ...
@@ -78,7 +78,7 @@ async def in_turns(group_ids: Iterable[str]) -> AsyncIterator[str]:
 
 
 def error_of(error: KafkaError | InvariantViolated) -> ErrorCode:
-    """What a client is told; a broken invariant is ours to know, and the coordinator has logged it."""
+    """The error code for the client. It does not learn of a broken invariant, which the coordinator has logged."""
     return error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
 
 

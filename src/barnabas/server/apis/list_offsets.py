@@ -47,7 +47,7 @@ NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
 
 
 class ListOffsetsBroker(SegmentOffsetsBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
 
 def handle_list_offsets(
@@ -62,7 +62,7 @@ def handle_list_offsets(
 
 
 def _looks(broker: ListOffsetsBroker, request: ListOffsetsRequest) -> Looks:
-    """What of the times that are asked for is to be looked for in a thread, by topic, partition and time."""
+    """The searches by time that must run in a thread, by topic, partition and time."""
     looks: Looks = {}
     for topic in request.topics:
         for wanted in topic.partitions:

@@ -28,7 +28,7 @@ NO_MARKERS = b"\1"  # the length of an empty array in a flexible version
 
 
 class LivenessBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     liveness_responder: LivenessResponder | None

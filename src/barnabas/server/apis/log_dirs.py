@@ -32,7 +32,7 @@ PARTITIONS_PER_TURN = 500  # of an answer, for 2 us each
 
 
 class LogDirsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
     log_dir_moves: LogDirMoves

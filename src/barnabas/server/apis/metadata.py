@@ -39,7 +39,7 @@ FIRST_VERSION_WITH_TOPIC_ID_LOOKUP = 12
 
 
 class MetadataBroker(LeaderServices, MutationBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     all_topics: AllTopics
     partitions: HostedPartitions
@@ -102,7 +102,7 @@ async def _create_and_respond(
 
 
 def _not_there(error: KafkaError | None) -> KafkaError | None:
-    """Who asks for a topic that a policy refuses is told that it is not there, as by Kafka: it may be created by somebody who may."""
+    """The error for a topic that a policy refuses: the topic is unknown, as in Kafka, because another client may create it."""
     if error is None or error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
         return error
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -67,7 +67,7 @@ BEFORE_THE_LOG = frozenset(
 
 
 class ProducingBroker(ConvertingBroker, ProduceTemplateBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     internal_topics: frozenset[str]
 

@@ -38,7 +38,7 @@ UNKNOWN_MESSAGE = "There is a quorum of partition 0 of __cluster_metadata only."
 
 
 class QuorumBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     clock: Clock
     config: BrokerConfig

@@ -1,6 +1,6 @@
 """SASL requests where there is nothing to log in to: on a listener without SASL, and on a connection that is logged in.
 
-What they mean during a log-in is decided before the dispatcher (`server/authentication/`).
+During a log-in, `server/authentication/` handles them before the dispatcher.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ CONSUMER, DEBUGGER = -1, -2  # as in the versions since
 
 
 class SegmentOffsetsBroker(ReadFaults, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     clock: Clock
     files: Files

@@ -40,7 +40,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class ExpiringBroker(Protocol):
-    """What it takes to remove tokens."""
+    """The parts of the broker that the removal of tokens uses."""
 
     clock: Clock
     controller: StandaloneController | Member
@@ -50,7 +50,7 @@ class ExpiringBroker(Protocol):
 
 
 class TokenBroker(ExpiringBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     config: BrokerConfig

@@ -35,7 +35,7 @@ FIRST_DELETE_VERSION_WITH_DISABLED_CODE = 3
 
 
 class TopicBroker(MutationBroker, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
 
 async def handle_create_topics(

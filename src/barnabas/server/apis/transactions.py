@@ -73,7 +73,7 @@ SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommi
 
 
 class TransactionBroker(MarkerServices, Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     add_partitions_to_txn: AddPartitionsToTxn
     controller: StandaloneController | Member

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class TransactionsAdminBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     clock: Clock
     partitions: HostedPartitions

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class UserBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     controller: StandaloneController | Member
 

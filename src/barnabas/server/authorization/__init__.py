@@ -1,1 +1,1 @@
-"""Who may do what: `access_control` keeps the decider of `security/` fed and remembers decisions, `audit` writes them down."""
+"""Authorization: `access_control` gives ACLs to the authorizer of `security/` and remembers decisions; `audit` writes them down."""

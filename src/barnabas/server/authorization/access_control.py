@@ -4,7 +4,7 @@ Owns the decider, the decisions that sessions were given, and their number.
 
 Rules
   1. A decision is remembered for as long as the authorizer's version stays the same: after a change of bindings each session asks anew.
-  2. What is remembered is bounded, by session and in the number of sessions (`limits`); when it is too much all of it is forgotten.
+  2. The remembered decisions have limits, for each session and in the number of sessions (`limits`). Past a limit all are forgotten.
   3. Nothing that was decided for one principal, host and groups is used for another.
 """
 
@@ -48,7 +48,7 @@ class AccessControl:
 
     @classmethod
     def of(cls, config: BrokerConfig) -> AccessControl | None:
-        """What the configuration asks for; None where everybody may do everything."""
+        """The access control that the configuration asks for; None where everybody may do everything."""
         name = config.authorizer_class_name
         if not name:
             if config.audit_log_file is not None or config.audit_log_topic_enable:
@@ -79,7 +79,7 @@ class AccessControl:
         return self._authorizer.matching(wanted)
 
     def access(self, session: Session) -> Access:
-        """What a session may do now."""
+        """The current rights of a session."""
         found = self._sessions.get(session)
         if found is None or found.version != self._authorizer.version:
             if len(self._sessions) >= limits.MAX_DECIDED_SESSIONS:
@@ -92,12 +92,12 @@ class AccessControl:
         return None if self.audited is None else read_request_header(frame).client_id
 
     def of_hot_request(self, connection: Connection, api_key: int, client_id: str | None) -> Access:
-        """What may be done by a request that is worked on without a context."""
+        """The rights of a request that is handled without a context."""
         access = self.of_connection(connection)
         return access if self.audited is None else self.audited(access, api_key, client_id)
 
     def of_connection(self, connection: Connection) -> Access:
-        """What who is behind a connection may do now; the connection remembers it."""
+        """The current rights of the principal of a connection; the connection remembers them."""
         found = connection.access
         if (
             found is None

@@ -3,12 +3,12 @@
 Owns what waits to be written, and the sampling of what happens all the time.
 
 Rules
-  1. No request waits for the audit log. What comes faster than it can be written is dropped, counted, and the count is written.
-  2. What is refused, and what changes something, is always taken. Of reads, writes and look-ups that are allowed a share is
-     (`audit.log.data.sample.rate`), spread evenly, also of the produce requests that a connection repeats and nobody decides about again.
-  3. Where much is dropped, the room that is left over belongs to what was allowed and changes something.
-  4. Texts that peers choose are cut; no secret is among them, for only names are written.
-  5. What brokers do to keep the audit log, writing and copying it, is not in it: each entry would make another one.
+  1. No request waits for the audit log. Entries that come faster than they can be written are dropped; the log gets their number.
+  2. Refusals and changes are always taken. Of allowed reads, writes and look-ups a share is taken (`audit.log.data.sample.rate`), spread
+     evenly. This includes produce requests that a connection repeats and that need no further decision.
+  3. Where much is dropped, the remaining room belongs to allowed changes.
+  4. Texts that peers choose are cut. They contain no secret, because only names are written.
+  5. The audit log leaves out the brokers' own writing and copying of it, because each entry would make another one.
   6. In a cluster a broker writes to a partition that it leads, or has the leader of one write; what fails it tries again for some seconds,
      while entries wait.
 """
@@ -263,7 +263,7 @@ def audit_of(services: Services, authorizer: AccessControl) -> AuditLog | None:
 
 
 class AuditedAccess(Access):
-    """What one session may do, for one request whose decisions the audit log gets."""
+    """The rights of one session, for one request whose decisions the audit log gets."""
 
     __slots__ = ("_asked", "_audit", "_inner")
 

@@ -1,4 +1,4 @@
-"""Which log is cleaned when: chooses, has it cleaned, lets cleaned segments take their place, writes down how far.
+"""Chooses the log to clean, has it cleaned, puts the cleaned segments in place, and writes down how far the log is clean.
 
 Rules
   1. At most `log.cleaner.threads` logs at a time, the dirtiest first; a pause of `log.cleaner.backoff.ms` when none is due. Settings
@@ -11,7 +11,7 @@ Rules
   5. A tombstone or marker whose time is over goes only while all replicas are in sync. One that comes back later would keep what
      the tombstone deleted, or wait for the end of the transaction for ever. (In Kafka it does.)
 
-What is dirty is brought to the disk before it is cleaned (see `compaction.choose`).
+Dirty records are written to the disk before they are cleaned (see `compaction.choose`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
 
 
 class CleanerStatistics:
-    """What the cleaner counts; see `metrics.py`."""
+    """The counters of the cleaner; see `metrics.py`."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -209,14 +209,14 @@ class LogCleaner:
             return best
 
     def _notice_truncation(self, partition: OnlinePartition) -> None:
-        """What was cut off and written anew is dirty."""
+        """Records that replaced others after a truncation are dirty."""
         key, log_ = (partition.topic, partition.index), partition.log
         if log_.lowest_truncation < self._cleaned.get(key, 0):
             self._cleaned[key] = log_.lowest_truncation
         log_.lowest_truncation = MAX_OFFSET
 
     def _dirtiness(self, partition: OnlinePartition, limit_offset: int) -> Dirtiness | None:
-        """What of a log is dirty; None where its indexes cannot be read, which is tried again like any other failure."""
+        """The dirty part of a log; None where its indexes cannot be read, which is tried again like any other failure."""
         log_ = partition.log
         try:
             return dirtiness(

@@ -1,4 +1,4 @@
-"""What Prometheus is told of compaction."""
+"""The metrics of compaction for Prometheus."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = {
 
 
 class CleanerMetricsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     cleaner: LogCleaner
     clock: Clock

@@ -39,7 +39,7 @@ class CleanerDied(BarnabasError):
 
 
 class Cleaner(Protocol):
-    """Who carries out cleanings for a broker, somewhere else than on its loop."""
+    """Carries out cleanings for a broker, outside of its loop."""
 
     async def clean(self, task: CleaningTask, *, rate: float, on_group: OnGroup, on_progress: Progress) -> CleaningResult:
         """See `CleanerProcess.clean`."""

@@ -7,9 +7,9 @@ Takes orders on standard input and reports on standard output, one JSON object a
            "failed": [errno, text] or "cancelled": true
 
 Rules
-  1. It ends when its standard input does, in whatever way the broker came to its end, and where the kernel can do that it is killed
-     with the broker, before anybody learns of its end: who removes the data folder then has it for himself. What it leaves are
-     `.cleaned` files, which the next cleaning or start of that log removes.
+  1. It ends when its standard input ends, however the broker ended. Where the kernel can do that, it is killed with the broker, before
+     any process learns of the broker's end. So a process that removes the data folder then is alone in it. The worker leaves `.cleaned`
+     files, which the next cleaning or start of that log removes.
   2. It writes nothing but these files, and runs at a lower priority than the broker.
   3. numpy and numba are loaded for the first log of more than `COMPILED_FROM_BYTES`: below that, loading takes longer than the cleaning
      (0.4 s of CPU time, in which plain Python cleans 24 MB) and 120 MB of memory.

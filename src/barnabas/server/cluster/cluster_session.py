@@ -100,7 +100,7 @@ def find_log(services: Services, topic: Topic, index: int, leader_epoch: int) ->
 
 
 def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
-    """What the log directories can say of their logs: the least of what one of them can."""
+    """The part of the logs that survived, as the log directories know it: the least that one of them reports."""
     doubtful = [directory for directory in directories if not directory.has_all]
     if any(directory.last_boot is None for directory in doubtful):
         return Kept.UNKNOWN

@@ -3,8 +3,8 @@
 A client of Kafka 4 sends them to any broker. Here that broker passes them on to the controller in an Envelope and gives back its answer.
 
 Rules
-  1. What the controller refuses because it is not the controller (any more) was not done: it is sent to the next one, for as long as a
-     client would wait.
+  1. A broker that is not the controller (any more) has refused the request without doing it. The request is sent to the next
+     controller, for as long as a client would wait.
   2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
   3. The controller's answer is given when this broker's own image has what the controller wrote before it answered, and this broker
      has carried out what follows from it: a client that has the answer, or has sent another request behind the first, finds its
@@ -242,12 +242,12 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def encode_principal(context: RequestContext) -> bytes:
-    """Who asks, as it stands in an Envelope: a JSON list of the principal and the groups it is in."""
+    """The principal for an Envelope: a JSON list of the principal and its groups."""
     return json.dumps([context.principal, *context.groups]).encode()
 
 
 def decode_principal(envelope: EnvelopeRequest) -> tuple[str, tuple[str, ...]]:
-    """What `encode_principal` wrote; raises ValueError for anything else."""
+    """The principal and its groups, as `encode_principal` wrote them; raises ValueError for anything else."""
     names = json.loads(bytes(envelope.request_principal or b""))
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise ValueError("no list of names")

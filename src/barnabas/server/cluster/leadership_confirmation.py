@@ -6,7 +6,7 @@ NOT_COORDINATOR, and some clients try again three times without a pause. So the 
 
 Rules
   1. A leader is asked once for each partition and leader epoch; what it confirmed stays true for as long as the metadata has that epoch.
-  2. Nobody waits longer than `WAIT_S`. Who waits for the same partition meanwhile does not have it asked again.
+  2. Nobody waits longer than `WAIT_S`. Requests that wait for the same partition share one question.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Term = tuple[str, int, int]  # topic, partition, leader epoch
 
 
 class LeadershipConfirmation:
-    """What one broker knows of the others."""
+    """The confirmed leaders that one broker knows."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -6,11 +6,12 @@ fails refuses nothing, and neither does a process that stands still: on each of 
 time, and the member is told of who gives none for too long (`cluster/membership/failure_detector.py`).
 
 Rules
-  1. Only who was reached under a registration is found dead under it. A broker whose address refuses from the beginning (a firewall,
-     a wrong advertised listener) is never.
+  1. A broker is found dead only under a registration under which it was reached. A broker whose address refuses from the beginning (a
+     firewall, a wrong advertised listener) is never found dead.
   2. Refused means refused, twice: time that runs out, a host that cannot be reached, or a connection that is closed after it was made
      say nothing.
-  3. Who was found dead is asked on, for as long as it is registered: where it is reached or answers after all, that is taken back.
+  3. The prober goes on asking a broker that was found dead, as long as it is registered. If the broker is reached or answers, the
+     finding is taken back.
 """
 
 from __future__ import annotations

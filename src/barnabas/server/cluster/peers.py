@@ -5,8 +5,8 @@ other end (a follower's Fetch) has `Peers` of its own.
 
 Rules
   1. Where a broker is, is looked up for each request (`find`); a connection to an address that it has left is closed.
-  2. After an attempt to connect that failed, the next one to that broker waits: 50 ms, then twice as long each time, up to a second. Who
-     sends meanwhile waits with it.
+  2. After an attempt to connect that failed, the next one to that broker waits: 50 ms, then twice as long each time, up to a second.
+     Requests to that broker wait meanwhile.
   3. A connection on which nothing gets through for `CUT_OFF_S` is given up, so that brokers find each other again as soon as the network
      is whole. Left to itself TCP asks in ever longer intervals: after a break of 20 s it needs up to 13 s more.
   4. A request fails as a whole, with a ClientError, and is not sent again: only its sender knows whether that would be right.
@@ -167,7 +167,7 @@ def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
 
 
 def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
-    """What this broker shows the others: user and password of the listener's login context, or a bearer token. None for nothing.
+    """The credentials of this broker for the others: user and password of the listener's login context, or a token. None for nothing.
 
     Raises:
         ConfigError: the mechanism is not spoken, or there is no user, or no place to have a token from.

@@ -5,7 +5,7 @@ broker reads what the store tells. So the end of a broker's log is the number of
 broker knows it.
 
 Rules
-  1. A broker is asked by a DescribeQuorum in an Envelope, to which it answers for itself alone. Who gives no answer in `WAIT_S` is unknown.
+  1. A broker is asked by a DescribeQuorum in an Envelope, to which it answers for itself alone. After `WAIT_S` its position is unknown.
   2. The controller is asked last, so that nobody seems to be ahead of it.
   3. Clients that ask meanwhile get the same answers: the brokers are asked once at a time.
 """
@@ -90,7 +90,7 @@ class Quorum:
         return Known(position, services.clock.now_ms())
 
     async def answer_for_itself(self) -> DescribeQuorumResponse:
-        """What this broker tells another one."""
+        """This broker's own position, as an answer to another broker."""
         try:
             position = await self._services.controller.position()
         except StoreUnavailable:

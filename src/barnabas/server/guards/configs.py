@@ -25,7 +25,7 @@ Refused = Callable[[Any, ErrorCode, str], Message]
 
 
 def _owner_of(kind: int, name: str) -> Resource | None:
-    """What one must have a right on; None for a kind that nobody knows, which the handler refuses."""
+    """The resource that the client needs a right on; None for an unknown kind, which the handler refuses."""
     if kind not in ConfigResourceType.__members__.values():
         return None
     if kind == ConfigResourceType.TOPIC:

@@ -1,4 +1,4 @@
-"""Guards of the consumer protocol. Who may not describe a topic does not learn by a group whether it is there."""
+"""Guards of the consumer protocol. A group does not reveal the existence of a topic that the client may not describe."""
 
 from __future__ import annotations
 

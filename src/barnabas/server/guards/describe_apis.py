@@ -25,7 +25,7 @@ REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def cluster_operations(asked: Asked) -> int:
-    """What may be done with the cluster; nothing is told to who may not describe it."""
+    """The operations that the client may do on the cluster; none if it may not describe the cluster."""
     return asked.access.operations(*CLUSTER) if asked.access.silent.allows_cluster(Operation.DESCRIBE) else 0
 
 

@@ -1,7 +1,7 @@
-"""What a guard is: it stands before the handler of an API, and is asked in its place.
+"""The interface of a guard, which checks the rights of a request before the handler of its API.
 
-A guard gets who asks, the request, and the way on to the handler. It answers itself where nothing of the request is allowed; else it hands
-on what is, and puts its refusals into the handler's answer.
+A guard gets the client, the request and a call of the handler. If nothing of the request is allowed, the guard answers itself. Otherwise it
+gives the allowed part to the handler, and adds its refusals to the handler's answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GuardedBroker(Protocol):
-    """What guards ask of the broker."""
+    """The parts of the broker that guards use."""
 
     config: BrokerConfig
 
@@ -31,7 +31,7 @@ class GuardedBroker(Protocol):
 
 
 class Asked(NamedTuple):
-    """Who asks what of whom."""
+    """A request before its guard: the broker, the context and the rights of the client."""
 
     broker: GuardedBroker
     context: RequestContext

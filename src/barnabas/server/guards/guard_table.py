@@ -49,7 +49,7 @@ for _family in (cluster, configs, consumer_groups, describe_apis, groups, offset
 def guarded(
     broker: GuardedBroker, authorizer: AccessControl, context: RequestContext, request: Any, handle: Callable[[Any], Answer]
 ) -> Answer:
-    """What `handle` answers to what is allowed of the request, and the refusal of the rest."""
+    """The answer of `handle` to the allowed part of the request, with the refusals of the rest."""
     guard = GUARDS.get(context.api_key)
     if guard is not None:
         return guard(Asked(broker, context, authorizer.of_request(context)), request, handle)

@@ -33,7 +33,7 @@ async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def run_in_parts(services: Services, jobs: Sequence[Callable[[], T]], name: str) -> list[T | StorageError]:
-    """What each job answered, or the StorageError that it raised; any other exception ends all.
+    """The result of each job, or the StorageError that it raised; any other exception ends all.
 
     Args:
         name: of the threads.

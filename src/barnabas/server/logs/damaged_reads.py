@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 class ReadFaults(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     @property
     def faults(self) -> FaultReports: ...
 
 
 def refuse_read(broker: ReadFaults, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
-    """Report a failed read of the log `place`; what the peer is answered."""
+    """Report a failed read of the log `place`; returns the error code for the peer."""
     if isinstance(error, OSError):
         broker.faults.report_read(place, offset, error)
         return ErrorCode.KAFKA_STORAGE_ERROR

@@ -155,7 +155,7 @@ class GroupCommit:
             await future
 
     async def close(self) -> None:
-        """Begin no more rounds; the one that runs ends. What it did not cover is flushed when the logs are closed."""
+        """Begin no more rounds; the one that runs ends. Closing the logs flushes the rest."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()

@@ -1,6 +1,6 @@
 """Logs for partitions that this broker is to have, many at once: folders and files in threads, their names synced together.
 
-Nobody is told of a log before its name is on the disk. What a disk refuses comes back in the place of the log, and leaves nothing behind.
+A log is used only once its name is on the disk. If a disk refuses, its error is returned in the place of the log, and no file is left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Logs of partitions that this broker is not to have any more.
 
 A partition is gone from requests before its log goes; its folder is renamed before the deletion is answered; the files go when the disk has
-time. What is still there when the broker stops, or what a disk refuses to rename, is removed by the next start.
+time. The next start removes files that are left when the broker stops, or that a disk refuses to rename.
 """
 
 from __future__ import annotations

@@ -42,13 +42,13 @@ RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
 class Leaders(Cluster, Protocol):
-    """What partitions that are led here need of the others."""
+    """The parts of the broker that leaders on this broker use."""
 
     def now_ms(self) -> int: ...
 
 
 class Fetchers(Protocol):
-    """What fetches for partitions that follow."""
+    """The fetchers of the partitions that follow."""
 
     def follow(self, partition: FollowerPartition) -> None: ...
 
@@ -196,7 +196,7 @@ class ReplicaManager:
         self._cleaner.update_config()
 
     async def _write_down(self, change: ChangeReplica) -> None:
-        """Who is to lead has its log written down as it was cut, for what it appends is counted on."""
+        """Before a replica leads, write the checkpoints of its truncated log, because its appends will count as kept."""
         services = self._services
         if change.state.leader != services.config.broker_id:
             return
@@ -271,14 +271,14 @@ class ReplicaManager:
         return found is not None and found.is_offline and found.topic_id == wanted.topic_id
 
     def _state(self, wanted: CreateLog) -> PartitionState:
-        """Who leads a replica that was just made, as far as is known here."""
+        """The leader and epoch of a replica that was just made, as far as this broker knows."""
         state = self._services.metadata.partition(wanted.topic, wanted.partition)
         if state is None or self._services.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
             return self._nobody_leads(wanted.leader_epoch)
         return self._believed(state)
 
     def _believed(self, state: PartitionState) -> PartitionState:
-        """What the metadata says, or while this broker is none of its cluster, that nobody leads: its role is told when it is."""
+        """The state of the metadata, or no leader while this broker is out of its cluster: it gets the role when it is back."""
         member = self._services.member
         return state if member is None or not member.is_down else self._nobody_leads(state.leader_epoch)
 

@@ -1,4 +1,4 @@
-"""What the broker does about a disk that fails or is full.
+"""The reaction of the broker to a disk that fails or is full.
 
     no room          the request is refused (KAFKA_STORAGE_ERROR), reads go on, and writing goes on by itself when there is room again.
                      One line says when it began, one when it ended; a metric counts what was refused
@@ -9,7 +9,7 @@
 
 Rules
   1. Everything that meets a StorageError tells `report`, on the loop; nothing is logged elsewhere.
-  2. A directory fails once. What fails in it afterwards is a consequence and says nothing more.
+  2. A directory fails once. Later errors in it are consequences and are not logged.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What one fetch may have by the quotas of its client.
+"""The bytes that one fetch may have by the quotas of its client.
 
 Rules
   1. Bytes are given while nothing is owed. Else they are paid now and given later: the answer is empty, and the fetch that comes after the
      wait takes what is paid. So those who share a quota come one after the other, each when its turn is.
   2. At most what a quota allows in a window is given at once, or one batch: those who share it have their turn soon.
-  3. What was paid and is not taken, for its connection was closed or its partitions moved, is given back.
+  3. Bytes that were paid and not taken are given back: the connection was closed, or the partitions moved.
 """
 
 from __future__ import annotations

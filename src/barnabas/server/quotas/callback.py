@@ -51,7 +51,7 @@ class ClusterView:
 
 
 class CallbackQuotas:
-    """Asks one callback. What `limit` raises is the callback's; elsewhere it is logged, for nobody waits for an answer there."""
+    """Asks one callback. `limit` passes on the errors of the callback; other calls log them, because no request waits there."""
 
     def __init__(self, callback: ClientQuotaCallback) -> None:
         self._callback = callback
@@ -75,7 +75,7 @@ class CallbackQuotas:
                 _call(partial(self._callback.update_quota, kind, entity, value))
 
     def limit(self, key: str, principal: str, client_id: str) -> tuple[MeterKey, float] | None:
-        """Who shares a client's quota of a kind, and what it is; None where there is no limit."""
+        """The key of the clients that share a quota of a kind, and its limit; None where there is no limit."""
         kind, (type_of_principal, _, name) = TYPES[key], principal.partition(":")
         tags = self._callback.quota_metric_tags(kind, Principal(name, type_of_principal), client_id)
         limit = self._callback.quota_limit(kind, tags)

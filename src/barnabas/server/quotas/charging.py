@@ -1,4 +1,4 @@
-"""What the handlers of requests do for quotas: pay, say in the answer how long to wait, and let the connection wait."""
+"""Quotas in the handlers of requests: they pay, say in the answer how long to wait, and let the connection wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class ChargingBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     loop: asyncio.AbstractEventLoop
     quotas: ClientQuotas
@@ -54,7 +54,7 @@ class Stopwatch:
 
     @coroutine
     def time(self, awaitable: Awaitable[R]) -> Generator[Any, Any, R]:
-        """What `awaitable` gives."""
+        """The result of `awaitable`."""
         steps = awaitable.__await__()
         step, given = steps.send, None
         while True:

@@ -5,7 +5,7 @@
 Rules
   1. A budget is looked up once for a user and a client id, and again after anything was declared.
   2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before.
-  3. What is known of produce requests (`producing/request_template.py`) has its budget with it, and is forgotten with the budgets.
+  3. A template of produce requests (`producing/request_template.py`) holds its budget, and is forgotten with the budgets.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ClientQuotas:
                 connection.mute.end()
 
     def budget(self, principal: str, client_id: str | None) -> Budget | None:
-        """What a client may use; None where it has no quota at all."""
+        """The budget of a client; None where it has no quota at all."""
         key = (principal, client_id)
         try:
             return self._budgets[key]
@@ -118,7 +118,7 @@ class ClientQuotas:
         return self._services.clock.monotonic_ms()
 
     def consumer_meters(self, budget: Budget, host: str) -> tuple[Meter, ...]:
-        """What a client at an address pays with for what it consumes: its own quota, and those of its groups."""
+        """The meters that pay for the fetches of a client at an address: its own quota, and those of its groups."""
         own = () if budget.consumer is None else (budget.consumer,)
         if not self.table.groups:
             return own
@@ -140,7 +140,7 @@ class ClientQuotas:
             self._forget()
 
     def _forget(self) -> None:
-        """Who has which budget."""
+        """Forget the budgets of all clients and connections."""
         self._budgets.clear()
         for connection in self._connections:
             connection.budget = None
@@ -175,7 +175,7 @@ class ClientQuotas:
         return self.meters.get(*limit, self.now_ms())
 
     def _limit(self, key: str, principal: str, client_id: str) -> tuple[MeterKey, float] | None:
-        """Who shares a client's quota, and what it is."""
+        """The key of the clients that share a quota, and its limit."""
         if self._callback is not None:
             return self._callback.limit(key, principal, client_id)
         applied = self.table.find(key, principal.partition(":")[2], client_id)

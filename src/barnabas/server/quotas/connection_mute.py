@@ -25,7 +25,7 @@ PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by t
 
 
 class MutingBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     loop: asyncio.AbstractEventLoop
     quotas: ClientQuotas

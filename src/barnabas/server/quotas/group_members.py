@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Coordinators(Protocol):
-    """What is asked of the coordinators."""
+    """The parts of the coordinators that this module uses."""
 
     groups: GroupCoordinator
 

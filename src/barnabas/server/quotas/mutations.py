@@ -40,7 +40,7 @@ REFUSED = "The throttling quota has been exceeded."
 
 
 class MutationBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     client_quotas: ClientQuotas | None
     config: BrokerConfig
@@ -135,7 +135,7 @@ class MutationQuota:
 
 
 def mutation_quota(broker: MutationBroker, context: RequestContext) -> MutationQuota | None:
-    """What the request of `context` has to pay with; None where it need not pay."""
+    """The quota that the request of `context` pays from; None where it need not pay."""
     quotas = broker.client_quotas
     budget = None if quotas is None else quotas.budget(context.principal, context.client_id)
     if budget is None or budget.mutations is None:

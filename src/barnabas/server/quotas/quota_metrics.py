@@ -1,4 +1,4 @@
-"""What Prometheus is told of quotas: what clients and groups use of them, and how connections are held to their rates."""
+"""The metrics of quotas for Prometheus: their use by clients and groups, and the limits on rates of connections."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABELS = {
 
 
 class QuotaBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     connection_rates: ConnectionRates
     quotas: ClientQuotas

@@ -190,7 +190,7 @@ class Fetcher:
         self._in_flight.append((number, answer))
 
     def _answered(self, _: object) -> None:
-        """What is quick to take in is taken in at once: waking the task takes two more turns of the loop."""
+        """Take in a small answer at once: waking the task takes two more turns of the loop."""
         try:
             if self._is_parked and not self._awake.is_set() and self._in_flight and self._turn_at_once():
                 return

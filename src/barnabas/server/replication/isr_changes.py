@@ -1,9 +1,9 @@
-"""What leaders of this broker need of the cluster: who may be in sync, when others were heard of, and the way of changes to the controller.
+"""The link of this broker's leaders to the cluster: which replicas may be in sync, when brokers were heard of, changes to the controller.
 
 Changes are sent with AlterPartition, all that are there in one request, one request at a time. A change that its partition no longer waits
 for (the controller's word came another way, or it leads no more) is not sent, and its answer means nothing.
 
-What the controller's refusals mean (KIP-497):
+The meaning of the controller's refusals (KIP-497):
     INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED    not done, and not going to be: may be proposed again
     FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NEW_LEADER_ELECTED, unknown topics or partitions, INVALID_REQUEST
                                                    the metadata on its way here says how it is; until then the change stays under way

@@ -5,7 +5,7 @@ Owns what the leader remembers of each partition (`_told`), and the request numb
 Rules
   1. A request names the partitions whose position differs from what the leader was told last, and forgets those that are not asked for any
      more; so nothing costs anything that has no news.
-  2. An answer belongs to the positions told up to its request. What was told of a partition later makes the older answer void.
+  2. An answer belongs to the positions told up to its request. A later position of a partition makes the older answer void.
   3. Without a session (the leader has no place for one) every request names everything.
   4. A request that is to begin a session does not wait at the leader for records: nothing could follow it until it is answered, so
      partitions that come to be followed meanwhile would wait as well. Where the leader had no place for one, requests wait as they do in

@@ -1,4 +1,4 @@
-"""What Prometheus is told of replicas: of those led here, and of the cluster as this broker sees it."""
+"""The metrics of replicas for Prometheus: of those led here, and of the cluster as this broker sees it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = {
 
 
 class ReplicaMetricsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
     controller: StandaloneController | Member

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SelectorBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
 

@@ -5,9 +5,9 @@ the replicas that the topic's `*.replication.throttled.replicas` name: `partitio
 and the follower in the other, or `*`.
 
 Rules
-  1. Only a replica that is out of sync is held back: one in sync has acknowledgements waiting for it. What is sent to one in sync counts.
+  1. Only a replica that is out of sync is held back: one in sync has acknowledgements waiting for it. Bytes sent to one in sync count.
   2. A throttled partition is passed over, its fetch goes on with the others.
-  3. Whoever waits looks again after a second at the latest, for the rate may have been raised.
+  3. A waiting fetch looks again after a second at the latest, because the rate may have been raised.
 """
 
 from __future__ import annotations

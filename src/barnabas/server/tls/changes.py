@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TlsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
     controller: StandaloneController | Member

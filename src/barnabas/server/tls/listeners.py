@@ -114,7 +114,7 @@ class BrokerTls:
         return self._listeners[listener]
 
     def for_peers(self) -> ssl.SSLContext:
-        """What this broker connects to others with, where the listener between brokers has TLS."""
+        """The TLS context of connections to other brokers, where the listener between brokers has TLS."""
         assert self._peers is not None, "asked before `open`, or without TLS between brokers"
         return self._peers.context
 
@@ -150,7 +150,7 @@ class BrokerTls:
 
 
 def settings_of(config: BrokerConfig, listener: str) -> TlsSettings:
-    """What is set for a listener.
+    """The TLS settings of a listener.
 
     A listener with SASL asks for certificates only where `ssl.client.auth` is set for it alone (KIP-684).
     """

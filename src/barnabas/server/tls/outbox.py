@@ -6,7 +6,7 @@ with one more. A file is read where the plain text is gathered, so its bytes are
 Rules
   1. Nothing is encrypted before the kernel has taken what was encrypted before: a connection that does not read holds one stretch
      (`limits.TLS_GATHERED_BYTES`) and no more, and its file regions stay regions.
-  2. What OpenSSL itself has to say (the handshake, alerts, new keys) goes behind what is encrypted already (`push_sealed`), for records
+  2. OpenSSL's own records (the handshake, alerts, new keys) go behind records that are encrypted already (`push_sealed`), because records
      are numbered.
 """
 

@@ -194,7 +194,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._state = State.OPEN
 
     def _hand_over_sealed(self) -> None:
-        """What OpenSSL itself has to send goes behind what waits."""
+        """Queue OpenSSL's own records behind the bytes that wait."""
         if self._buffers.outgoing.pending and self._outbox is not None:
             self._outbox.push_sealed(self._buffers.outgoing.read())
             self._outbox.flush()

@@ -47,7 +47,7 @@ UNDECIDED = frozenset(
 
 
 class Coordinators(Protocol):
-    """What is asked of the coordinators."""
+    """The parts of the coordinators that this module uses."""
 
     transactions: TransactionCoordinator
 

@@ -35,7 +35,7 @@ class MarkerChannel:
         self._under_way: defaultdict[int, set[asyncio.Task[None]]] = defaultdict(set)
 
     async def deliver(self, broker_id: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
-        """What the broker says of the marker; raises ClientError if it says nothing."""
+        """The broker's result for the marker; raises ClientError if the broker does not answer."""
         answer: asyncio.Future[WritableTxnMarkerResult] = asyncio.get_running_loop().create_future()
         self._waiting[broker_id].append((marker, answer))
         tasks = self._under_way[broker_id]
@@ -46,7 +46,7 @@ class MarkerChannel:
         return await answer
 
     async def close(self) -> None:
-        """Who waits is told nothing; he is to be cancelled too."""
+        """Stop all requests. Callers of `deliver` get no result; their tasks must be cancelled too."""
         tasks = [task for tasks in self._under_way.values() for task in tasks]
         for task in tasks:
             task.cancel()

@@ -45,7 +45,7 @@ TopicPartition = tuple[str, int]
 
 
 class MarkerServices(AppendServices, Protocol):
-    """What it takes to write a marker."""
+    """The parts of the broker that writing a marker uses."""
 
     clock: Clock
     partitions: HostedPartitions
@@ -73,7 +73,7 @@ def begin_marker(
 
 
 async def marked(begun: ErrorCode | asyncio.Future[None]) -> ErrorCode:
-    """What became of a marker that `begin_marker` has begun to write, when it is committed."""
+    """The result of a marker that `begin_marker` has begun to write, once it is committed."""
     if isinstance(begun, ErrorCode):
         return begun
     try:
@@ -166,7 +166,7 @@ class MarkerSender:
         return begun
 
     async def _finish(self, end: EndMarker, begun: _Begun) -> dict[TopicPartition, ErrorCode]:
-        """What became of the attempt in each partition that there was a leader of."""
+        """The result of the attempt in each partition that has a leader."""
         codes = begun.codes
         for told in await asyncio.gather(*(self._write_elsewhere(*each, end) for each in begun.elsewhere.items())):
             codes.update(told)

@@ -1,4 +1,4 @@
-"""What Prometheus is told of transactions: by coordinators, and by leaders of partitions that wait for an end."""
+"""The metrics of transactions for Prometheus: by coordinators, and by leaders of partitions that wait for an end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LABELS = {
 
 
 class TransactionMetricsBroker(Protocol):
-    """What is asked of the broker."""
+    """The parts of the broker that this module uses."""
 
     clock: Clock
     partitions: HostedPartitions

@@ -25,7 +25,7 @@ WHERE, BEGIN, END, COUNT, BASE_OFFSET, BASE_TIME, KEEPS_TOMBSTONES = range(7)
 ROW_COLUMNS = 7
 NOT_THERE, IN_CHUNK, UNPACKED, KEEP_ALL = 0, 1, 2, 3  # WHERE: which buffer a row's records lie in; KEEP_ALL lies in the chunk
 
-# What `add_keys` keeps in `state`, and both leave errors in.
+# Columns of `state`: `add_keys` keeps its counts there, and both kernels leave errors there.
 KEYS, MOST_KEYS, ARENA_USED, ARENA_LIMIT, ERROR, ERROR_ROW, TOMBSTONES_SEEN = range(7)
 STATE_SIZE = 7
 OK, BAD_RECORD, BAD_COUNT = range(3)

@@ -1,11 +1,11 @@
-"""The log of one partition: what is appended, in order, for as long as it is kept.
+"""The log of one partition: records in the order of their offsets, for as long as retention keeps them.
 
-Owns the segments of one folder, where the log begins and ends, the leader epochs, the producers' state. A `Log` is that state, with its
-opening, flushing, moving and closing, and has three parts that work on it:
+Owns the segments of one folder, the start and the end of the log, the leader epochs and the producers' state. A `Log` is that state,
+with its opening, flushing, moving and closing. Three parts work on it:
 
-    log.reader        what can be asked
-    log.appender      what makes it longer
-    log.truncator     what makes it shorter
+    log.reader        answers questions about the log
+    log.appender      makes the log longer
+    log.truncator     makes the log shorter
 
 Callers name the part (`log.reader.read`). Methods bound to the log would save them that, and would cost each of many thousand logs some
 kilobytes: 64 bytes for each of fifty methods, and a dict that is shared no more.
@@ -13,12 +13,12 @@ kilobytes: 64 bytes for each of fifty methods, and a dict that is shared no more
 Rules
   1. Offsets grow and are dense on the leader; `log_end_offset` is the next one to be given.
   2. Everything is called from one thread, apart from `FlushPlan.run`, which blocks and runs in another.
-  3. A region handed out by `read` stays readable until the loop runs again; who sends later duplicates the descriptor.
+  3. A region handed out by `read` stays readable until the loop runs again; a caller that sends later duplicates the descriptor.
   4. An operation that the disk refuses for lack of room (`StorageExhausted`) has changed nothing; one that meets any other error raises
      `LogDirFailed`, and the log directory is not used any more.
 
-What is not on the way of a record lies beside: the list of segments (`log_segments`), when to begin another (`rolling`), which to let go
-(`retention`), bringing all to the disk (`flushing`), the leader epochs (`epoch_file`).
+Other modules of `storage` have the rest: the list of segments (`log_segments`), when to begin a segment (`rolling`), which segments to
+delete (`retention`), writing to the disk (`flushing`), the leader epochs (`epoch_file`).
 """
 
 from __future__ import annotations

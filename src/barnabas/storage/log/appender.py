@@ -66,7 +66,7 @@ class AppendResult(NamedTuple):
 
 
 class LogAppender:
-    """What makes a log longer."""
+    """The part that makes a log longer."""
 
     __slots__ = ("_log",)
 
@@ -337,7 +337,7 @@ class LogAppender:
                 raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """What is appended from here on is of `leader_epoch`."""
+        """Give `leader_epoch` to all later appends."""
         log = self._log
         if leader_epoch > log.epoch_file.epochs.latest:
             log.epoch_file.epochs.assign(leader_epoch, log.log_end_offset)

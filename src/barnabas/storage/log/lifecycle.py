@@ -118,7 +118,7 @@ class Log(LogState):
             is_folder_durable=clean_shutdown,
         )
         for segment in loaded.segments:
-            segment.synced = clean_shutdown  # what a killed process made may not have a durable name yet
+            segment.synced = clean_shutdown  # the file of a killed process may have no durable name yet
 
     def sync_name(self) -> None:
         """Make the names in the folder durable, and whose log it is; blocks. Of many logs made one after the other, the first such call

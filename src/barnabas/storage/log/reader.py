@@ -27,7 +27,7 @@ from barnabas.storage.transaction_index import aborted_in
 
 
 class LogReader:
-    """What can be asked of a log."""
+    """The part that answers questions about a log."""
 
     __slots__ = ("_log",)
 
@@ -73,7 +73,7 @@ class LogReader:
         )
 
     def read_behind(self, region: FileRegion, max_bytes: int, *, limit_offset: int) -> Behind | None:
-        """What `read` gives to who goes on behind a region that it gave, where that can be told before it asks.
+        """The result of the next `read` by a reader that has taken `region`; None where that is not known in advance.
 
         Raises:
             CorruptLog, OSError: as `read`.
@@ -92,17 +92,23 @@ class LogReader:
         return damage._replace(next_offset=self._log.segments.starting_at(damage.first_offset)[0].next_offset)
 
     def unknown_ages(self, now_ms: int) -> TimesLook | None:
-        """What retention would have to ask the disk for, to be run in a thread and noted; None if nothing."""
+        """The times that retention needs from the disk. The caller runs this in a thread and notes it; None if it needs none."""
         log = self._log
         return unknown_ages(log.segments, log.config, log.log_start_offset, now_ms)
 
     def sealed_search(self, timestamp_ms: int) -> SealedSearch | None:
-        """What `offset_for_timestamp` would ask of sealed segments, to be run in a thread, noted, and given to it; None if nothing."""
+        """The search of sealed segments for `offset_for_timestamp`; None if it needs none.
+
+        The caller runs it in a thread, notes it and gives it to that method.
+        """
         log = self._log
         return sealed_search(log.segments, timestamp_ms, log.log_start_offset)
 
     def unknown_times(self) -> TimesLook | None:
-        """What `offset_of_max_timestamp` would have to ask the disk for, to be run in a thread and noted; None if nothing."""
+        """The times that `offset_of_max_timestamp` needs from the disk; None if it needs none.
+
+        The caller runs this in a thread and notes it.
+        """
         unknown = [segment for segment in self._log.segments.sealed if not segment.knows("max_timestamp")]
         return TimesLook(unknown, None, lambda _: False) if unknown else None
 

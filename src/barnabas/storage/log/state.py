@@ -1,9 +1,9 @@
-"""What the log of a partition is made of, and how far it reaches.
+"""The state of a partition's log: its segments, its start, its end and its marks.
 
-Owns the fields that the parts of a log work on (`reader`, `appender`, `truncator`); it changes none of them, but for cutting what a failed
-write left. Outside of this folder they are for reading.
+Owns the fields that the parts of a log work on (`reader`, `appender`, `truncator`); it changes none of them,
+except that it cuts off the rest of a failed write. Code outside of this folder only reads them.
 
-Its marks lie so, between two calls (`validate` says it in code):
+Between two calls its marks are in this order (`validate` checks it):
 
     kept_start_offset
         <= log_start_offset     [log_start_offset, log_end_offset) can be read

@@ -35,7 +35,7 @@ REPLAYED_AT_ONCE_BYTES = 8 * 1024  # 100 of the smallest batches, which take 1 m
 
 
 class LogTruncator:
-    """What makes a log shorter."""
+    """The part that makes a log shorter."""
 
     __slots__ = ("_appender", "_log")
 
@@ -130,7 +130,7 @@ class LogTruncator:
             raise
 
     def take_garbage(self) -> list[Garbage]:
-        """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
+        """The files that were detached since the last call; the caller removes it in a thread after `file.delete.delay.ms`."""
         log = self._log
         garbage, log.garbage = log.garbage, []
         return garbage
@@ -167,8 +167,8 @@ class LogTruncator:
     # Truncation, which a follower needs
 
     def plan_truncation(self, offset: int, at_once_bytes: int = REPLAYED_AT_ONCE_BYTES) -> ProducerRewind | None:
-        """What `truncate_to` needs that takes a while to find out: to be run in a thread and given to it. None where it takes none, for no
-        more than `at_once_bytes` are to be read."""
+        """The slow part of `truncate_to`: the caller runs it in a thread and gives it to that method. None where it is quick, because it
+        reads no more than `at_once_bytes`."""
         log = self._log
         if not log.first_offset <= offset < log.log_end_offset:
             return None

@@ -23,7 +23,7 @@ class LogManager(LogDirs):
 
     @cached_property
     def checkpoints(self) -> OffsetCheckpoints:
-        """What is written down beside the logs."""
+        """The checkpoint files beside the logs."""
         return OffsetCheckpoints(self)
 
     @cached_property
@@ -122,7 +122,7 @@ class LogManager(LogDirs):
         marker.
 
         Raises:
-            StorageError: the first failure, after all else is closed. What failed before was told when it did.
+            StorageError: the first failure, after all else is closed. Earlier failures were reported when they happened.
         """
         if self.closed:
             return

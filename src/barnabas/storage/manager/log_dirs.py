@@ -63,7 +63,7 @@ class LogDirs:
         self.startup_scan = StartupScan(self.files, self.failed_at_start)
         self._cordoned: frozenset[str] = frozenset()
         self.closed = False
-        self.unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
+        self.unclosed: dict[LogDirectory, StorageError] = {}  # the error of the first log that failed to close
         self.checkpoint_lock = Lock()
         self.unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
         self._first_has_metadata = first_has_metadata

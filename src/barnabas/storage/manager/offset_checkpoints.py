@@ -5,9 +5,9 @@ Rules
   2. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, or at the latest
      before its name is used again, so that a topic made anew does not begin where the old one was. Hence the lock, which is held
      from gathering offsets to writing them.
-  3. What is appended after a cut is not to be counted on before the disk says no more than is true (`Log.is_overstated`): after a
-     crash a start past the cut would take it away, a recovery point past the cut would pass it for synced, and what was cut would be back
-     instead of it, or beside it.
+  3. Records appended after a cut count only once no checkpoint on the disk is past the cut (`Log.is_overstated`). After a crash, a log
+     start past the cut would remove these records. A recovery point past the cut would treat them as synced. The records that were cut
+     would come back in their place, or beside them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class OffsetCheckpoints:
-    """What is written down of logs beside them."""
+    """The checkpoint files of all log directories."""
 
     def __init__(self, dirs: LogDirs) -> None:
         self._dirs = dirs

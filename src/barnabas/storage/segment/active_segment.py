@@ -226,7 +226,7 @@ class Segment(SegmentFile):
         if self.knows("integrity"):
             self.integrity.end_offset = partial(int, self.next_offset)
 
-    # What is found out late
+    # Values found on first use
 
     if not TYPE_CHECKING:  # a type checker would take any name for a field
 
@@ -259,7 +259,7 @@ class Segment(SegmentFile):
         self._open_indexes()
 
     def doubt_all(self) -> None:
-        """What is there now came from the disk: it is verified before it is served."""
+        """Verify all present records before they are served, because they came from the disk."""
         self.integrity = SegmentIntegrity(self.files, self.size, self.end_offset)
 
     def _open_indexes(self) -> None:

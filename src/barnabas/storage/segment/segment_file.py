@@ -129,7 +129,7 @@ class SegmentFile:
 
     @property
     def newest_ms(self) -> int:
-        """What its age counts from: the largest timestamp of its records or, where none has one, the last write."""
+        """The time from which its age counts: the largest timestamp of its records or, where none has one, the last write."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.written_ms
 
     def end_offset(self) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 AUDITOR = "auditor"
-ROTTEN_PATIENCE_MS = 100  # what is refused for ever is not asked for again and again
+ROTTEN_PATIENCE_MS = 100  # the client gives up soon: a damaged batch is refused for ever
 
 
 class Auditor:

@@ -133,7 +133,7 @@ class Producer:
                     continue
                 if error.code not in LOST_ITS_PLACE or not how.idempotent:
                     raise Violation(f"{self.name}: a batch was refused with {error.code.name}") from error
-                producer_id, epoch = await self._new_producer_id()  # what became of the batch is not known
+                producer_id, epoch = await self._new_producer_id()  # the batch may have been appended or not
             except ClientError:
                 if how.idempotent:
                     producer_id, epoch = await self._new_producer_id()
@@ -224,7 +224,7 @@ class Consumer:
                     continue
                 raise Violation(f"{self._history.name}: a fetch at {position} was refused with {error.code.name}") from error
             except ClientError:
-                position += self._history.rotten > 0  # what is damaged is refused for ever: step over it
+                position += self._history.rotten > 0  # the broker refuses a damaged batch for ever: step over it
                 continue
             if life != self._world.epoch:
                 continue  # the broker was restarted meanwhile, the answer may be older than that

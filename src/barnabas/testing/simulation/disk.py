@@ -150,7 +150,7 @@ class Folder(Struct, eq=False):
     durable: dict[str, Node] = field(default_factory=dict)
     pending: list[tuple[tuple[str, Node | None], ...]] = field(
         default_factory=list
-    )  # what each change sets names to, None removes
+    )  # the files that each change gives to names; None removes a name
 
     def change(self, *names: tuple[str, Node | None]) -> None:
         apply(self.names, names)

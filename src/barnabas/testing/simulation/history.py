@@ -59,7 +59,7 @@ class PartitionHistory(Struct):
     name: str
     flushed: bool = False  # flush.messages=1: a power cut takes nothing
     compacted: bool = False
-    replicated: bool = False  # who is asked changes, and may know less than the one before of how far it is
+    replicated: bool = False  # reads go to several brokers; one may know a lower high watermark than another
     retention_ms: int = -1  # the shortest that was ever set; -1 is for ever
     retention_bytes: int = -1  # the fewest
     delete_retention_ms: int = 86_400_000

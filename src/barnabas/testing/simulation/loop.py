@@ -284,4 +284,4 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 def new_loop(world: World, name: str, host: str, on_error: Callable[[str], None]) -> VirtualLoop:
     """A loop; what asyncio's has and no process of the simulation calls is not there."""
-    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # what is missing, nobody calls
+    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # nobody calls the missing methods

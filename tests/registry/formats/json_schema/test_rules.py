@@ -305,5 +305,5 @@ def test_another_format_cannot_be_read() -> None:
     class Other:
         schema_type = "AVRO"
 
-    [found] = parsed(TEXT).unreadable(Other())  # type: ignore[arg-type]
+    [found] = parsed(TEXT).unreadable(Other())  # type: ignore[arg-type]  # it has no more than it is asked for
     assert found.text == "Incompatible because of different schema type"

@@ -135,7 +135,7 @@ class Node:
     @property
     def identity(self) -> object:
         """Equal for parts that say the same."""
-        return self.kind, self.type_name, self.criterion, self.whole, self.number(self.raw)  # type: ignore[arg-type]
+        return self.kind, self.type_name, self.criterion, self.whole, self.number(self.raw)  # type: ignore[arg-type]  # any JSON has a number
 
 
 def _combined_first(parts: list[Node]) -> list[Node]:
@@ -159,7 +159,7 @@ class Schemas:
 
     def referred(self, node: Node) -> Node:
         """The node that the reference of this one means."""
-        return self.node(*self._documents.target(node.raw))  # type: ignore[arg-type]
+        return self.node(*self._documents.target(node.raw))  # type: ignore[arg-type]  # a reference is an object
 
     def node(self, raw: Json, around: Place) -> Node:
         """The node of a schema that stands inside `around`."""

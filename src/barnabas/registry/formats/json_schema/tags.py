@@ -37,9 +37,9 @@ def entities(root: Node) -> Iterator[tuple[Entity, Json]]:
             if path in seen:
                 continue
             seen.add(path)
-            yield Entity(path, "SR_RECORD"), node.raw  # type: ignore[misc]
+            yield Entity(path, "SR_RECORD"), node.raw  # type: ignore[misc]  # a node of this kind is an object
             for name, child in node.children("properties").items():
-                yield Entity(f"{path}.{name}", "SR_FIELD"), child.raw  # type: ignore[misc]
+                yield Entity(f"{path}.{name}", "SR_FIELD"), child.raw  # type: ignore[misc]  # true and false have no tags
         work.extend(_inside(node, scope))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.registry.formats.protobuf.schema import ProtobufFormat, ProtobufSchema
+from barnabas.registry.formats.protobuf.parsed_schema import ProtobufFormat, ProtobufSchema
 
 FORMAT = ProtobufFormat()
 

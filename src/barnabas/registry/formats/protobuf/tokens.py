@@ -36,7 +36,7 @@ class Tokens:
     @property
     def peek(self) -> str:
         """The next token."""
-        return self._tokens[self._at]  # type: ignore[no-any-return]
+        return self._tokens[self._at]  # type: ignore[no-any-return]  # re gives lists of Any
 
     def after(self) -> str:
         """The token behind the next one."""

@@ -22,7 +22,7 @@ from itertools import pairwise
 from barnabas.testing.simulation.history import TopicPartition, Violation
 from barnabas.testing.simulation.transactions.ledger import Ledger, Outcome, Seen, Transaction
 
-Contents = Mapping[TopicPartition, list[Seen]]  # what readers of committed records see, in the order of offsets
+Contents = Mapping[TopicPartition, list[Seen]]  # the records that read_committed readers see, in offset order
 
 
 class Verdict:
