@@ -10,8 +10,9 @@ from barnabas import limits
 from barnabas.registry.core import names, records
 from barnabas.registry.core.commands import Register, SetMode
 from barnabas.registry.core.entities import Draft, merge_metadata, merge_rule_sets
+from barnabas.registry.core.registration import look_up
 from barnabas.registry.core.registry import Registry
-from barnabas.registry.formats.interface import Reference
+from barnabas.registry.formats.interface import Reference, SchemaFormat
 from barnabas.registry.formats.table import format_of
 from barnabas.web.routing import HttpError
 from tests.registry.core.fake_format import AVRO, fake_format
@@ -168,3 +169,34 @@ def test_merging() -> None:
 def test_an_unknown_format() -> None:
     with pytest.raises(ValueError, match="Invalid schema type XML"):
         format_of("XML")
+
+
+def test_a_schema_that_was_registered_is_found_again_without_parsing_it() -> None:
+    parsed: list[str] = []
+
+    def counting(schema_type: str) -> SchemaFormat:
+        parsed.append(schema_type)
+        return format_of(schema_type)
+
+    registry = Registry(counting)
+    state, parser, spaced = registry.state, registry.parser, Draft('{ "type" : "string" }')
+    registered = write(registry, Register("s", spaced))
+    count = len(parsed)
+    found = look_up(state, parser, "s", spaced, normalize=False, deleted=False)
+    assert found is not None
+    assert found.guid == registered["guid"]
+    assert len(parsed) == count
+    assert look_up(state, parser, "another", spaced, normalize=False, deleted=False) is None
+    assert (
+        look_up(state, parser, "s", Draft(spaced.schema, metadata={"properties": {"a": "b"}}), normalize=False, deleted=False)
+        is None
+    )
+
+
+def test_few_identities_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_KEPT_IDENTITIES", 2)
+    parser = Registry().parser
+    drafts = [Draft(f'"{number}"') for number in range(3)]
+    for draft in drafts:
+        parser.keep_identity(draft, draft.identity)
+    assert [parser.identity(draft) for draft in drafts] == [None, drafts[1].identity, drafts[2].identity]

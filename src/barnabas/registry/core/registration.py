@@ -55,8 +55,7 @@ def register(state: State, parser: Parser, command: Register, reserved: Mapping[
     rule_sets.check(draft.rule_set)
     normalize = mode not in IMPORTING and (command.normalize or bool(config.get("normalize")))
     parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and mode not in IMPORTING)
-    draft = _canonical(draft, parsed, normalize=normalize)
-    identity = draft.identity
+    draft, identity = _with_identity(parser, draft, parsed, normalize=normalize)
     schema_id, known = command.schema_id, state.known(subject, identity)
     if known is not None and schema_id in {-1, known}:
         found = state.find(subject, identity)
@@ -117,9 +116,12 @@ def look_up(state: State, parser: Parser, subject: str, draft: Draft, *, normali
     if not draft.schema.strip():
         return None
     config = state.config_in_scope(subject)
-    parsed = parser.parse(subject, draft)
-    draft = _canonical(draft, parsed, normalize=normalize or bool(config.get("normalize")))
-    found = state.find(subject, draft.identity, deleted=deleted)
+    normalize = normalize or bool(config.get("normalize"))
+    identity = None if normalize else parser.identity(draft)
+    if identity is not None and (found := state.find(subject, identity, deleted=deleted)) is not None:
+        return found
+    draft, identity = _with_identity(parser, draft, parser.parse(subject, draft), normalize=normalize)
+    found = state.find(subject, identity, deleted=deleted)
     latest = state.version(subject, -1)
     if found is not None:
         return found
@@ -135,6 +137,15 @@ def look_up(state: State, parser: Parser, subject: str, draft: Draft, *, normali
         (each for each in reversed(state.versions(subject, deleted=deleted)) if _same_but_for_the_version(completed, each.draft)),
         None,
     )
+
+
+def _with_identity(parser: Parser, draft: Draft, parsed: ParsedSchema, *, normalize: bool) -> tuple[Draft, bytes]:
+    """The draft in the form that is stored, and its identity."""
+    stored = _canonical(draft, parsed, normalize=normalize)
+    identity = stored.identity
+    if not normalize:
+        parser.keep_identity(draft, identity)
+    return stored, identity
 
 
 def check_mode(state: State, subject: str, schema_id: int = -1) -> None:

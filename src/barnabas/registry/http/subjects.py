@@ -112,7 +112,8 @@ def _known(surface: Surface, command: Register) -> Json | None:
     state = surface.state
     if command.version or command.tags_to_add or command.tags_to_remove or command.propagate_tags or not command.draft.schema:
         return None
-    if any(state.config_in_scope(command.subject).get(name) for name in registration.DEFAULTS):
+    config = state.config_in_scope(command.subject)
+    if any(config.get(name) for name in registration.DEFAULTS):
         return None
     if state.mode_in_scope(command.subject) != "READWRITE" and command.schema_id < 0:
         return None
