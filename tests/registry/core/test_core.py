@@ -10,7 +10,7 @@ from barnabas import limits
 from barnabas.registry.core import names, records
 from barnabas.registry.core.commands import Register, SetMode
 from barnabas.registry.core.entities import Draft, merge_metadata, merge_rule_sets
-from barnabas.registry.core.registration import look_up
+from barnabas.registry.core.lookup import look_up
 from barnabas.registry.core.registry import Registry
 from barnabas.registry.formats.interface import Reference, SchemaFormat
 from barnabas.registry.formats.table import format_of
@@ -171,7 +171,7 @@ def test_an_unknown_format() -> None:
         format_of("XML")
 
 
-def test_a_schema_that_was_registered_is_found_again_without_parsing_it() -> None:
+def test_a_schema_that_was_found_is_found_again_without_parsing_it() -> None:
     parsed: list[str] = []
 
     def counting(schema_type: str) -> SchemaFormat:
@@ -179,18 +179,20 @@ def test_a_schema_that_was_registered_is_found_again_without_parsing_it() -> Non
         return format_of(schema_type)
 
     registry = Registry(counting)
-    state, parser, spaced = registry.state, registry.parser, Draft('{ "type" : "string" }')
+    spaced = Draft('{ "type" : "string" }')
+    with_metadata = Draft(spaced.schema, metadata={"properties": {"a": "b"}})
     registered = write(registry, Register("s", spaced))
-    count = len(parsed)
-    found = look_up(state, parser, "s", spaced, normalize=False, deleted=False)
-    assert found is not None
-    assert found.guid == registered["guid"]
-    assert len(parsed) == count
-    assert look_up(state, parser, "another", spaced, normalize=False, deleted=False) is None
-    assert (
-        look_up(state, parser, "s", Draft(spaced.schema, metadata={"properties": {"a": "b"}}), normalize=False, deleted=False)
-        is None
-    )
+
+    def guid_of(subject: str, draft: Draft) -> str | None:
+        found = look_up(registry.state, registry.parser, subject, draft, normalize=False, deleted=False)
+        return None if found is None else found.guid
+
+    assert guid_of("s", spaced) == registered["guid"]
+    parsed.clear()
+    assert guid_of("s", spaced) == registered["guid"]
+    assert parsed == []
+    assert guid_of("another", spaced) is None
+    assert guid_of("s", with_metadata) is None
 
 
 def test_few_identities_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from barnabas.client.config import ClientConfig
 from barnabas.registry.core.commands import Command
+from barnabas.registry.core.parsing import Found
 from barnabas.registry.core.registry import Registry
 from barnabas.registry.http.routes import router_for
 from barnabas.registry.http.surface import Surface
@@ -32,6 +33,11 @@ class Answer(NamedTuple):
     media: str
 
 
+Row = tuple[
+    str, str, Any, int, Any
+]  # method, URL, body, status, and what the answer has: its error code, its fields, or all of it
+
+
 async def ask(router: Router, method: str, url: str, body: object = None, **headers: str) -> Answer:
     """One request; `headers` with underscores."""
     path, _, query = url.partition("?")
@@ -50,8 +56,8 @@ async def ask(router: Router, method: str, url: str, body: object = None, **head
 class InMemory:
     """A registry over a store in memory, whose requests a test makes one after another."""
 
-    def __init__(self, log: MemoryLog | None = None) -> None:
-        self.registry = Registry(fake_format)
+    def __init__(self, log: MemoryLog | None = None, formats: Found = fake_format) -> None:
+        self.registry = Registry(formats)
         self.store = MemoryStore(log)
         self.router = router_for(Surface(self.registry, self))
         self._loop = asyncio.new_event_loop()
@@ -86,3 +92,16 @@ def service(bootstrap_servers: str, listener: str = "http://127.0.0.1:8081", **o
     client = ClientConfig.from_options({"bootstrap.servers": bootstrap_servers, **given})
     context = ServiceContext(client, listener, {})
     return RegistryService(context, Registry(fake_format))
+
+
+def play(registry: InMemory, rows: Iterable[Row]) -> None:
+    """Make requests one after another, and check each answer."""
+    for method, url, body, status, expected in rows:
+        answer = registry(method, url, body)
+        assert answer.status == status, (method, url, body, answer)
+        if status >= 400:
+            assert answer.body["error_code"] == expected, (method, url, body, answer)
+        elif isinstance(expected, dict):
+            assert expected.items() <= answer.body.items(), (method, url, body, answer)
+        elif expected is not None:
+            assert answer.body == expected, (method, url, body, answer)

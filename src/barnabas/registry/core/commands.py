@@ -59,10 +59,10 @@ class DeleteConfig(NamedTuple):
 
 
 class SetMode(NamedTuple):
-    """Set the mode of a subject, a context, or everything (None)."""
+    """Set the mode of a subject, a context, or everything (None); a mode of None removes it."""
 
     subject: str | None
-    mode: str
+    mode: str | None
     force: bool = False
 
 

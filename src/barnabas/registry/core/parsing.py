@@ -30,7 +30,7 @@ class Parser:
         self._identities: dict[bytes, bytes] = {}
 
     def parse(self, subject: str, draft: Draft, *, strict: bool = False) -> ParsedSchema:
-        """The parsed schema. Raises HttpError 42201."""
+        """The parsed schema. `strict` also refuses references to versions that are deleted. Raises HttpError 42201."""
         try:
             parser = self._format_of(draft.schema_type)
         except InvalidSchema as error:
@@ -38,7 +38,7 @@ class Parser:
         if len(draft.schema) > limits.MAX_SCHEMA_CHARACTERS:
             raise errors.schema_too_large()
         try:
-            texts = self.texts(subject, draft.references) if draft.references else {}
+            texts = self.texts(subject, draft.references, deleted=not strict) if draft.references else {}
             key = draft.schema_type, draft.schema, tuple(texts.items()), strict
             kept = self._kept.get(key)
             if kept is None:
@@ -62,15 +62,15 @@ class Parser:
                 del self._identities[next(iter(self._identities))]
             self._identities[_text_key(draft)] = identity
 
-    def texts(self, subject: str, references: Sequence[Reference]) -> dict[str, str]:
-        """The texts behind references, by name, each after those that it needs. Raises InvalidSchema."""
+    def texts(self, subject: str, references: Sequence[Reference], *, deleted: bool = True) -> dict[str, str]:
+        """The texts behind references, by name, each after those that it needs; also of deleted versions. Raises InvalidSchema."""
         found: dict[str, str] = {}
         open_ones: set[tuple[str, int]] = set()
         stack: list[tuple[str, Reference, bool]] = [(subject, each, False) for each in reversed(references)]
         while stack:
             parent, reference, done = stack.pop()
             target = names.in_context_of(parent, reference.subject), reference.version
-            draft = self._draft(*target)
+            draft = self._draft(*target, deleted=deleted)
             if done:
                 open_ones.discard(target)
                 found.setdefault(reference.name, draft.schema)
@@ -86,8 +86,8 @@ class Parser:
             stack += [(target[0], each, False) for each in reversed(draft.references)]
         return found
 
-    def _draft(self, subject: str, number: int) -> Draft:
-        version = self._state.version(subject, number, deleted=True)
+    def _draft(self, subject: str, number: int, *, deleted: bool) -> Draft:
+        version = self._state.version(subject, number, deleted=deleted)
         if version is None:
             raise InvalidSchema(f'No schema reference found for subject "{subject}" and version {number}')
         return version.draft

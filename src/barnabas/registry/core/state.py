@@ -7,7 +7,6 @@ they are in the topic; `parsing.py` parses them when they are needed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from msgspec import Struct, field
 
@@ -23,6 +22,7 @@ INHERITED = (
     "compatibilityGroup",
     "normalize",
     "validateFields",
+    "validateNames",
     "defaultMetadata",
     "overrideMetadata",
     "defaultRuleSet",
@@ -183,17 +183,18 @@ class State:
 
     def anywhere(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
         """As `version`; a subject without a context that is not in the default one is looked up in all others."""
-        for name in self._readings(subject):
+        for name in (subject, *self.elsewhere(subject)):
             found = self.version(name, number, deleted=deleted)
             if found is not None:
                 return found
         return None
 
-    def _readings(self, subject: str) -> Iterator[str]:
-        yield subject
-        if names.context_of(subject) == DEFAULT_CONTEXT:
-            for context in sorted(self.named_contexts):
-                yield f":{context}:{subject}"
+    def elsewhere(self, subject: str) -> list[str]:
+        """The subjects of this name in other contexts, if the name has no context itself."""
+        if names.context_of(subject) != DEFAULT_CONTEXT:
+            return []
+        readings = (f":{context}:{subject}" for context in sorted(self.named_contexts))
+        return [each for each in readings if each in self.subjects]
 
     def by_id(self, schema_id: int, subject: str = "") -> Version | None:
         """A version with this id: in the context of `subject`, in that subject if it has the id, else in another context's subject."""
@@ -206,7 +207,7 @@ class State:
             return self.subjects[subject][placed[subject]]
         if name.context != DEFAULT_CONTEXT:
             return None
-        for reading in self._readings(subject):
+        for reading in self.elsewhere(subject):
             other = self.contexts[names.context_of(reading)].ids.get(schema_id, {})
             if reading in other:
                 return self.subjects[reading][other[reading]]
@@ -268,14 +269,14 @@ class State:
         return any(deleted or not each.deleted for each in self.subjects.get(subject, {}).values())
 
     def with_prefix(self, prefix: str) -> list[str]:
-        """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of context and name."""
+        """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of the whole names."""
         wanted = names.parse(prefix)
         found = []
         for subject in self.subjects:
             name = names.parse(subject)
             if name.subject.startswith(wanted.subject) and wanted.context in {"*", name.context}:
                 found.append(subject)
-        return sorted(found, key=names.parse)
+        return sorted(found)
 
     # --- settings
 
@@ -316,10 +317,10 @@ class State:
 
 def _scopes(subject: str | None) -> list[str | None]:
     """Where a setting of a subject may stand, nearest first."""
-    if subject is None:
-        return [None]
-    name = names.parse(subject)
     everything = f":{names.GLOBAL_CONTEXT}:"
+    if subject is None:
+        return [None, everything]
+    name = names.parse(subject)
     if name.context == DEFAULT_CONTEXT:
         return [subject, None, everything]
     scopes: list[str | None] = [subject, name.prefix, everything]

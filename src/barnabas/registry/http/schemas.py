@@ -11,7 +11,7 @@ from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.entities import Json, Version, version_fields
 from barnabas.registry.http.exchange import answer, encode, flag, integer, many, page, raw
-from barnabas.registry.http.subjects import formatted, with_found_tags
+from barnabas.registry.http.subjects import formatted, shown
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import Request, Response
 
@@ -23,10 +23,11 @@ async def by_id(surface: Surface, request: Request, context: str, text: str) -> 
     state = surface.state
     if request.query:
         version = _version(surface, request, context, schema_id)
-        fields = _fields(surface, version, request)
+        fields = shown(surface, request, version)
+        del fields["id"]
         if flag(request, "fetchMaxId"):
             fields["maxId"] = state.contexts[names.context_of(version.subject)].last_id
-        return answer(request, with_found_tags(surface, version, request, fields))
+        return answer(request, fields)
     key = names.parse(context).context, schema_id
     body = state.answers.get(key)
     if body is None:
@@ -59,8 +60,10 @@ async def text_by_id(surface: Surface, request: Request, context: str, text: str
 
 def _placed(surface: Surface, request: Request, context: str, text: str) -> list[tuple[str, int]]:
     """The subjects and versions that have an id."""
-    version = _version(surface, request, context, integer(text))
     state, deleted = surface.state, flag(request, "deleted")
+    version = state.by_id(integer(text), surface.subject(context, request.query.get("subject", "")))
+    if version is None:
+        raise errors.schema_not_found()
     placed = state.contexts[names.context_of(version.subject)].ids.get(version.id, {})
     return [(name, number) for name, number in sorted(placed.items()) if state.version(name, number, deleted=deleted)]
 
@@ -108,7 +111,7 @@ async def types(surface: Surface, request: Request, context: str) -> Response:
 
 async def list_schemas(surface: Surface, request: Request, context: str) -> Response:
     state = surface.state
-    prefixes = many(request, "subjectPrefix") or ["" if context else names.WILDCARD]
+    prefixes = many(request, "subjectPrefix") or [""]
     subjects: dict[str, None] = {}
     for prefix in prefixes:
         whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
@@ -117,7 +120,7 @@ async def list_schemas(surface: Surface, request: Request, context: str) -> Resp
     deleted, only, latest = flag(request, "deleted"), flag(request, "deletedOnly"), flag(request, "latestOnly")
     rule_type = request.query.get("ruleType")
     found = []
-    for subject in sorted({*subjects, *aliases}, key=names.parse):
+    for subject in sorted({*subjects, *aliases}):
         versions = [each for each in state.versions(subject, deleted=deleted or only) if each.deleted or not only]
         for version in versions[-1:] if latest else versions:
             if rule_type and not _has_rule(version, rule_type):

@@ -21,11 +21,11 @@ def _scope(surface: Surface, context: str, text: str = "") -> str | None:
 
 async def get_config(surface: Surface, request: Request, context: str, text: str = "") -> Response:
     scope = _scope(surface, context, text)
-    if flag(request, "defaultToGlobal") or scope is None:
+    if flag(request, "defaultToGlobal"):
         return answer(request, surface.state.config_in_scope(scope))
     found = surface.state.config(scope)
     if found is None:
-        raise errors.no_subject_config(scope)
+        raise errors.no_subject_config(scope or "")
     return answer(request, found)
 
 
@@ -49,8 +49,9 @@ async def get_mode(surface: Surface, request: Request, context: str, text: str =
 
 
 async def put_mode(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    mode = body_of(request).get("mode")
-    if not isinstance(mode, str):
+    body = body_of(request)
+    mode = body.get("mode")
+    if "mode" not in body or not isinstance(mode, str | None):
         raise errors.invalid_mode()
     return await surface.write(request, SetMode(_scope(surface, context, text), mode, flag(request, "force")))
 

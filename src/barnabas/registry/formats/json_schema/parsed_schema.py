@@ -8,7 +8,7 @@ from functools import cached_property
 from barnabas.registry.formats.interface import Entity, Incompatibility, InvalidSchema, ParsedSchema
 from barnabas.registry.formats.json_schema import tags, text
 from barnabas.registry.formats.json_schema.comparison import Comparison
-from barnabas.registry.formats.json_schema.differences import Difference, incompatibility
+from barnabas.registry.formats.json_schema.differences import LENIENT, Difference, incompatibility
 from barnabas.registry.formats.json_schema.documents import Documents
 from barnabas.registry.formats.json_schema.model import Schemas
 from barnabas.registry.formats.json_schema.text import Interner, Json, mapping
@@ -44,10 +44,11 @@ class JsonSchema:
     def formatted(self, form: str) -> str:
         return self.canonical
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
         if not isinstance(written, JsonSchema):
             return [Incompatibility("TYPE_CHANGED", _OTHER_TYPE, _OTHER_TYPE)]
-        return [incompatibility(difference) for difference in self.differences(written) if not difference.compatible]
+        found = [each for each in self.differences(written) if not each.compatible]
+        return [incompatibility(each) for each in found if not (lenient and each.kind in LENIENT)]
 
     def differences(self, written: JsonSchema) -> list[Difference]:
         """All that has changed since `written`, the compatible changes too. The list is bounded; its verdict is exact."""
