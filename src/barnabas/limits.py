@@ -100,6 +100,7 @@ MAX_PROTOBUF_NAMES = 50_000  # messages, fields, values and other names that one
 MAX_PROTOBUF_FILES = 1_000  # schemas that one schema needs, directly or not
 MAX_SCHEMA_CHARACTERS = 10_000_000  # of the text of one schema; a larger one is refused before it is parsed
 MAX_PARSED_SCHEMAS = 1_000  # parsed schemas that the registry keeps, those used last
+MAX_KEPT_IDENTITIES = 20_000  # identities of texts that were parsed before; 200 bytes each
 MAX_SCHEMA_REFERENCES = 1_000  # schemas that one schema needs, directly or not
 MAX_LISTED_SCHEMAS = 1_000  # schemas in one answer of the registry, as in Confluent's; a client pages for more
 MAX_LISTED_SUBJECTS = 20_000  # names in one answer of the registry

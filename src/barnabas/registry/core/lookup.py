@@ -58,8 +58,15 @@ def find(
     """The newest version of a subject that has this schema, or the latest version if it has it. Raises HttpError 42201."""
     if not draft.schema.strip():
         return None
-    parsed = parser.parse(subject, draft)
-    draft = canonical(draft, parsed, normalize=normalize or bool(state.config_in_scope(subject).get("normalize")))
+    normalize = normalize or bool(state.config_in_scope(subject).get("normalize"))
+    if not normalize and not latest_only:
+        identity = parser.identity(draft)
+        found = None if identity is None else state.find(subject, identity, deleted=deleted)
+        if found is not None:
+            return found
+    given, draft = draft, canonical(draft, parser.parse(subject, draft), normalize=normalize)
+    if not normalize:
+        parser.keep_identity(given, draft.identity)
     if latest_only:
         latest = state.version(subject, -1)
         return latest if latest is not None and matches(state, parser, draft, latest) else None

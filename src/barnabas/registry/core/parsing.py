@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 
 from barnabas import limits
 from barnabas.registry.core import errors, names
@@ -26,6 +27,7 @@ class Parser:
         self._state = state
         self._format_of = format_of
         self._kept: OrderedDict[CacheKey, ParsedSchema] = OrderedDict()
+        self._identities: dict[bytes, bytes] = {}
 
     def parse(self, subject: str, draft: Draft, *, strict: bool = False) -> ParsedSchema:
         """The parsed schema. `strict` also refuses references to versions that are deleted. Raises HttpError 42201."""
@@ -48,6 +50,17 @@ class Parser:
         except InvalidSchema as error:
             raise errors.invalid_schema(f"Invalid schema of type {draft.schema_type}, details: {error}") from None
         return kept
+
+    def identity(self, draft: Draft) -> bytes | None:
+        """The identity of a schema without further parts that was parsed before, not normalised; None if it has to be parsed."""
+        return self._identities.get(_text_key(draft)) if _is_text_alone(draft) else None
+
+    def keep_identity(self, draft: Draft, identity: bytes) -> None:
+        """Keep for `identity` what the canonical form of a draft led to. A text alone always leads to the same."""
+        if _is_text_alone(draft):
+            if len(self._identities) >= limits.MAX_KEPT_IDENTITIES:
+                del self._identities[next(iter(self._identities))]
+            self._identities[_text_key(draft)] = identity
 
     def texts(self, subject: str, references: Sequence[Reference], *, deleted: bool = True) -> dict[str, str]:
         """The texts behind references, by name, each after those that it needs; also of deleted versions. Raises InvalidSchema."""
@@ -78,3 +91,11 @@ class Parser:
         if version is None:
             raise InvalidSchema(f'No schema reference found for subject "{subject}" and version {number}')
         return version.draft
+
+
+def _is_text_alone(draft: Draft) -> bool:
+    return not draft.references and draft.metadata is None and draft.rule_set is None
+
+
+def _text_key(draft: Draft) -> bytes:
+    return blake2b(f"{draft.schema_type}:{draft.schema}".encode(), digest_size=16).digest()

@@ -289,8 +289,9 @@ class State:
         """The config that holds for a subject: what is not set for it comes from its context, then from everything."""
         merged: Json = {"compatibilityLevel": DEFAULT_LEVEL}
         for scope in reversed(_scopes(subject)):
-            found = self.configs.get(scope) or {}
-            merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
+            found = self.configs.get(scope)
+            if found:
+                merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
         own = self.configs.get(subject) or {}
         return merged if own.get("alias") is None else {**merged, "alias": own["alias"]}
 
