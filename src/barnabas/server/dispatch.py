@@ -44,8 +44,9 @@ from barnabas.tuples import new_tuple
 if TYPE_CHECKING:
     from barnabas.protocol.request_headers import RequestHeader
     from barnabas.quota.budget import Budget
+    from barnabas.server.answer_order import Answer
     from barnabas.server.cluster.forwarding import Forwarder
-    from barnabas.server.connection import Answer, Connection
+    from barnabas.server.connection import Connection
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,8 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.server.closing import close_server
 from barnabas.server.cluster.peers import inter_broker_endpoint
-from barnabas.server.connection import Connection, Dispatcher
+from barnabas.server.connection import Connection
+from barnabas.server.connection_interfaces import Dispatcher
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.protocol import TlsProtocol
 
@@ -97,7 +98,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 class Listeners:
     """All listening sockets of a broker."""
 
-    def __init__(self, services: Services, tls: BrokerTls, receiver: Receiver, dispatcher: Dispatcher) -> None:
+    def __init__(self, services: Services, tls: BrokerTls, receiver: Receiver, dispatcher: Dispatcher[Connection]) -> None:
         self._services = services
         self._tls = tls
         self._receiver = receiver
