@@ -1,17 +1,17 @@
-"""One client connection: bytes in, frames to the dispatcher, answers out in the order of the requests.
+"""One client connection: it receives bytes, passes frames to the dispatcher, and sends the answers in the order of the requests.
 
 Rules
-  1. Requests take effect in their order, and answers leave in it (the protocol has no other way to tell them apart). A request is worked
-     on when those before it have ended; `request_order.py` says which may be worked on beside them: produce requests behind produce
-     requests that wait for replicas, fetches behind fetches. One that may not stays where it is, with all behind it, until it is its turn.
-  2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`), nor is any
-     while frames in memory exceed `queued.max.request.bytes`.
-  3. A turn of the loop works on so many requests of a connection and no more (`limits.MAX_REQUESTS_PER_TURN`; runs of produce requests,
-     which cost little, are not counted): who sends many at once has others served in between.
-  4. A broken frame closes the connection with one log line. Nothing a peer sends may raise past `buffer_updated`.
+  1. Requests take effect in their order, and answers leave in the same order: the protocol has no other way to tell them apart. A request
+     begins when all earlier requests have ended. `request_order.py` has the exceptions: produce requests behind produce requests that wait
+     for replicas, and fetches behind fetches. A request that may not begin yet waits, and all requests behind it wait too.
+  2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`). While the frames
+     in memory exceed `queued.max.request.bytes`, no connection is read.
+  3. A turn of the loop handles at most `limits.MAX_REQUESTS_PER_TURN` requests of a connection. Runs of produce requests cost little and
+     are not counted. So other connections get a turn while one client sends many requests.
+  4. A broken frame closes the connection with one log line. No input of a peer may raise past `buffer_updated`.
 
-`FrameReader` keeps unfinished frames; whole frames are handled in the buffer that all connections of the loop share (`Receiver`).
-A handler must not keep a view of a frame after it returns.
+`FrameReader` keeps unfinished frames. Whole frames are handled in the buffer that all connections of the loop share (`Receiver`). A handler
+must not keep a view of a frame after it returns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio protocol of one client; made by a listener's factory."""
+    """The asyncio protocol of one client. A listener's factory makes it."""
 
     get_buffer: GetBuffer  # an attribute, so that the loop calls `FrameReader` directly
 
@@ -89,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         return f"{self.peer_host}:{self.peer_port}"
 
     def forget_learnt(self) -> None:
-        """Have every fast path forget what it learnt; the general way handles the next requests."""
+        """Make every fast path forget what it learnt. The general way handles the next requests."""
         for recogniser in self.recognisers:
             recogniser.forget()
 
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         """Reserve the next place in the order of answers, for a request that has not ended.
 
         Args:
-            effect: what it does, which tells the requests behind it whether they have to wait.
+            effect: of the request. It decides whether the requests behind it must wait.
         """
         answer = Answer()
         if not self._answers:
@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def send(self, parts: list[Part]) -> None:
-        """Answer the request at hand, of which nothing waits any more."""
+        """Answer the current request, of which no part waits."""
         outbox = self._outbox
         if outbox is None:
             return
@@ -163,14 +163,14 @@ class Connection(asyncio.BufferedProtocol):
             self._check_unsent(outbox)
 
     def flush(self) -> None:
-        """Have what was answered leave now, and not with the answers of the other requests that came with it."""
+        """Send the answers now, and not together with the answers of the other requests that came with it."""
         if self._outbox is not None:
             self._outbox.flush()
             if self._when_sent is not None:
                 self._tell_sent()
 
     def when_sent(self, call: Callable[[], None] | None) -> None:
-        """Have it called in a turn of the loop behind the one in which all answers so far have left; it takes the place of the last."""
+        """Call `call` in a turn of the loop after all answers so far have left; it replaces the earlier `call`."""
         self._when_sent = call
 
     def _tell_sent(self) -> None:
@@ -184,10 +184,10 @@ class Connection(asyncio.BufferedProtocol):
         call()
 
     def complete(self, answer: Answer, parts: list[Part], *, among_many: bool = False) -> None:
-        """The answer of a request that had to wait is there.
+        """Answer a request that had to wait.
 
         Args:
-            among_many: others come in the same turn of the loop, so it is sent with them at the end of it; not for file regions.
+            among_many: the same turn of the loop completes other answers too, and sends all of them at its end. Not for file regions.
         """
         outbox = self._outbox
         if outbox is None:
@@ -222,20 +222,21 @@ class Connection(asyncio.BufferedProtocol):
         self.flush()
 
     def close(self) -> None:
-        """Drop the connection with what waits in it."""
+        """Close the connection and drop its unsent answers."""
         if self._transport is not None:
             self._transport.abort()
         self._release()
 
     def close_after_answers(self) -> None:
-        """Read no more; close once everything answered so far is sent."""
+        """Stop reading, and close when all answers so far are sent."""
         self.pause("closing")
         self.flush()
         if self._outbox is None or not self._outbox.waiting_bytes:
             self.close()
 
     def hand_over(self) -> int | None:
-        """Read no more: who gets this duplicate of the descriptor does, until `take_back` or the end. None where that cannot be (TLS)."""
+        """Stop reading until `take_back` or the end: another thread reads from the duplicate descriptor that this returns. None if the
+        connection cannot be handed over (TLS)."""
         outbox = self._outbox
         if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self.paused_for:
             return None
@@ -247,14 +248,14 @@ class Connection(asyncio.BufferedProtocol):
         return os.dup(outbox.descriptor)
 
     def take_back(self, received: bytes) -> None:
-        """Go on reading, after what was read elsewhere and not worked on."""
+        """Continue to read. `received` was read elsewhere and not handled."""
         self.frames.keep_back(memoryview(bytearray(received + self.frames.take_backlog())))
         self.resume("handed over")
 
     # --- pausing
 
     def put_off(self, reason: str) -> None:
-        """Leave the request at hand, of which nothing was done, until `resume`; then it comes again."""
+        """Leave the current request, of which nothing was done. It comes again after `resume`."""
         self.is_put_off = True
         self.pause(reason)
 
@@ -264,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
         self.paused_for.add(reason)
 
     def pause_again(self) -> None:
-        """uvloop begins to read after `connection_made`, even if that has paused the transport."""
+        """Stop reading again: uvloop begins to read after `connection_made`, even if that has paused the transport."""
         if self._transport is not None:
             self._transport.pause_reading()
 
