@@ -26,7 +26,7 @@ from barnabas.server.request_order import Effect
 if TYPE_CHECKING:
     from barnabas.protocol.produce import NodeEndpoint
     from barnabas.replication.partition import OnlinePartition
-    from barnabas.server.connection import Answer
+    from barnabas.server.answer_order import Answer
 
 Known = Callable[[], Parts[Records] | None]
 """The answer of a fetch of a kind that is known, without a look at everything; None where it takes one."""
