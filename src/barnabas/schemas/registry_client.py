@@ -66,12 +66,20 @@ class RegistryClient:
         url: such as `http://127.0.0.1:8081`; several may be given with commas, the first that answers is used.
         settings: keys of `SETTINGS` besides `url`.
         timeout_s: for each request.
+        tls: instead of a context from the settings.
 
     Raises:
         ConfigError: a setting is unknown, or a URL is none.
     """
 
-    def __init__(self, url: str = DEFAULT_URL, settings: Mapping[str, str] | None = None, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        settings: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float = 30.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         given = dict(settings or {})
         for key in given:
             if key not in SETTINGS:
@@ -84,7 +92,7 @@ class RegistryClient:
             raise ConfigError("url", url, "a URL such as http://127.0.0.1:8081")
         self._timeout_s = timeout_s
         self._headers = {"Content-Type": CONTENT_TYPE, "Accept": f"{CONTENT_TYPE}, application/json", **_log_in(given)}
-        self._tls = _tls_context(given) if any(each.startswith("https:") for each in self.urls) else None
+        self._tls = tls or _tls_context(given) if any(each.startswith("https:") for each in self.urls) else None
         self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> RegistryClient:
