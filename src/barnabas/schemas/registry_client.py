@@ -5,8 +5,10 @@ It keeps one connection open. Names of subjects go into paths percent-encoded. S
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -105,6 +107,14 @@ class RegistryClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def abort(self) -> None:
+        """End the request that another thread waits for; the client may only be closed then."""
+        connection = self._connection
+        sock = connection.sock if connection is not None else None
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, *path: object, **query: object) -> Any:
         return self.request("GET", path, query)

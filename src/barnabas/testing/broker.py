@@ -111,7 +111,8 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._listeners: dict[str, str] = {}
         self._registry: ServicesProcess | None = None
-        self._registry_port: socket.socket | None = None  # bound, so that nobody else takes the port before the registry
+        self._registry_port = 0
+        self._registry_socket: socket.socket | None = None  # bound, so that nobody else takes the port before the registry
 
     @property
     def bootstrap_servers(self) -> str:
@@ -156,9 +157,9 @@ class Broker:
                 properties |= {"security.protocol": "SSL", **self.certificates.client_settings()}
             if self._users:
                 properties |= self.login()
-            port = self._registry_port.getsockname()[1] if self._registry_port is not None else 0
             self._release_registry_port()
-            self._registry = ServicesProcess("registry", properties, self._working_folder() / "services.log", port)
+            log = self._working_folder() / "services.log"
+            self._registry = ServicesProcess("registry", properties, log, self._registry_port)
         return self._registry.url
 
     @property
@@ -207,10 +208,11 @@ class Broker:
         for folder in self.data_dirs:
             folder.mkdir(parents=True, exist_ok=True)
         if REGISTRY_URL not in self._config:
-            self._registry_port = socket.socket()
-            self._registry_port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._registry_port.bind(("127.0.0.1", 0))
-            self._config[REGISTRY_URL] = f"http://127.0.0.1:{self._registry_port.getsockname()[1]}"
+            self._registry_socket = socket.socket()
+            self._registry_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._registry_socket.bind(("127.0.0.1", 0))
+            self._registry_port = self._registry_socket.getsockname()[1]
+            self._config[REGISTRY_URL] = f"http://127.0.0.1:{self._registry_port}"
         if self._users:
             store_users(self.data_dir, self._users)
         self._process = self._spawn()
@@ -289,7 +291,7 @@ class Broker:
         return f"<Broker {state}>"
 
     def _release_registry_port(self) -> None:
-        taken, self._registry_port = self._registry_port, None
+        taken, self._registry_socket = self._registry_socket, None
         if taken is not None:
             taken.close()
 

@@ -34,6 +34,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 THREADS = 4
 NOT_ASKED = "too many questions wait"
+PREFIX = "confluent."
+TLS_KEYS = (
+    "confluent.ssl.key.password",
+    "confluent.ssl.keystore.location",
+    "confluent.ssl.keystore.password",
+    "confluent.ssl.keystore.type",
+    "confluent.ssl.truststore.location",
+    "confluent.ssl.truststore.password",
+    "confluent.ssl.truststore.type",
+)
 
 
 class SchemaValidation:
@@ -45,6 +55,7 @@ class SchemaValidation:
         self._asking: dict[Question, asyncio.Future[Verdict]] = {}
         self._threads: Executor | None = None
         self._of_thread = local()
+        self._clients: list[RegistryClient] = []  # one for each thread
         self._paused_until_s = float("-inf")
         self._reason = NOT_ASKED
         self._is_down = False  # the registry did not answer the last question
@@ -79,9 +90,15 @@ class SchemaValidation:
 
     async def close(self) -> None:
         """Ask nothing more."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._threads is None:
+            return
+        self._paused_until_s = float("inf")
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for client in self._clients:
+            client.abort()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        for client in self._clients:
+            client.close()
 
     def _ask_in_background(self, questions: Iterable[Question]) -> None:
         for question in questions:
@@ -117,6 +134,7 @@ class SchemaValidation:
         client: RegistryClient | None = getattr(self._of_thread, "client", None)
         if client is None:
             client = self._of_thread.client = self._make_client()
+            self._clients.append(client)
         return verdict_of(client, question)
 
     def _make_client(self) -> RegistryClient:
@@ -131,8 +149,7 @@ class SchemaValidation:
         urls = config.confluent_schema_registry_url
         tls = None
         if any(url.startswith("https:") for url in urls):
-            prefix = "confluent."
-            given = {name.removeprefix(prefix): text for name, text in config.texts.items() if name.startswith(prefix + "ssl.")}
+            given = {name.removeprefix(PREFIX): config.texts[name] for name in TLS_KEYS if name in config.texts}
             tls = client_context(client_settings(given))
         return RegistryClient(",".join(urls), settings, timeout_s=limits.SCHEMA_REGISTRY_TIMEOUT_S, tls=tls)
 
