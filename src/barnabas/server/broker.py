@@ -75,6 +75,7 @@ from barnabas.server.replication.fetcher_manager import FetcherManager
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
+from barnabas.server.schema_validation.validation import SchemaValidation
 from barnabas.server.scraping import render_in_turns
 from barnabas.server.services import Services
 from barnabas.server.tls.listeners import BrokerTls
@@ -197,6 +198,7 @@ class Broker:
         self.isr = IsrChanges(services)
         self.throttles = Throttles(services)
         self.fetcher_manager = FetcherManager(services, self.throttles, self.log_start_offsets)
+        self.schema_validation = SchemaValidation(services)
         self.replica_manager = ReplicaManager(
             services,
             cleaner=self.cleaner,
@@ -205,6 +207,7 @@ class Broker:
             group_commit=self.group_commit,
             isr=self.isr,
             fetchers=self.fetcher_manager,
+            fit=self.schema_validation.fit,
             load_late=lambda wanted: self.coordinators.load_late(wanted),
         )
         # Of a cluster
@@ -389,6 +392,7 @@ class Broker:
         if Opened.COORDINATORS in self._opened:
             await self.add_partitions_to_txn.close()
             await self.coordinators.close()
+        await self.schema_validation.close()
         await _close(self.forwarder)
         await _close(self.quorum)
         if Opened.CONTROLLER in self._opened:
