@@ -282,7 +282,7 @@ class Fetch(PartitionLookup):
             if size and session is not None and self._context.is_incremental:
                 session.move_to_end(wanted)
             elif not data.error_code and not is_sent_away:
-                wanted.maybe_rest(is_committed=self._request.isolation_level == READ_COMMITTED)
+                wanted.maybe_rest()
         endpoints: list[NodeEndpoint] = []
         if self._version >= FIRST_ENDPOINTS_VERSION:
             wrong = [slot for slot, (_, data) in enumerate(kept) if data.error_code in TOLD_WITH]
