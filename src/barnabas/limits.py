@@ -146,4 +146,5 @@ MAX_JSON_SCHEMA_DIFFERENCES = 500  # differences of two JSON Schemas that are ke
 MAX_JSON_SCHEMA_PATH = 64  # steps of the path to a difference; deeper steps are left out of the message
 MAX_JSON_SCHEMA_PATH_CHARACTERS = 1_000  # of the path to a difference in a message
 MAX_CACHED_SCHEMAS = 10_000  # schemas that a client of a registry keeps
+MAX_VALUE_DEPTH = 100  # objects and arrays inside of each other in a value with a schema, as in Protobuf's own libraries
 MAX_REFERENCE_DEPTH = 100  # references inside of each other that a client of a registry follows

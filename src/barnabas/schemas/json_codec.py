@@ -8,8 +8,9 @@ from typing import Any
 
 import jsonschema_rs
 
+from barnabas import limits
 from barnabas.schemas.errors import CannotDecode, CannotEncode
-from barnabas.schemas.plain import plain
+from barnabas.schemas.plain import is_too_deep, plain
 from barnabas.schemas.registered import RegisteredSchema
 
 _BACKTRACK_STEPS = 10_000
@@ -30,6 +31,7 @@ class JsonCodec:
 
     def encode(self, value: Any) -> bytes:
         try:
+            _check_depth(value)
             self._validator.validate(value)
             return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         except (jsonschema_rs.ValidationError, ValueError, TypeError) as error:
@@ -38,6 +40,7 @@ class JsonCodec:
     def decode(self, data: bytes, path: Sequence[int] | None = None) -> Any:
         try:
             value = json.loads(data)
+            _check_depth(value)
             self._validator.validate(value)
         except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
             raise CannotDecode(f"the data does not fit the JSON Schema: {_reason(error)}") from error
@@ -56,6 +59,11 @@ def make(schema: RegisteredSchema, reader: RegisteredSchema | None, message: str
         return JsonCodec(json.loads(schema.text), [(each.name, json.loads(each.text)) for each in schema.needed])
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         raise CannotDecode(f"the JSON Schema cannot be used: {_reason(error)}") from error
+
+
+def _check_depth(value: Any) -> None:
+    if is_too_deep(value):
+        raise ValueError(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays")
 
 
 def _reason(error: Exception) -> str:
