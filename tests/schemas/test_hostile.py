@@ -84,7 +84,7 @@ def test_data_that_nests_too_deep(levels: int) -> None:
     with pytest.raises(CannotDecode, match=r"nested deeper than 100|recursion"):
         as_json.decode(b"[" * levels + b"]" * levels)
     for encode in (codec.encode, codec.from_json, as_json.encode):
-        with pytest.raises(CannotEncode, match="nested deeper than 100"):
+        with pytest.raises(CannotEncode, match=r"nested deeper than 100|[Rr]ecursion"):
             encode(chain(min(levels, 5_000)))
 
 
