@@ -160,7 +160,9 @@ def test_a_change_keeps_when_an_association_was_made(registry: InMemory) -> None
     registry("PUT", "/associations/resources/1", request(item(lifecycle="STRONG")))
     (changed,) = registry("GET", "/associations/subjects/s").body
     assert changed == {**made, "lifecycle": "STRONG", "updateTs": changed["updateTs"]}
-    assert InMemory(registry.store.log)("GET", "/associations/subjects/s").body == [changed]
+    again = InMemory(registry.store.log)
+    assert again("GET", "/associations/subjects/s").body == [changed]
+    again.close()
 
 
 def test_a_value_of_nothing_deletes(registry: InMemory) -> None:
