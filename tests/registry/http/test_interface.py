@@ -260,42 +260,6 @@ ROWS: dict[str, list[Row]] = {
         ("PUT", "/config/v", {"validateFields": True}, 200, None),
         ("POST", "/subjects/v/versions", schema(A, metadata={"properties": {"confluent:reserved": "a"}}), 409, 40901),
     ],
-    "associations": [
-        ("POST", "/subjects/t-value/versions", schema(A), 200, None),
-        ("POST", "/associations", {"resourceName": "t"}, 422, 42212),
-        (
-            "POST",
-            "/associations",
-            {
-                "resourceName": "t",
-                "resourceNamespace": "k",
-                "resourceId": "1",
-                "associations": [{"subject": "t-value", "lifecycle": "STRONG"}],
-            },
-            200,
-            {"resourceName": "t"},
-        ),
-        ("GET", "/associations/resources/1", None, 200, None),
-        ("GET", "/associations/resources/k/t?associationType=key", None, 200, []),
-        (
-            "POST",
-            "/associations",
-            {"resourceName": "u", "resourceNamespace": "k", "resourceId": "2", "associations": [{"subject": "t-value"}]},
-            409,
-            40905,
-        ),
-        (
-            "POST",
-            "/associations",
-            {"resourceName": "u", "resourceNamespace": "k", "resourceId": "2", "associations": [{"subject": "none"}]},
-            409,
-            40907,
-        ),
-        ("DELETE", "/associations/resources/1?cascadeLifecycle=true", None, 204, None),
-        ("GET", "/associations/subjects/t-value", None, 200, []),
-        ("GET", "/subjects?deleted=true", None, 200, []),
-        ("DELETE", "/associations/resources/1", None, 404, 40410),
-    ],
     "the registry itself": [
         ("GET", "/v1/metadata/version", None, 200, {"version": "8.3.0"}),
         (
