@@ -60,7 +60,13 @@ class Application:
         self._note(request, response, seconds)
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
+        body = b"" if method == "HEAD" else response.body
+        if len(body) <= limits.SERVICE_ANSWER_BUFFER_BYTES:
+            await send({"type": "http.response.body", "body": body})
+            return
+        view, step = memoryview(body), limits.SERVICE_ANSWER_BUFFER_BYTES
+        for start in range(0, len(body), step):  # each piece waits until those before are gone
+            await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
     def malformed(self, host: str) -> Response:
         """The answer to what is no HTTP."""
@@ -88,7 +94,9 @@ class Application:
                 request.query = dict(request.queries)
             if self._logins is not None and request.path not in OPEN_PAGES:
                 certificate = scope["state"].get("certificate")
-                principal = await self._logins.principal(request.headers.get("authorization", ""), certificate)
+                principal = await self._logins.principal(
+                    request.headers.get("authorization", ""), certificate, request.caller.host
+                )
                 request.caller = Caller(principal, request.caller.host)
             handler, given = self._find(request)
             request.body = await _body(request, scope["state"], receive)
