@@ -65,8 +65,7 @@ def find(
         if found is not None:
             return found
     given, draft = draft, canonical(draft, parser.parse(subject, draft), normalize=normalize)
-    if not normalize:
-        parser.keep_identity(given, draft.identity)
+    parser.keep_identity(given, draft.identity, normalized=normalize)
     if latest_only:
         latest = state.version(subject, -1)
         return latest if latest is not None and matches(state, parser, draft, latest) else None
