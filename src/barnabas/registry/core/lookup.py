@@ -32,7 +32,8 @@ def known(state: State, parser: Parser, command: Register) -> Version | None:
     subject, number = command.subject, command.version
     if command.tags_to_add or command.tags_to_remove or command.propagate_tags or subject not in state.subjects:
         return None
-    if any(state.config_in_scope(subject).get(name) for name in DEFAULTS):
+    config = state.config_in_scope(subject)
+    if any(config.get(name) for name in DEFAULTS):
         return None
     found = find(state, parser, subject, command.draft, normalize=command.normalize, latest_only=number == -1)
     if found is None:
