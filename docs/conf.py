@@ -24,6 +24,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/python-clients",
         "docs/guides/testing",
         "docs/guides/schema-registry",
+        "docs/guides/schemas-in-python",
         "docs/guides/transactions",
         "docs/spark",
         "docs/exactly-once",

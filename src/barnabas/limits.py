@@ -89,6 +89,17 @@ MAX_AUDIT_ENTRIES = 20_000  # entries of the audit log that wait to be written; 
 MAX_AUDIT_BATCH = 500  # entries written at once
 MAX_AUDIT_TEXT = 256  # characters of a name in the audit log
 MAX_REGISTRY_ANSWER_BYTES = 64 * 1024 * 1024  # of one answer of a schema registry that a client takes
+SCHEMA_ID_KEPT_S = 300.0  # so long a broker takes a schema id for registered without asking again
+UNKNOWN_SCHEMA_ID_KEPT_S = 1.0  # so long it takes one for not registered: it may be registered at any time
+MAX_KNOWN_SCHEMA_IDS = (
+    10_000  # registered schema ids of one subject in a broker; Confluent's confluent.schema.registry.max.cache.size
+)
+MAX_UNKNOWN_SCHEMA_IDS = 1_000  # schema ids of one subject that a broker remembers as not registered
+MAX_SCHEMA_IDS_OF_A_BATCH = 100  # that the registry is asked about at once; the producer tries again for more
+MAX_SCHEMA_QUESTIONS = 1_000  # that wait for the registry in one broker; for further ones producers try again
+SCHEMA_REGISTRY_TIMEOUT_S = 3.0  # of one request of a broker to one URL of the registry
+SCHEMA_QUESTION_TIMEOUT_S = 10.0  # a produce request waits so long for the registry
+SCHEMA_REGISTRY_PAUSE_S = 0.5  # a registry that did not answer is not asked for so long
 MAX_AVRO_CHARACTERS = 4 * 1024 * 1024  # of an Avro schema with its references; parsing takes about a second
 MAX_AVRO_DEPTH = 100  # types inside of each other in an Avro schema, and levels of a JSON value in it
 MAX_AVRO_COMPARISONS = 200_000  # pairs of types and of fields that one check of compatibility looks at; about a second

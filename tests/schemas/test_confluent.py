@@ -91,7 +91,8 @@ def test_protobuf(client: RegistryClient, theirs: SchemaRegistryClient, ids: str
     }
     ours = Serializer(client, "proto", schema=PROTO, schema_type="PROTOBUF", message=message, ids=ids)
     data = ours.encode_json(value[message])
-    kind = GetMessageClass(ours.codec.descriptor)  # type: ignore[attr-defined]
+    codec: Any = ours.codec
+    kind = GetMessageClass(codec.descriptor)
     read = ProtobufDeserializer(kind, {}, theirs)(data, context("proto", ours.headers))
     assert ours.codec.to_json(read) == value[message]
     sent = context("proto")

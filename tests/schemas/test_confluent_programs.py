@@ -29,8 +29,9 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext, StringDeserializer, StringSerializer
 from google.protobuf.message_factory import GetMessageClass
 
+from barnabas.schemas.errors import CannotEncode
 from barnabas.schemas.registry_client import RegistryClient
-from barnabas.schemas.serializer import Serializer
+from barnabas.schemas.serializer import Deserializer, Serializer
 from barnabas.testing import Broker
 
 AVRO = json.dumps({
@@ -234,3 +235,30 @@ def test_metadata_chooses_a_version(registry: SchemaRegistryClient, client: Regi
     )
     assert data is not None
     assert int.from_bytes(data[1:5], "big") == client.get("subjects", "staged-value", "versions", 1)["id"]
+
+
+@pytest.mark.parametrize("ids", ["payload", "headers"])
+def test_our_serialisers_in_their_producer_and_consumer(broker: Broker, client: RegistryClient, ids: str) -> None:
+    topic = f"ours-{ids}"
+    serializer = Serializer(client, topic, schema=AVRO, ids=ids)
+    producer = SerializingProducer({"bootstrap.servers": broker.bootstrap_servers, "value.serializer": serializer})
+    value = {"name": "Ada", "favorite_number": 7, "favorite_color": "blue"}
+    producer.produce(topic=topic, value=value, headers=[("other", b"x")])
+    assert producer.flush(30) == 0
+    if ids == "headers":
+        context = SerializationContext(topic, MessageField.VALUE, {})
+        serializer(value, context)
+        assert list(context.headers or {}) == ["__value_schema_id"]
+        with pytest.raises(CannotEncode, match="ids in headers need a record with headers"):
+            serializer(value)
+    consumer = DeserializingConsumer({
+        "bootstrap.servers": broker.bootstrap_servers, "group.id": topic, "auto.offset.reset": "earliest",
+        "value.deserializer": Deserializer(client, reader=AVRO.replace("long", "double")),
+    })  # fmt: skip
+    consumer.subscribe([topic])
+    try:
+        message: Any = poll(consumer)
+        assert message.value() == {**value, "favorite_number": 7.0}
+        assert [name for name, _ in message.headers()] == ["other", *(name for name, _ in serializer.headers)]
+    finally:
+        consumer.close()

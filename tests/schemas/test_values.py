@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas import limits
 from barnabas.schemas import framing, serializer
 from barnabas.schemas.avro_codec import AvroCodec
 from barnabas.schemas.avro_names import whole_schema
@@ -129,9 +130,12 @@ def test_strategies(client: RegistryClient) -> None:
         assert Serializer(client, "t", strategy=strategy, record="n.R", is_key=is_key).schema.id == made.schema.id
     titled = Serializer(client, "t", schema='{"type":"object","title":"T"}', schema_type="JSON", strategy="record")
     assert titled.subject == "T"
-    for wrong in ({"strategy": "record"}, {"topic": None}, {"strategy": "other"}, {"ids": "nowhere"}, {"topic": "unknown"}):
+    wrongs: list[dict[str, Any]] = [
+        {"strategy": "record"}, {"topic": None}, {"strategy": "other"}, {"ids": "nowhere"}, {"topic": "unknown"}
+    ]  # fmt: skip
+    for wrong in wrongs:
         with pytest.raises(SchemaDataError):
-            Serializer(client, **{"topic": "t", **wrong})  # type: ignore[arg-type]
+            Serializer(client, **{"topic": "t", **wrong})
 
 
 def test_evolution_and_what_cannot_be_read(client: RegistryClient) -> None:
@@ -145,7 +149,7 @@ def test_evolution_and_what_cannot_be_read(client: RegistryClient) -> None:
     assert (first.encode(None), reader.decode(None)) == (None, None)
     for data, said in [
         (framing.id_prefix(99_999), "no schema with the id 99999 is registered"),
-        (first.encode({"a": 1}) + b"x", "1 bytes follow the Avro data"),  # type: ignore[operator]
+        ((first.encode({"a": 1}) or b"") + b"x", "1 bytes follow the Avro data"),
         (framing.id_prefix(first.schema.id or 0), "the data does not fit the Avro schema"),
         (Serializer(client, "j", schema="{}", schema_type="JSON").encode(1), "the schema is JSON, and the reader's is AVRO"),
     ]:
@@ -200,3 +204,26 @@ def test_a_schema_that_comes_late_is_found(client: RegistryClient, monkeypatch: 
     now_s = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now_s + serializer.RETRY_S)
     assert reader.decode(data) == b"x"
+
+
+def test_what_peers_make_grow_is_limited(client: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_CACHED_SCHEMAS", 3)
+    monkeypatch.setattr(limits, "MAX_REFERENCE_DEPTH", 4)
+    references: list[dict[str, Any]] = []
+    made: list[Serializer] = []
+    for number in range(6):
+        fields = [{"name": "inner", "type": each["name"]} for each in references]
+        text = json.dumps({"type": "record", "name": f"Deep{number}", "fields": fields})
+        client.post("subjects", f"deep-{number}", "versions", body={"schema": text, "references": references})
+        if number < 5:
+            made.append(Serializer(client, subject=f"deep-{number}"))
+        references = [{"name": f"Deep{number}", "subject": f"deep-{number}", "version": 1}]
+    with pytest.raises(SchemaDataError, match="references are deeper than 4"):
+        Serializer(client, subject="deep-5")
+    reader = Deserializer(client)
+    for each in made:
+        reader.decode(framing.id_prefix(each.schema.id or 0))
+    for number in range(1_000_000, 1_000_006):
+        with pytest.raises(SchemaDataError):
+            reader.decode(framing.id_prefix(number))
+    assert [len(kept) for kept in (reader._codecs, reader._failed, reader.schemas._known)] == [3, 3, 3]

@@ -3,17 +3,19 @@
 with RegistryClient("http://127.0.0.1:8081") as client:
     serializer = Serializer(client, topic="orders", schema=SCHEMA)
     producer.produce("orders", serializer.encode({"id": 7}), headers=serializer.headers)
+
+Both classes are also callable with confluent-kafka's `SerializationContext`, so they serve its producers and consumers as serialisers.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from barnabas import limits
 from barnabas.schemas.codecs import Codec, codec_of
-from barnabas.schemas.errors import SchemaDataError
+from barnabas.schemas.errors import CannotEncode, SchemaDataError
 from barnabas.schemas.framing import KEY_HEADER, VALUE_HEADER, Headers, guid_header, id_prefix, split
 from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
 from barnabas.schemas.registry_client import RegistryClient
@@ -22,6 +24,12 @@ from barnabas.schemas.subject_names import STRATEGIES
 T = TypeVar("T")
 IDS = ("payload", "headers")
 RETRY_S = 5.0  # until a schema that was not there is asked for again: a registry may learn of it late
+
+
+class Context(Protocol):
+    """The part of confluent-kafka's `SerializationContext` that counts here."""
+
+    headers: Any  # a list of pairs or a dict, or None
 
 
 class Serializer:
@@ -95,6 +103,18 @@ class Serializer:
         """The bytes of a value; None stays None. Raises CannotEncode."""
         return None if value is None else self._prefix + self.codec.encode(value)
 
+    def __call__(self, value: Any, ctx: Context | None = None) -> bytes | None:
+        """The same for confluent-kafka, which gives the headers of the record. Raises CannotEncode."""
+        data = self.encode(value)
+        if self.headers and data is not None:
+            if ctx is None or ctx.headers is None:
+                raise CannotEncode("ids in headers need a record with headers, if only an empty list")
+            if isinstance(ctx.headers, dict):
+                ctx.headers.update(self.headers)
+            else:
+                ctx.headers[:] = self.headers_for(ctx.headers)
+        return data
+
     def encode_json(self, value: Any) -> bytes | None:
         """The bytes of parsed JSON: bytes are base64 in it, dates and times ISO 8601. Raises CannotEncode."""
         return None if value is None else self._prefix + self.codec.encode(self.codec.from_json(value))
@@ -104,8 +124,8 @@ class Deserializer:
     """Reads values by the schemas that records name. It asks the registry once for each schema, and for one that is missing every 5 s.
 
     Args:
-        reader: the schema that the program knows; Avro data is resolved to it, Protobuf data is read with it. None: each value comes as it
-            was written.
+        reader: the schema that the program knows, or its text for Avro. Avro data is resolved to it, Protobuf data is read with it. None:
+            each value comes as it was written.
         subject: names the context of the ids if it is not the default one.
     """
 
@@ -113,12 +133,12 @@ class Deserializer:
         self,
         client: RegistryClient | RegisteredSchemas,
         *,
-        reader: RegisteredSchema | None = None,
+        reader: RegisteredSchema | str | None = None,
         is_key: bool = False,
         subject: str | None = None,
     ) -> None:
         self.schemas = client if isinstance(client, RegisteredSchemas) else RegisteredSchemas(client)
-        self._reader = reader
+        self._reader = RegisteredSchema(None, None, "AVRO", reader) if isinstance(reader, str) else reader
         self._is_key = is_key
         self._subject = subject
         self._codecs: dict[int | str, Codec] = {}
@@ -132,6 +152,10 @@ class Deserializer:
             SchemaDataError: its schema is not registered or cannot be used, or the data does not fit it.
         """
         return None if payload is None else self._read(payload, headers)[1]
+
+    def __call__(self, payload: bytes | None, ctx: Context | None = None) -> Any:
+        """The same for confluent-kafka, which gives the headers of the record."""
+        return self.decode(payload, None if ctx is None else ctx.headers)
 
     def decode_json(self, payload: bytes | None, headers: Headers = None) -> Any:
         """The same as something that `json.dumps` takes."""
