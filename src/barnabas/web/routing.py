@@ -6,7 +6,7 @@ A dictionary leads from segment to segment: the time does not grow with the numb
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -100,6 +100,10 @@ class Router:
             raise ValueError(f"{method} {pattern} is there twice")
         node.handlers[method] = handler
 
+    def routes(self) -> list[tuple[str, str]]:
+        """Method and pattern of every route, in the order of the patterns."""
+        return sorted(_routes(self._root, ""), key=lambda route: (route[1], route[0]))
+
     def find(self, method: str, path: str) -> tuple[Handler, list[str]]:
         """The handler for `path` (percent-encoded) and the decoded segments that it takes.
 
@@ -113,6 +117,15 @@ class Router:
         if handler is None:
             raise HttpError(405, "HTTP 405 Method Not Allowed")
         return handler, given
+
+
+def _routes(node: _Node, pattern: str) -> Iterator[tuple[str, str]]:
+    for method in node.handlers:
+        yield method, pattern or "/"
+    for segment, below in node.named.items():
+        yield from _routes(below, f"{pattern}/{segment}")
+    if node.any is not None:
+        yield from _routes(node.any, f"{pattern}/{NAMED}")
 
 
 def _segments(path: str) -> list[str]:

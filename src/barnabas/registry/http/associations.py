@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from barnabas import limits
 from barnabas.registry.core import associations, errors, names
 from barnabas.registry.core.commands import DeleteAssociations, PutAssociations
 from barnabas.registry.core.entities import Json
+from barnabas.registry.http.bodies import AssociationBatchQuery, AssociationBatchRequest, AssociationRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, many, page
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import HttpError, Request, Response
@@ -14,8 +17,11 @@ from barnabas.web.routing import HttpError, Request, Response
 def _shown(surface: Surface, request: Request, wanted: Json) -> Response:
     wanted = {**wanted, "resourceType": request.query.get("resourceType") or "topic"}
     found = associations.selected(surface.state, wanted, many(request, "associationType"), request.query.get("lifecycle"))
-    items = [{key: value for key, value in each.items() if key != "tenant"} for each in found]
-    return answer(request, page(request, items, limits.MAX_LISTED_SCHEMAS))
+    return answer(request, page(request, [_fields(each) for each in found], limits.MAX_LISTED_SCHEMAS))
+
+
+def _fields(association: Json) -> Json:
+    return {key: value for key, value in association.items() if key != "tenant"}
 
 
 async def by_subject(surface: Surface, request: Request, context: str, text: str) -> Response:
@@ -31,11 +37,11 @@ async def by_resource(surface: Surface, request: Request, context: str, resource
 
 
 async def create(surface: Surface, request: Request, context: str) -> Response:
-    return await _put(surface, request, context, body_of(request), update=False)
+    return await _put(surface, request, context, body_of(request, AssociationRequest), update=False)
 
 
 async def update(surface: Surface, request: Request, context: str, resource_id: str) -> Response:
-    body = body_of(request)
+    body = body_of(request, AssociationRequest)
     if body.setdefault("resourceId", resource_id) != resource_id:
         detail = "Resource ID in the path parameter does not match the resource ID in the request body"
         raise errors.invalid_association("resourceId", detail)
@@ -57,18 +63,18 @@ async def delete(surface: Surface, request: Request, context: str, resource_id: 
 
 async def batch_get(surface: Surface, request: Request, context: str) -> Response:
     results: list[Json] = []
-    for item in _requests(request):
+    for item in _requests(request, AssociationBatchQuery):
         wanted = {name: item[name] for name in associations.RESOURCE_FIELDS if item.get(name)}
         wanted.setdefault("resourceType", "topic")
         found = associations.selected(surface.state, wanted, item.get("associationTypes") or ())
         head = {name: found[0].get(name) for name in associations.RESOURCE_FIELDS} if found else wanted
-        results.append({"result": {**head, "associations": found}})
+        results.append({"result": {**head, "associations": [_fields(each) for each in found]}})
     return answer(request, {"results": results}, 207)
 
 
 async def batch_change(surface: Surface, request: Request, context: str) -> Response:
     results: list[Json] = []
-    for item in _requests(request):
+    for item in _requests(request, AssociationBatchRequest):
         try:
             value = await surface.backend.write(
                 request, PutAssociations(context, item, update=True, dry_run=flag(request, "dryRun"))
@@ -79,11 +85,11 @@ async def batch_change(surface: Surface, request: Request, context: str) -> Resp
     return answer(request, {"results": results}, 207)
 
 
-def _requests(request: Request) -> list[Json]:
-    items = body_of(request).get("requests")
-    if not isinstance(items, list) or not items:
+def _requests(request: Request, kind: type[Struct]) -> list[Json]:
+    items: list[Json] | None = body_of(request, kind).get("requests")
+    if not items:
         raise errors.invalid_association("requests", "cannot be null or empty")
-    return [item for item in items if isinstance(item, dict)]
+    return items
 
 
 TABLE: Table = (

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import DeleteConfig, DeleteContext, DeleteMode, SetConfig, SetMode
+from barnabas.registry.http.bodies import ConfigRequest, ModeRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, page
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import HttpError, Request, Response
@@ -30,7 +31,7 @@ async def get_config(surface: Surface, request: Request, context: str, text: str
 
 
 async def put_config(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    body = body_of(request)
+    body = body_of(request, ConfigRequest)
     return await surface.write(request, SetConfig(_scope(surface, context, text), body))
 
 
@@ -49,7 +50,7 @@ async def get_mode(surface: Surface, request: Request, context: str, text: str =
 
 
 async def put_mode(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    mode = body_of(request).get("mode")
+    mode = body_of(request, ModeRequest).get("mode")
     if not isinstance(mode, str):
         raise errors.invalid_mode()
     return await surface.write(request, SetMode(_scope(surface, context, text), mode, flag(request, "force")))
