@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from barnabas.client.config import ClientConfig
 from barnabas.registry.core.commands import Command
+from barnabas.registry.core.parsing import Found
 from barnabas.registry.core.registry import Registry
 from barnabas.registry.http.routes import router_for
 from barnabas.registry.http.surface import Surface
@@ -56,8 +57,8 @@ def error_response(error: HttpError) -> Response:
 class InMemory:
     """A registry over a store in memory, whose requests a test makes one after another."""
 
-    def __init__(self, log: MemoryLog | None = None) -> None:
-        self.registry = Registry(fake_format)
+    def __init__(self, log: MemoryLog | None = None, formats: Found = fake_format) -> None:
+        self.registry = Registry(formats)
         self.store = MemoryStore(log)
         self.router = router_for(Surface(self.registry, self))
         self._loop = asyncio.new_event_loop()

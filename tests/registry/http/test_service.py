@@ -40,7 +40,9 @@ async def served(bootstrap_servers: str) -> AsyncIterator[RegistryService]:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         made = await ask(holder[0].router, method, url, body, x_forward=headers["x-forward"])
         data = json.dumps(made.body, separators=(",", ":")).encode()
-        told = f"HTTP/1.1 {made.status} OK\r\nconnection: close\r\ncontent-type: {made.media}\r\ncontent-length: {len(data)}\r\n\r\n"
+        told = (
+            f"HTTP/1.1 {made.status} OK\r\nconnection: close\r\ncontent-type: {made.media}\r\ncontent-length: {len(data)}\r\n\r\n"
+        )
         writer.write(told.encode() + data)
         await writer.drain()
         writer.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from barnabas import limits
-from barnabas.registry.core import associations, errors, names
+from barnabas.registry.core import associations, errors
 from barnabas.registry.core.commands import DeleteAssociations, PutAssociations
 from barnabas.registry.core.entities import Json
 from barnabas.registry.http.bodies import AssociationBatchQuery, AssociationBatchRequest, AssociationRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, many, page
-from barnabas.registry.http.surface import Surface, Table
+from barnabas.registry.http.surface import Surface, Table, checked_context
 from barnabas.web.routing import HttpError, Request, Response
 
 
@@ -50,7 +50,7 @@ async def update(surface: Surface, request: Request, context: str, resource_id: 
 
 async def _put(surface: Surface, request: Request, context: str, body: Json, *, update: bool) -> Response:
     given = request.query.get("context", "")
-    prefix = context or (names.context_prefix(given) if given else "")
+    prefix = context or (checked_context(given) if given else "")
     return await surface.write(request, PutAssociations(prefix, body, update, flag(request, "dryRun")))
 
 

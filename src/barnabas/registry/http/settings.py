@@ -9,8 +9,8 @@ from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import DeleteConfig, DeleteContext, DeleteMode, SetConfig, SetMode
 from barnabas.registry.http.bodies import ConfigRequest, ModeRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, page
-from barnabas.registry.http.surface import Surface, Table
-from barnabas.web.routing import HttpError, Request, Response
+from barnabas.registry.http.surface import Surface, Table, checked_context
+from barnabas.web.routing import Request, Response
 
 INTERFACE_VERSION = "8.3.0"  # of Confluent's interface, which clients compare
 
@@ -67,11 +67,7 @@ async def list_contexts(surface: Surface, request: Request, context: str) -> Res
 
 
 async def delete_context(surface: Surface, request: Request, context: str, text: str) -> Response:
-    try:
-        prefix = names.context_prefix(text)
-    except ValueError as error:
-        raise HttpError(400, str(error), 400) from None
-    await surface.backend.write(request, DeleteContext(prefix))
+    await surface.backend.write(request, DeleteContext(checked_context(text)))
     return Response(b"", 204)
 
 

@@ -88,15 +88,19 @@ def _plain(surface: Surface, handler: Handler) -> Handler:
 def _in_context(surface: Surface, handler: Handler) -> Handler:
     async def handle(request: Request, context: str, *segments: str) -> Response:
         try:
-            prefix = names.context_prefix(context)
-        except ValueError as error:
-            raise HttpError(400, str(error), 400) from None
-        try:
-            return await handler(surface, request, prefix, *segments)
+            return await handler(surface, request, checked_context(context), *segments)
         except Forwarded as done:
             return done.response
 
     return handle
+
+
+def checked_context(text: str) -> str:
+    """The prefix of a context that a client names. Raises HttpError 400."""
+    try:
+        return names.context_prefix(text)
+    except ValueError as error:
+        raise HttpError(400, str(error), 400) from None
 
 
 def checked_subject(subject: str) -> str:
