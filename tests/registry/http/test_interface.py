@@ -247,7 +247,7 @@ ROWS: dict[str, list[Row]] = {
             "/subjects/s/versions/3?findTags=*",
             None,
             200,
-            {"schemaTags": [{"schemaEntity": {"entityPath": ".a", "entityType": "SR_FIELD"}, "tags": ["PII"]}]},
+            {"schemaTags": [{"schemaEntity": {"entityPath": ".a", "entityType": "sr_field"}, "tags": ["PII"]}]},
         ),
         ("POST", "/subjects/no/versions/1/tags", {"tagsToAdd": []}, 404, 40401),
         ("PUT", "/config/nick", {"alias": "s"}, 200, {"alias": "s"}),
