@@ -41,7 +41,12 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/performance",
         "docs/guides/plugins",
     ],
-    "Move from Kafka": ["docs/guides/moving-from-kafka", "docs/guides/old-clients", "docs/compatibility"],
+    "Move from Kafka": [
+        "docs/guides/moving-from-kafka",
+        "docs/guides/from-confluent",
+        "docs/guides/old-clients",
+        "docs/compatibility",
+    ],
     "Reference": [
         "docs/reference/configuration",
         "docs/reference/cli",
@@ -59,6 +64,7 @@ SHORT_TITLES = {
     "docs/guides/data-folders": "Data folders",
     "docs/guides/demo": "The demo",
     "docs/guides/faults": "Disk faults",
+    "docs/guides/from-confluent": "Confluent's registry",
     "docs/guides/moving-from-kafka": "Moving from Kafka",
     "docs/guides/old-clients": "Old clients",
     "docs/guides/performance": "Tuning",

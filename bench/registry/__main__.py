@@ -20,7 +20,7 @@ from bench import report
 from bench.peers.peer import PeerUnavailable
 from bench.peers.process import cpu_of, resident_mb
 from bench.registry import load
-from bench.registry.systems import MAKERS, OURS, RegistryProcess, Together, call
+from bench.registry.systems import MAKERS, OURS, Bare, RegistryProcess, Together, call
 from bench.servers import Barnabas, create_topic
 from bench.storage.result import Result, lines_of
 
@@ -87,6 +87,7 @@ def measure(repeat: int, amounts: Amounts, absent: dict[str, str]) -> list[Resul
                     absent[name] = str(error)
                     print(f"{name}: not measured: {error}", file=sys.stderr, flush=True)
     for _ in range(repeat):
+        _alone(amounts, results)
         _together(results)
     for result in results.values():
         _judge(result)
@@ -160,6 +161,17 @@ def _one(registry: RegistryProcess, name: str, amounts: Amounts, results: dict[s
         delays = load.delays_ms(address, _registrations(address, "paced", count), PACED_PER_S, CONNECTIONS)
         _add(results, "new-p99", name, delays[int(len(delays) * 0.99)])
         _add(results, "loaded", name, resident_mb(registry.pids))
+
+
+def _alone(amounts: Amounts, results: dict[str, Result]) -> None:
+    """The load against a server that does nothing."""
+    with Bare() as bare:
+        requests = _registrations(bare.address, "bare", amounts.schemas)
+        load.rate(bare.address, requests, CONNECTIONS)
+        _add(results, "known-8", bare.name, load.rate(bare.address, requests * 3, CONNECTIONS))
+        for connections in (1, CONNECTIONS):
+            reads = load.reads(bare.address, 1, amounts.schemas // 2, connections, amounts.seconds)
+            _add(results, f"get-{connections}", bare.name, reads)
 
 
 def _first_id(registry: RegistryProcess) -> int:

@@ -14,6 +14,7 @@ NOTES = """
 - Registries run one after the other as processes of their own, on the same broker and each on a topic of its own.
 - Each schema is an Avro record of ten fields under a subject of its own. A known schema is registered again under the same subject.
 - {reader} sends the GETs, a client in Python the other requests; both share the machine with the registry and the broker.
+- *No registry* is a server that answers every request at once with the same bytes. It shows the most that the load itself reaches.
 - *CPU* is user and system time of the registry's process for one request. It hardly depends on other work on the machine.
 - At a fixed rate, a delay counts from the moment at which the request was planned.
 - *Ready* is the time from the start of the process until a read and a write are answered.

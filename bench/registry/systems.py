@@ -83,6 +83,19 @@ class OurRegistry(RegistryProcess):
         return command, {"PYTHONPATH": str(SOURCE)}
 
 
+class Bare(RegistryProcess):
+    """No registry: it shows how fast the load itself is."""
+
+    name = "no registry"
+
+    def __init__(self) -> None:
+        super().__init__("", "")
+
+    def _command(self) -> tuple[Sequence[str], Mapping[str, str]]:
+        path = os.pathsep.join((str(SOURCE.parent), str(SOURCE)))
+        return [sys.executable, "-m", "bench.registry.bare", str(self.address[1])], {"PYTHONPATH": path}
+
+
 class Karapace(RegistryProcess):
     """Karapace with its defaults, without the REST proxy."""
 
@@ -117,8 +130,9 @@ def karapace_python() -> Path:
 
 
 def _words(text: str) -> str:
-    """What uv says, in one line without its symbols."""
-    return " ".join(re.sub(r"[^\x20-\x7e]+", " ", text).split()).strip(" .:")[-200:]
+    """Why uv fails, in one line without its symbols."""
+    words = " ".join(re.sub(r"[^\x20-\x7e]+", " ", text).split())
+    return words.rpartition("cause: ")[2].strip(" .:")[:300]
 
 
 def _quietly(command: Sequence[str]) -> None:

@@ -59,6 +59,13 @@ def test_reads_go_without_wrk(address: tuple[str, int], monkeypatch: pytest.Monk
     assert load.reads(address, 1, 5, connections=2, seconds=0.01) > 0
 
 
+def test_the_load_runs_against_a_server_that_does_nothing() -> None:
+    with systems.Bare() as bare:
+        requests = [load.request(bare.address, "POST", "/subjects/s/versions", b"{}" * size) for size in (1, 50_000, 2)]
+        assert load.rate(bare.address, requests, 2) > 0
+        assert load.delays_ms(bare.address, [load.request(bare.address, "GET", "/")], 1_000, 1)
+
+
 def test_no_recent_python_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems, "ENVIRONMENTS", tmp_path)
     monkeypatch.setattr(systems, "LEAST_PYTHON", (9, 9))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -55,23 +56,24 @@ class ClusterRights:
         self._client = AsyncClient(replace(config, default_api_timeout_ms=timeout_ms))
         self._settings = {key: value for key, value in (settings or {}).items() if key in {SUPER_USERS, IF_NONE}}
         self._authorizer: Authorizer | None = None  # None after a refresh: everything is allowed
-        self._ask_again_s = self._valid_until_s = 0.0
+        self._asked_s = self._answered_s = -math.inf  # when the cluster was asked last, and when it answered
         self._asking: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
         """Make sure that the bindings are recent; raises RightsUnknown."""
-        if asyncio.get_running_loop().time() >= self._ask_again_s:
-            await self._asked()
+        kept_s = limits.ACLS_KEPT_S if self._asked_s == self._answered_s else limits.ACLS_RETRY_S
+        if asyncio.get_running_loop().time() >= self._asked_s + kept_s:
+            await self._share_asking()
 
     async def renew(self) -> bool:
         """Read the bindings again, unless they are a second old at most; a caller may have got a right. Returns whether they were
         read; raises RightsUnknown."""
-        if asyncio.get_running_loop().time() < self._ask_again_s - limits.ACLS_KEPT_S + limits.ACLS_RETRY_S:
+        if asyncio.get_running_loop().time() < self._asked_s + limits.ACLS_RETRY_S:
             return False
-        await self._asked()
+        await self._share_asking()
         return True
 
-    async def _asked(self) -> None:
+    async def _share_asking(self) -> None:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # also if nobody waits any more
@@ -96,13 +98,13 @@ class ClusterRights:
         try:
             self._authorizer = await self._read()
         except BarnabasError as error:
-            if loop.time() >= self._valid_until_s:
+            self._asked_s = loop.time()
+            if self._asked_s >= self._answered_s + limits.ACLS_VALID_S:
+                self._asked_s = -math.inf  # the next request asks again
                 raise RightsUnknown(str(error)) from error
             logger.warning("event=acls-unreadable reason=%r", str(error))
-            self._ask_again_s = loop.time() + limits.ACLS_RETRY_S
             return
-        self._ask_again_s = loop.time() + limits.ACLS_KEPT_S
-        self._valid_until_s = loop.time() + limits.ACLS_VALID_S
+        self._asked_s = self._answered_s = loop.time()
 
     async def _read(self) -> Authorizer | None:
         try:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 from barnabas import limits
 from barnabas.services.logins import Logins
 from barnabas.services.metrics import RequestTimes
-from barnabas.web.routing import Caller, HttpError, Request, Response
+from barnabas.web.routing import Caller, Headers, HttpError, Request, Response, not_allowed
 from barnabas.web.service import Service
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,13 @@ class Application:
         self._note(request, response, seconds)
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
+        body = b"" if method == "HEAD" else response.body
+        if len(body) <= limits.SERVICE_ANSWER_BUFFER_BYTES:
+            await send({"type": "http.response.body", "body": body})
+            return
+        view, step = memoryview(body), limits.SERVICE_ANSWER_BUFFER_BYTES
+        for start in range(0, len(body), step):  # each piece waits until those before are gone
+            await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
     def malformed(self, host: str) -> Response:
         """The answer to what is no HTTP."""
@@ -88,7 +94,9 @@ class Application:
                 request.query = dict(request.queries)
             if self._logins is not None and request.path not in OPEN_PAGES:
                 certificate = scope["state"].get("certificate")
-                principal = await self._logins.principal(request.headers.get("authorization", ""), certificate)
+                principal = await self._logins.principal(
+                    request.headers.get("authorization", ""), certificate, request.caller.host
+                )
                 request.caller = Caller(principal, request.caller.host)
             handler, given = self._find(request)
             request.body = await _body(request, scope["state"], receive)
@@ -109,12 +117,12 @@ class Application:
             if page is None:
                 raise
             if request.method not in {"GET", "HEAD"}:
-                raise HttpError(405, "HTTP 405 Method Not Allowed") from None
+                raise not_allowed({"GET"}) from None
             return page, []
 
     def _refuse(self, error: HttpError, *, close: bool = False) -> Response:
         response = self._service.error(error)
-        extra: tuple[tuple[bytes, bytes], ...] = ((b"connection", b"close"),) if close else ()
+        extra: Headers = (*error.headers, (b"connection", b"close")) if close else error.headers
         if error.status == 401 and self._logins is not None:
             extra += self._logins.challenges
         return response._replace(headers=(*response.headers, *extra)) if extra else response

@@ -16,7 +16,7 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.services.application import Application
-from barnabas.services.listener import Listener, bind
+from barnabas.services.listener import Listener, bind, reached_at
 from barnabas.services.logins import logins_from
 from barnabas.services.metrics import RequestTimes
 from barnabas.services.settings import INIT_TIMEOUT, init_timeout_s, shown
@@ -28,6 +28,7 @@ from barnabas.streams import drop_standard_output
 from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
 
 logger = logging.getLogger(__name__)
+HOST_NAME = "host.name"  # Confluent's name
 MIN_START_S = 1.0  # for a service once the cluster has answered
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
@@ -103,7 +104,8 @@ async def _start(
     from barnabas.services.web_server import WebServer
 
     logger.info("event=services-settings settings=%r", shown(properties))
-    lines, timeout_s, began = [], init_timeout_s(properties), asyncio.get_running_loop().time()
+    lines, timeout_s = [], init_timeout_s(properties)
+    deadline = asyncio.get_running_loop().time() + timeout_s
     for entry, listener in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
@@ -115,11 +117,13 @@ async def _start(
         at = listener._replace(port=listening.getsockname()[1])
         peers = None if tls is None else partial(peers_context, properties)
         try:
-            service = entry.load(ServiceContext(client, str(at), properties, secured=logins is not None, peers=peers))
+            reached = str(reached_at(at, properties.get(HOST_NAME)))
+            service = entry.load(ServiceContext(client, reached, properties, secured=logins is not None, peers=peers))
         except ImportError as error:
             raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)
-        await _ready(entry, service, client, timeout_s - (asyncio.get_running_loop().time() - began))
+        await wait_for_cluster(client, timeout_s, deadline)
+        await _ready(entry, service, timeout_s, deadline)
         server = WebServer(Application(entry.name, service, times, logins), listening, tls)
         stack.push_async_callback(server.close)
         await server.start()
@@ -127,13 +131,10 @@ async def _start(
     return lines
 
 
-async def _ready(entry: ServiceEntry, service: Service, client: ClientConfig, timeout_s: float) -> None:
+async def _ready(entry: ServiceEntry, service: Service, timeout_s: float, deadline: float) -> None:
     """Start a service; raises ServiceError if it is not ready in time."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_s
-    await wait_for_cluster(client, max(0.0, timeout_s))
     try:
-        async with asyncio.timeout_at(max(deadline, loop.time() + MIN_START_S)):
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + MIN_START_S)):
             await service.start()
     except TimeoutError:
         raise ServiceError(f"the {entry.title} is not ready after {timeout_s:g} s; {INIT_TIMEOUT} allows more") from None

@@ -4,7 +4,9 @@ Rules
   1. The cluster decides; a log-in that it accepted is not checked again for a short time, one that it refused is. A token does not
      count longer than it says itself.
   2. The cache holds hashes with a random key, no password and no token.
-  3. TLS has checked a certificate. Its name becomes a principal by rules, as on the broker. An Authorization header counts more than
+  3. Failures of an address delay its next answers and log-ins, as on the broker (`security/penalties.py`). To the broker all callers
+     have the address of the service, so a guesser must be stopped here.
+  4. TLS has checked a certificate. Its name becomes a principal by rules, as on the broker. An Authorization header counts more than
      a certificate: a proxy shows its own.
 """
 
@@ -28,6 +30,7 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, LoginFailed
 from barnabas.client.sasl import HASHES, OAUTHBEARER, PLAIN, Credentials
 from barnabas.errors import ConfigError
+from barnabas.security.penalties import Penalties, Source
 from barnabas.security.principals import NoMatchingRule, PrincipalRules
 from barnabas.services.tls import CLIENT_AUTH, client_auth, principal_rules
 from barnabas.tls.names import subject_of
@@ -71,15 +74,21 @@ class Logins:
         self._known: dict[bytes, tuple[str, float]] = {}
         self._key = secrets.token_bytes(32)
         self._turns = asyncio.Semaphore(limits.MAX_SERVICE_LOGINS_AT_ONCE)
+        self._penalties = Penalties(
+            limits.SERVICE_LOGIN_DELAY_MS, max_hosts=limits.MAX_SERVICE_LOGINS, max_waiting=limits.MAX_WAITING_LOGINS
+        )
 
     @property
     def challenges(self) -> tuple[tuple[bytes, bytes], ...]:
         """The headers WWW-Authenticate: one for each method."""
         return tuple((b"www-authenticate", b'%s realm="barnabas"' % each.capitalize().encode()) for each in sorted(self.methods))
 
-    async def principal(self, header: str, certificate: bytes | None = None) -> str:
-        """Who sent this header over a connection with this certificate (DER); raises HttpError 401, or 503 if the cluster cannot be
-        asked."""
+    async def principal(self, header: str, certificate: bytes | None = None, host: str = "") -> str:
+        """Who sent this header from an address, over a connection with this certificate (DER).
+
+        Raises:
+            HttpError: 401; 429 if too many log-ins of the address wait; 503 if the cluster cannot be asked.
+        """
         if self._rules is not None and certificate is not None and not (header and self.methods):
             try:
                 return f"User:{self._rules.name_of(subject_of(certificate))}"
@@ -91,13 +100,36 @@ class Logins:
         if found is not None and time.monotonic() < found[1]:
             return found[0]
         principal, credentials, lifetime_s = self._understand(header)
-        async with self._turns:
-            await asyncio.to_thread(self._ask, credentials)
+        await self._check(principal, credentials, host)
         self._known.pop(key, None)
         while len(self._known) >= limits.MAX_SERVICE_LOGINS:
             del self._known[next(iter(self._known))]
         self._known[key] = principal, time.monotonic() + min(limits.SERVICE_LOGIN_KEPT_S, lifetime_s)
         return principal
+
+    async def _check(self, principal: str, credentials: Credentials, host: str) -> None:
+        loop, source = asyncio.get_running_loop(), self._penalties.source(host, principal)
+        await self._wait(source)
+        try:
+            async with self._turns:
+                await asyncio.to_thread(self._ask, credentials)
+        except HttpError as error:
+            if error.status == 401:
+                await asyncio.sleep(self._penalties.delay_ms(source, loop.time() * 1000) / 1000)
+            raise
+        self._penalties.logged_in(host, principal)
+
+    async def _wait(self, source: Source) -> None:
+        """Wait until the last failure of an address is answered."""
+        wait_ms = self._penalties.wait_ms(source, asyncio.get_running_loop().time() * 1000)
+        if not wait_ms:
+            return
+        if not self._penalties.begin_wait(source):
+            raise HttpError(429, "Too Many Requests")
+        try:
+            await asyncio.sleep(wait_ms / 1000)
+        finally:
+            self._penalties.end_wait(source)
 
     def _understand(self, header: str) -> tuple[str, Credentials, float]:
         """The principal that a header claims, with the proof, and for how many seconds it may count."""

@@ -39,8 +39,7 @@ def listener_tls(settings: Mapping[str, str]) -> TlsSettings:
         return text
 
     asked = client_auth(settings)
-    found = server_settings("", lambda key: asked.value if key == "ssl.client.auth" else value_of(key))
-    return replace(found, prefix=PREFIX)
+    return server_settings("", lambda key: asked.value if key == "ssl.client.auth" else value_of(key), prefix=PREFIX)
 
 
 def principal_rules(settings: Mapping[str, str]) -> PrincipalRules:

@@ -13,8 +13,12 @@ from barnabas.client.errors import ClientError, ConnectionFailed, LoginFailed
 from barnabas.web.service import ServiceError
 
 
-async def wait_for_cluster(client: ClientConfig, timeout_s: float) -> None:
+async def wait_for_cluster(client: ClientConfig, timeout_s: float, deadline: float) -> None:
     """Return when a broker has accepted a connection and the log-in.
+
+    Args:
+        timeout_s: the setting, for messages.
+        deadline: when it ends, on the loop's clock.
 
     Raises:
         ServiceError: none did in time, or a broker refuses the log-in.
@@ -22,22 +26,22 @@ async def wait_for_cluster(client: ClientConfig, timeout_s: float) -> None:
     loop = asyncio.get_running_loop()
     began, told = loop.time(), False
     while True:
-        reason = await _reason(client, timeout_s - (loop.time() - began))
+        reason = await _reason(client, deadline - loop.time())
         if reason is None:
             return
-        waited_s = loop.time() - began
-        if waited_s >= timeout_s:
+        waited_s, left_s = loop.time() - began, deadline - loop.time()
+        if left_s <= 0:
             raise ServiceError(f"no broker of the cluster could be reached in {timeout_s:g} s: {reason}")
         if waited_s >= limits.SERVICE_SILENT_S and not told:
             told = True
             print(f"barnabas: {reason}; waiting for the cluster, {timeout_s:g} s at most", file=sys.stderr, flush=True)
-        until_line_s = timeout_s if told else max(0.0, limits.SERVICE_SILENT_S - waited_s)
-        await asyncio.sleep(min(limits.SERVICE_CLUSTER_RETRY_S, until_line_s, timeout_s - waited_s))
+        until_line_s = left_s if told else max(0.0, limits.SERVICE_SILENT_S - waited_s)
+        await asyncio.sleep(min(limits.SERVICE_CLUSTER_RETRY_S, until_line_s, left_s))
 
 
-async def _reason(client: ClientConfig, timeout_s: float) -> str | None:
+async def _reason(client: ClientConfig, left_s: float) -> str | None:
     """Why no broker can be used; None if one can."""
-    at_most_s = max(0.05, min(limits.SERVICE_SILENT_S, timeout_s))  # a broker that does not answer must not delay the line
+    at_most_s = max(0.05, min(limits.SERVICE_SILENT_S, left_s))  # a broker that does not answer must not delay the line
     config = replace(client, socket_connection_setup_timeout_ms=int(at_most_s * 1000))
     reason = ""
     for address in client.bootstrap_servers:

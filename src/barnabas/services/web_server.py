@@ -14,11 +14,12 @@ from email.utils import formatdate
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from barnabas import limits
 from barnabas.services.application import Application
+from barnabas.services.one_write import OneWrite
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 class LimitedProtocol(HttpToolsProtocol):
     """One connection. A request with a long line or head is handed on with the refusal in its state.
 
-    A client must read its answers: while bytes wait for it, it has to take some in each period, or the connection ends. This also
+    A client must read its answers: when bytes wait for it, it has a limited time to take them, and then for the next ones. This also
     holds for a connection that is to be closed after its answer.
     """
 
@@ -42,6 +43,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.connections) > limits.MAX_SERVICE_CONNECTIONS:
             transport.abort()
             return
+        transport.set_write_buffer_limits(limits.SERVICE_ANSWER_BUFFER_BYTES)
         encryption = transport.get_extra_info("ssl_object")
         if encryption is not None:
             self.app_state["certificate"] = encryption.getpeercert(binary_form=True)
@@ -93,18 +95,15 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._reading_timer is not None:
             self._reading_timer.cancel()
             self._reading_timer = None
-        waiting = self.transport.get_write_buffer_size()
-        if waiting:
-            self._reading_timer = self.loop.call_later(limits.SERVICE_ANSWER_CHECK_S, self._check_reader, waiting)
+        if self.transport.get_write_buffer_size():
+            self._reading_timer = self.loop.call_later(limits.SERVICE_ANSWER_TIMEOUT_S, self._give_up_reader)
 
-    def _check_reader(self, waiting_before: int) -> None:
+    def _give_up_reader(self) -> None:
         self._reading_timer = None
         waiting = self.transport.get_write_buffer_size()
-        if waiting > waiting_before - limits.MIN_SERVICE_ANSWER_BYTES and waiting:
+        if waiting:
             logger.info("event=http-slow-reader client=%s waiting=%d", self.client[0] if self.client else "", waiting)
             self.transport.abort()
-        else:
-            self._watch_reader()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -121,6 +120,10 @@ class LimitedProtocol(HttpToolsProtocol):
         elif sum(len(name) + len(value) + 4 for name, value in self.headers) > limits.MAX_SERVICE_HEAD_BYTES:
             state["refused"] = HttpError(431, "Request Header Fields Too Large")
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.transport = OneWrite(cycle)  # type: ignore[assignment]  # as much of a transport as a cycle uses
+        super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

@@ -159,7 +159,7 @@ class Broker:
                 properties |= self.login()
             self._release_registry_port()
             log = self._working_folder() / "services.log"
-            self._registry = ServicesProcess("registry", properties, log, self._registry_port)
+            self._registry = ServicesProcess("registry", properties, log, f"http://127.0.0.1:{self._registry_port}")
         return self._registry.url
 
     @property

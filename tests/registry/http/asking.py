@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from barnabas.client.config import ClientConfig
@@ -21,6 +21,7 @@ from barnabas.registry.store.writer import Writer
 from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext
 from tests.registry.core.fake_format import fake_format
+from tests.registry.http import described
 
 Value = TypeVar("Value")
 NOBODY = Caller()
@@ -40,7 +41,9 @@ Row = tuple[
 ]  # method, URL, body, status, and what the answer has: its error code, its fields, or all of it
 
 
-async def ask(router: Router, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
+async def ask(
+    router: Router, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, any_query: bool = False, **headers: str
+) -> Answer:
     """One request; `headers` with underscores."""
     path, _, query = url.partition("?")
     pairs = tuple(parse_qsl(query, keep_blank_values=True))
@@ -51,9 +54,14 @@ async def ask(router: Router, method: str, url: str, body: object = None, *, cal
         handler, segments = router.find(method, path)
         response: Response = await handler(request, *segments)
     except HttpError as error:
-        response = Response(json.dumps({"error_code": error.code, "message": error.message}).encode(), error.status)
+        response = error_response(error)
     media = dict(response.headers).get(b"content-type", b"").decode()
+    described.check(request, response, any_query=any_query)
     return Answer(response.status, json.loads(response.body) if response.body else None, media)
+
+
+def error_response(error: HttpError) -> Response:
+    return RegistryService.error(cast(RegistryService, None), error)
 
 
 class InMemory:
@@ -68,8 +76,10 @@ class InMemory:
         self.writer = Writer(self.registry, self.store)
         self._loop.run_until_complete(self.writer.take_over())
 
-    def __call__(self, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
-        return self.run(ask(self.router, method, url, body, caller=caller, **headers))
+    def __call__(
+        self, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, any_query: bool = False, **headers: str
+    ) -> Answer:
+        return self.run(ask(self.router, method, url, body, caller=caller, any_query=any_query, **headers))
 
     def run(self, coroutine: Coroutine[Any, Any, Value]) -> Value:
         return self._loop.run_until_complete(coroutine)

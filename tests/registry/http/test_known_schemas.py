@@ -48,7 +48,6 @@ TO_INNER = [{"name": "inner.Inner", "subject": "inner", "version": 1}]
 DECIMAL = record("D", {"name": "d", "type": {"type": "bytes", "scale": 4, "precision": 17, "logicalType": "decimal"}})
 BAD_DEFAULT = record("R", {"name": "f", "type": "string", "default": None})
 BAD_NAMESPACE = record("R", namespace="a-b.c")
-
 ROWS: dict[str, list[Row]] = {
     "the property that tells the version": [
         ("POST", VERSIONS, body(R), 200, {"id": 1, "version": 1}),
@@ -190,3 +189,22 @@ def test_known_schemas(registry: InMemory, name: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
 def test_encodings_of_bodies(registry: InMemory, encoding: str) -> None:
     assert registry("PUT", "/config/s", '{"compatibility": "FULL"}'.encode(encoding)).body == {"compatibility": "FULL"}
+
+
+@pytest.mark.parametrize(
+    ("url", "listed"),
+    [
+        ("/schemas?subjectPrefix=nick", []),
+        ("/schemas?subjectPrefix=nick&aliases=true", [("target", ["nick1", "nick2"])]),
+        ("/schemas?subjectPrefix=oth&aliases=true", [("other", None)]),
+        ("/schemas?subjectPrefix=:*:&aliases=true", [("other", None), ("target", [":.c:nick/3", "nick1", "nick2"])]),
+        ("/contexts/.c/schemas?aliases=true", [("target", [":.c:nick/3"])]),
+        ("/contexts/.c/schemas", []),
+    ],
+)
+def test_lists_with_aliases(registry: InMemory, url: str, listed: list[tuple[str, list[str] | None]]) -> None:
+    for subject in ("target", "other"):
+        registry("POST", f"/subjects/{subject}/versions", body(R))
+    for name, target in (("nick2", "target"), ("nick1", "target"), (":.c:nick%2F3", ":.:target")):
+        registry("PUT", f"/config/{name}", {"alias": target})
+    assert [(each["subject"], each.get("aliases")) for each in registry("GET", url).body] == listed

@@ -32,7 +32,8 @@ def known(state: State, parser: Parser, command: Register) -> Version | None:
     subject, number = command.subject, command.version
     if command.tags_to_add or command.tags_to_remove or command.propagate_tags or subject not in state.subjects:
         return None
-    if any(state.config_in_scope(subject).get(name) for name in DEFAULTS):
+    config = state.config_in_scope(subject)
+    if any(config.get(name) for name in DEFAULTS):
         return None
     found = find(state, parser, subject, command.draft, normalize=command.normalize, latest_only=number == -1)
     if found is None:
@@ -65,8 +66,7 @@ def find(
         if found is not None:
             return found
     given, draft = draft, canonical(draft, parser.parse(subject, draft), normalize=normalize)
-    if not normalize:
-        parser.keep_identity(given, draft.identity)
+    parser.keep_identity(given, draft.identity, normalized=normalize)
     if latest_only:
         latest = state.version(subject, -1)
         return latest if latest is not None and matches(state, parser, draft, latest) else None

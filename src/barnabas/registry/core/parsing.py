@@ -55,9 +55,9 @@ class Parser:
         """The identity of a schema without further parts that was parsed before, not normalised; None if it has to be parsed."""
         return self._identities.get(_text_key(draft)) if _is_text_alone(draft) else None
 
-    def keep_identity(self, draft: Draft, identity: bytes) -> None:
-        """Keep for `identity` what the canonical form of a draft led to. A text alone always leads to the same."""
-        if _is_text_alone(draft):
+    def keep_identity(self, draft: Draft, identity: bytes, *, normalized: bool = False) -> None:
+        """Keep what the canonical form of a draft led to, for `identity`. A text alone always leads to the same."""
+        if not normalized and _is_text_alone(draft):
             if len(self._identities) >= limits.MAX_KEPT_IDENTITIES:
                 del self._identities[next(iter(self._identities))]
             self._identities[_text_key(draft)] = identity

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.registry.core import compatibility, errors, names, records, rule_sets
 from barnabas.registry.core.commands import ChangeTags, Outcome, Register
+from barnabas.registry.core.drafts import integer
 from barnabas.registry.core.entities import (
     CONFLUENT_VERSION,
     Draft,
@@ -54,8 +55,9 @@ def register(state: State, parser: Parser, command: Register, reserved: Mapping[
     rule_sets.check(draft.rule_set)
     normalize = mode not in IMPORTING and (command.normalize or bool(config.get("normalize")))
     parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and validates_names(config))
-    draft = canonical(draft, parsed, normalize=normalize)
+    given, draft = draft, canonical(draft, parsed, normalize=normalize)
     identity = draft.identity
+    parser.keep_identity(given, identity, normalized=normalize)
     schema_id, known = command.schema_id, state.known(subject, identity)
     if known is not None and schema_id in {-1, known}:
         found = state.find(subject, identity)
@@ -98,7 +100,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
         missing = errors.version_not_found if state.has(command.subject) else lambda _: errors.subject_not_found(command.subject)
         raise missing(command.version)
     request = command.request
-    number = int(request.get("newVersion") or 0)
+    number = integer(request, "newVersion", 0)
     parsed = parser.parse(command.subject, old.draft)
     try:
         parsed = parsed.with_tags(tag_map(request.get("tagsToAdd")), tag_map(request.get("tagsToRemove")))
@@ -137,13 +139,12 @@ def validates_names(config: Json) -> bool:
 
 
 def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
-    """The tags of a request by entity."""
-    found = {}
+    """The tags of a request by entity; a request may name an entity several times."""
+    found: dict[Entity, tuple[str, ...]] = {}
     for item in items if isinstance(items, list) else ():
-        entity = item.get("schemaEntity") or {}
-        found[Entity(str(entity.get("entityPath", "")), str(entity.get("entityType", "")).upper())] = tuple(
-            item.get("tags") or ()
-        )
+        named = item.get("schemaEntity") or {}
+        entity = Entity(str(named.get("entityPath", "")), str(named.get("entityType", "")).upper())
+        found[entity] = (*found.get(entity, ()), *(item.get("tags") or ()))
     return found
 
 

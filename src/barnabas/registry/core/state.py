@@ -64,6 +64,8 @@ class State:
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
         """Take a record of the topic in. Raises msgspec.DecodeError for one that is none of the registry's."""
         name = records.read_key(key)
+        if value in records.EMPTY:
+            value = None
         if name.keytype == "SCHEMA":
             self._replay_schema(name.subject or "", name.version, value, timestamp_ms)
         elif name.keytype in {"CONFIG", "MODE"}:
@@ -84,7 +86,7 @@ class State:
         elif name.keytype == "CONTEXT" and name.context:
             (self.named_contexts.discard if value is None else self.named_contexts.add)(name.context)
         elif name.keytype == "ASSOC":
-            self._replay_association(name, value)
+            self._replay_association(name, value, timestamp_ms)
 
     def _replay_schema(self, subject: str, number: int, value: bytes | None, timestamp_ms: int) -> None:
         context = self.contexts[names.context_of(subject)]
@@ -160,12 +162,12 @@ class State:
             for number in [n for n, each in self.subjects[name].items() if each.deleted]:
                 self._forget(name, number)
 
-    def _replay_association(self, name: records.SchemaKey, value: bytes | None) -> None:
+    def _replay_association(self, name: records.SchemaKey, value: bytes | None, timestamp_ms: int) -> None:
         key = (name.tenant, name.resource_name, name.resource_namespace, name.resource_type, name.association_type)
         if value is None:
             self.associations.pop(key, None)
         else:
-            self.associations[key] = records.read_value(value)
+            self.associations[key] = {"createTs": timestamp_ms, **records.read_value(value), "updateTs": timestamp_ms}
 
     # --- questions
 
@@ -270,13 +272,7 @@ class State:
 
     def with_prefix(self, prefix: str) -> list[str]:
         """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of the whole names."""
-        wanted = names.parse(prefix)
-        found = []
-        for subject in self.subjects:
-            name = names.parse(subject)
-            if name.subject.startswith(wanted.subject) and wanted.context in {"*", name.context}:
-                found.append(subject)
-        return sorted(found)
+        return sorted(each for each in self.subjects if names.begins(each, prefix))
 
     # --- settings
 

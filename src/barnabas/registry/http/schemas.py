@@ -124,13 +124,11 @@ async def types(surface: Surface, request: Request, context: str) -> Response:
 
 async def list_schemas(surface: Surface, request: Request, context: str) -> Response:
     state = surface.state
-    prefixes = many(request, "subjectPrefix") or [""]
-    subjects: dict[str, None] = {}
-    for prefix in prefixes:
-        whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
-        subjects |= dict.fromkeys(state.with_prefix(whole))
+    given = many(request, "subjectPrefix") or [""]
+    prefixes = [each if each.startswith((":.", names.WILDCARD)) else context + each for each in given]
+    subjects = {subject for prefix in prefixes for subject in state.with_prefix(prefix)}
     may_read = surface.readable(request)
-    aliases = _aliases(surface, may_read) if flag(request, "aliases") else {}
+    aliases = _aliases(surface, prefixes, may_read) if flag(request, "aliases") else {}
     deleted, only, latest = flag(request, "deleted"), flag(request, "deletedOnly"), flag(request, "latestOnly")
     rule_type = request.query.get("ruleType")
     found = []
@@ -151,13 +149,14 @@ def _listed(version: Version, aliases: list[str] | None) -> Json:
     return fields
 
 
-def _aliases(surface: Surface, may_read: Callable[[str], bool]) -> dict[str, list[str]]:
-    """The names that mean each subject through their config, and that the caller may read."""
+def _aliases(surface: Surface, prefixes: list[str], may_read: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The names that begin so, mean another subject through their config and may be read by the caller, by that subject."""
     found: dict[str, list[str]] = {}
-    for name in surface.state.configs:
-        target = surface.behind_alias(name) if name else name
-        if name and target and target != name and may_read(name):
-            found.setdefault(target, []).append(name)
+    for name in sorted(filter(None, surface.state.configs)):
+        if any(names.begins(name, prefix) for prefix in prefixes) and may_read(name):
+            target = surface.behind_alias(name)
+            if target != name:
+                found.setdefault(target, []).append(name)
     return found
 
 
