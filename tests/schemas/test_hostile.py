@@ -83,6 +83,8 @@ def test_data_that_nests_too_deep(levels: int) -> None:
     as_json = JsonCodec({}, [])
     with pytest.raises(CannotDecode, match=r"nested deeper than 100|recursion"):
         as_json.decode(b"[" * levels + b"]" * levels)
+    with pytest.raises(CannotEncode, match="does not fit the Avro schema"):
+        avro("int").from_json(chain(min(levels, 5_000)))
     for encode in (codec.encode, codec.from_json, as_json.encode):
         with pytest.raises(CannotEncode, match=r"nested deeper than 100|[Rr]ecursion"):
             encode(chain(min(levels, 5_000)))

@@ -80,12 +80,14 @@ class AvroCodec:
         return value
 
     def from_json(self, value: Any) -> Any:
-        if is_too_deep(value):
+        if self._is_recursive and is_too_deep(value):
             raise CannotEncode(TOO_DEEP.format("value"))
         try:
             return from_json(self.schema, value)
         except CannotEncode as error:
             raise CannotEncode(f"the value does not fit the Avro schema: {error}") from None
+        except RecursionError:  # the text of a value that does not fit
+            raise CannotEncode("the value does not fit the Avro schema, and nests deeper") from None
 
     def to_json(self, value: Any) -> Any:
         return plain(value)
