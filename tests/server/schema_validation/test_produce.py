@@ -264,13 +264,17 @@ async def test_an_error_of_the_batch_itself_comes_first(client: Client, registry
 
 
 @pytest.mark.parametrize("status", [401, 500])
-async def test_a_registry_that_fails_is_retriable_and_comes_back(client: Client, registry: SmallRegistry, status: int) -> None:
+async def test_a_registry_that_fails_is_retriable_and_comes_back(
+    client: Client, registry: SmallRegistry, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await client.create(**VALIDATED)
+    monkeypatch.setattr(limits, "SCHEMA_REGISTRY_PAUSE_S", 60.0)
     registry.status = status
     assert await codes_of(client, GOOD) == UNASKED
     asked = len(registry.asked)
     assert await codes_of(client, GOOD) == UNASKED
     assert len(registry.asked) == asked, "it is left alone for a while"
+    client.broker.schema_validation._paused_until_s = 0.0
     registry.status = 200
     await until_accepted(lambda: codes_of(client, GOOD))
     registry.status = status
@@ -292,6 +296,34 @@ async def test_a_registry_that_hangs(client: Client, registry: SmallRegistry, mo
     assert "no answer within 0.05 s" in answer.error_message
     registry.open.set()
     await until_accepted(lambda: codes_of(client, GOOD))
+
+
+async def test_a_url_that_hangs_gives_way_to_the_next(
+    registry: SmallRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SCHEMA_REGISTRY_TIMEOUT_S", 0.05)
+    with small_registry() as hanging:
+        hanging.open.clear()
+        async with running([tmp_path], confluent_schema_registry_url=f"{hanging.url},{registry.url}") as client:
+            await client.create(**VALIDATED)
+            assert await codes_of(client, GOOD) == OK
+        assert len(hanging.asked) == 1
+        hanging.open.set()
+
+
+async def test_a_broker_stops_while_it_asks(registry: SmallRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEMA_REGISTRY_TIMEOUT_S", 100.0)
+    monkeypatch.setattr(limits, "SCHEMA_QUESTION_TIMEOUT_S", 100.0)
+    registry.open.clear()
+    loop = asyncio.get_running_loop()
+    async with running([tmp_path], confluent_schema_registry_url=registry.url) as client:
+        await client.create(**VALIDATED)
+        line = Line(client.broker.endpoints[0].port)
+        line.send(PRODUCE, request_of({("t", 0): batch_of(GOOD)}))
+        await until(lambda: registry.asked)
+        began = loop.time()
+    line.socket.close()
+    assert loop.time() - began < 60
 
 
 async def test_an_id_that_is_registered_later(client: Client, registry: SmallRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
