@@ -136,6 +136,14 @@ async def test_what_is_no_http_gets_the_services_own_400(text: bytes) -> None:
         assert b'status="400"' in (await asked(port, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"))[2]
 
 
+async def test_a_large_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_ANSWER_BUFFER_BYTES", 7)
+    async with serving() as (_, port):
+        _, _, body = await asked(port, b"GET /echo/a HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, _, without = await asked(port, b"HEAD /echo/a HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert (json.loads(body)["word"], without) == ("a", b"")
+
+
 async def test_a_reader_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SERVICE_ANSWER_TIMEOUT_S", 0.1)
     async with serving() as (service, port):
