@@ -67,6 +67,15 @@ async def test_statuses(line: str, status: int) -> None:
         assert json.loads(body)["error_code"] == status
 
 
+@pytest.mark.parametrize(
+    ("line", "allowed"), [("PUT /", "GET, HEAD"), ("PUT /echo/a", "GET, HEAD, POST"), ("PUT /metrics", "GET, HEAD")]
+)
+async def test_a_refused_method_names_the_others(line: str, allowed: str) -> None:
+    async with serving() as (_, port):
+        _, head, _ = await asked(port, f"{line} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert f"allow: {allowed}\r\n" in head
+
+
 async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> None:
     async with serving() as (_, port):
         _, _, body = await asked(port, b"POST /echo/a%2Fb?x=1&x=%32 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 from barnabas import limits
 from barnabas.services.logins import Logins
 from barnabas.services.metrics import RequestTimes
-from barnabas.web.routing import Caller, HttpError, Request, Response
+from barnabas.web.routing import Caller, Headers, HttpError, Request, Response, not_allowed
 from barnabas.web.service import Service
 
 logger = logging.getLogger(__name__)
@@ -117,12 +117,12 @@ class Application:
             if page is None:
                 raise
             if request.method not in {"GET", "HEAD"}:
-                raise HttpError(405, "HTTP 405 Method Not Allowed") from None
+                raise not_allowed({"GET"}) from None
             return page, []
 
     def _refuse(self, error: HttpError, *, close: bool = False) -> Response:
         response = self._service.error(error)
-        extra: tuple[tuple[bytes, bytes], ...] = ((b"connection", b"close"),) if close else ()
+        extra: Headers = (*error.headers, (b"connection", b"close")) if close else error.headers
         if error.status == 401 and self._logins is not None:
             extra += self._logins.challenges
         return response._replace(headers=(*response.headers, *extra)) if extra else response

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from barnabas.client.config import ClientConfig
@@ -21,6 +21,7 @@ from barnabas.registry.store.writer import Writer
 from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext
 from tests.registry.core.fake_format import fake_format
+from tests.registry.http import described
 
 Value = TypeVar("Value")
 NOBODY = Caller()
@@ -51,9 +52,14 @@ async def ask(router: Router, method: str, url: str, body: object = None, *, cal
         handler, segments = router.find(method, path)
         response: Response = await handler(request, *segments)
     except HttpError as error:
-        response = Response(json.dumps({"error_code": error.code, "message": error.message}).encode(), error.status)
+        response = error_response(error)
     media = dict(response.headers).get(b"content-type", b"").decode()
+    described.check(request, response)
     return Answer(response.status, json.loads(response.body) if response.body else None, media)
+
+
+def error_response(error: HttpError) -> Response:
+    return RegistryService.error(cast(RegistryService, None), error)
 
 
 class InMemory:

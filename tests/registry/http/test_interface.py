@@ -324,7 +324,7 @@ def test_messages_of_incompatible_schemas(registry: InMemory, level: str, text: 
         ("application/vnd.schemaregistry+json; q=0.5, text/html", 200, "application/vnd.schemaregistry+json"),
         ("application/vnd.schemaregistry.v1+json, application/json; q=0.9", 200, "application/vnd.schemaregistry.v1+json"),
         ("*/*", 200, "application/vnd.schemaregistry.v1+json"),
-        ("text/html", 406, ""),
+        ("text/html", 406, "application/vnd.schemaregistry.v1+json"),
     ],
 )
 def test_media_types(registry: InMemory, accept: str, status: int, media: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.registry.core import compatibility, errors, names, records, rule_sets
 from barnabas.registry.core.commands import ChangeTags, Outcome, Register
+from barnabas.registry.core.drafts import integer
 from barnabas.registry.core.entities import (
     CONFLUENT_VERSION,
     Draft,
@@ -99,7 +100,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
         missing = errors.version_not_found if state.has(command.subject) else lambda _: errors.subject_not_found(command.subject)
         raise missing(command.version)
     request = command.request
-    number = int(request.get("newVersion") or 0)
+    number = integer(request, "newVersion", 0)
     parsed = parser.parse(command.subject, old.draft)
     try:
         parsed = parsed.with_tags(tag_map(request.get("tagsToAdd")), tag_map(request.get("tagsToRemove")))

@@ -11,6 +11,7 @@ from barnabas.registry.core.commands import ChangeTags, DeleteSubject, DeleteVer
 from barnabas.registry.core.drafts import draft_from, integer
 from barnabas.registry.core.entities import Draft, Json, Version, property_of, version_fields
 from barnabas.registry.core.state import State
+from barnabas.registry.http.bodies import RegisterRequest, SchemaRequest, TagsRequest
 from barnabas.registry.http.exchange import (
     answer,
     body_of,
@@ -43,7 +44,7 @@ def is_wanted(state: State, request: Request, subject: str) -> bool:
 
 
 async def look_up(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = surface.subject(context, text), body_of(request)
+    subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
     draft, deleted = draft_from(body), flag(request, "deleted")
     surface.permit_references(request, subject, draft)
     state, parser, normalize = surface.state, surface.registry.parser, flag(request, "normalize")
@@ -89,7 +90,7 @@ async def list_versions(surface: Surface, request: Request, context: str, text: 
 
 
 async def register(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = checked_subject(surface.subject(context, text)), body_of(request)
+    subject, body = checked_subject(surface.subject(context, text)), body_of(request, RegisterRequest)
     draft = draft_from(body)
     surface.permit_references(request, subject, draft)
     command = Register(
@@ -176,11 +177,11 @@ async def delete_version(surface: Surface, request: Request, context: str, text:
 
 async def change_tags(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     subject = surface.subject(context, text)
-    return await surface.write(request, ChangeTags(subject, version_number(version), body_of(request)))
+    return await surface.write(request, ChangeTags(subject, version_number(version), body_of(request, TagsRequest)))
 
 
 async def check_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
-    subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request)
+    subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request, SchemaRequest)
     found = surface.state.anywhere(subject, wanted)
     if found is not None and not surface.readable(request)(found.subject):
         found = None
@@ -190,7 +191,7 @@ async def check_version(surface: Surface, request: Request, context: str, text: 
 
 
 async def check_all(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = surface.subject(context, text), body_of(request)
+    subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
     return _checked(surface, request, subject, body, surface.state.versions(subject))
 
 

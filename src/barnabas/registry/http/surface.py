@@ -170,11 +170,7 @@ def _plain(surface: Surface, handler: Handler, rule: Rule) -> Handler:
 
 def _in_context(surface: Surface, handler: Handler, rule: Rule) -> Handler:
     async def handle(request: Request, context: str, *segments: str) -> Response:
-        try:
-            prefix = names.context_prefix(context)
-        except ValueError as error:
-            raise HttpError(400, str(error), 400) from None
-        return await _guarded(surface, handler, rule, request, prefix, segments)
+        return await _guarded(surface, handler, rule, request, checked_context(context), segments)
 
     return handle
 
@@ -196,6 +192,14 @@ async def _guarded(
         return await handler(surface, request, prefix, *segments)
     except Forwarded as done:
         return done.response
+
+
+def checked_context(text: str) -> str:
+    """The prefix of a context that a client names. Raises HttpError 400."""
+    try:
+        return names.context_prefix(text)
+    except ValueError as error:
+        raise HttpError(400, str(error), 400) from None
 
 
 def checked_subject(subject: str) -> str:
