@@ -84,8 +84,9 @@ def test_the_page_says_what_was_not_measured() -> None:
     result = Result("get", "GET by id", "requests/s", {"barnabas": [9_000.0]}, ">= 8,000", met=True)
     kept = {
         "date": "2001-02-03", "command": "python -m bench.registry", "quick": False, "reader": "wrk",
-        "absent": {"Karapace": "no Python 3.12"}, "results": [result.as_json()],
+        "absent": {"Karapace": "no Python 3.12"}, "others_cpu": 0.25, "results": [result.as_json()],
     }  # fmt: skip
     text = page.render(kept)
+    assert "Other work took 25% of the machine's CPU meanwhile." in text
     assert "Karapace was not measured: no Python 3.12." in text
     assert "| GET by id (requests/s) | barnabas | 9,000 | >= 8,000: yes |" in text
