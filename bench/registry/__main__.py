@@ -75,16 +75,15 @@ def measure(repeat: int, amounts: Amounts, absent: dict[str, str]) -> list[Resul
     results = _results(amounts)
     with Barnabas() as broker:
         bootstrap = "{}:{}".format(*broker.address)
-        filled = [f"filled-{name}" for name in MAKERS]
-        for topic in filled:
-            create_topic(broker, topic, 1, {"cleanup.policy": "compact"})
-            _fill(bootstrap, topic, amounts.stored)
         for number in range(repeat):
             for name, make in MAKERS.items():
                 if name in absent:
                     continue
                 try:
                     _one(make(bootstrap, f"schemas-{name}-{number}"), name, amounts, results)
+                    if not number:
+                        create_topic(broker, f"filled-{name}", 1, {"cleanup.policy": "compact"})
+                        _fill(bootstrap, f"filled-{name}", amounts.stored)
                     with make(bootstrap, f"filled-{name}") as registry:
                         _add(results, "stored-ready", name, registry.ready_after_s)
                         _add(results, "stored-memory", name, resident_mb(registry.pids))
