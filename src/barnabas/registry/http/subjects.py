@@ -143,7 +143,7 @@ def shown(surface: Surface, request: Request, version: Version) -> Json:
     if wanted:
         tags = surface.registry.parser.parse(version.subject, version.draft).tags()
         fields["schemaTags"] = [
-            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": sorted(values)}
+            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind.lower()}, "tags": sorted(values)}
             for entity, values in tags.items()
             if "*" in wanted or not values.isdisjoint(wanted)
         ]
