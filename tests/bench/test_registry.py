@@ -73,6 +73,20 @@ def test_no_recent_python_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
         systems.karapace_python()
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "  No solution found:\n  ╰─▶ Because a was not found in the\n  registry and you require a==1, we give up.",
+            "a was not found in the registry",
+        ),
+        ("error: Could not connect.\n", "error: Could not connect"),
+    ],
+)
+def test_why_an_environment_cannot_be_made_is_one_line(said: str, why: str) -> None:
+    assert systems._words(said) == why
+
+
 @pytest.mark.parametrize(("target", "met"), [(">= 1,000", True), ("< 1,100", True), ("< 90", False), (">= 3,000", False)])
 def test_a_target_is_judged_by_our_median(target: str, met: bool) -> None:
     result = Result("case", "title", "unit", {"barnabas": [1_000.0, 5.0, 1_050.0], "Karapace": [1.0]}, target)
