@@ -42,7 +42,14 @@ Row = tuple[
 
 
 async def ask(
-    router: Router, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, any_query: bool = False, **headers: str
+    router: Router,
+    method: str,
+    url: str,
+    body: object = None,
+    *,
+    caller: Caller = NOBODY,
+    any_query: bool = False,
+    **headers: str,
 ) -> Answer:
     """One request; `headers` with underscores."""
     path, _, query = url.partition("?")
