@@ -15,7 +15,8 @@ NOTES = """
 - Each schema is an Avro record of ten fields under a subject of its own. A known schema is registered again under the same subject.
 - {reader} sends the GETs, a client in Python the other requests; both share the machine with the registry and the broker.
 - *No registry* is a server that answers every request at once with the same bytes. It shows the most that the load itself reaches.
-- *CPU* is user and system time of the registry's process for one request. It hardly depends on other work on the machine.
+- *Of CPU time* divides the requests over 8 connections by the user and system time of the registry's process. So other work on the
+  machine changes it less than it changes requests/s.
 - At a fixed rate, a delay counts from the moment at which the request was planned.
 - *Ready* is the time from the start of the process until a read and a write are answered.
 """
@@ -37,6 +38,7 @@ def render(page: dict[str, Any]) -> str:
     """The section."""
     short = ", in short measurements" if page["quick"] else ""
     text = f"\n## Schema registry\n\nMeasured on {page['date']}{short}.{by_command(page)}"
+    text += f" Other work took {page['others_cpu']:.0%} of the machine's CPU meanwhile."
     text += "".join(f" {name} was not measured: {reason}." for name, reason in page["absent"].items())
     text += "\n\n| | | | target |\n| --- | --- | ---: | --- |\n"
     for result in (Result(**each) for each in page["results"]):
