@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from threading import Lock
 
 from barnabas import limits
 from barnabas.registry.core import errors, names
@@ -26,6 +27,8 @@ class Parser:
         self._state = state
         self._format_of = format_of
         self._kept: OrderedDict[CacheKey, ParsedSchema] = OrderedDict()
+        self._kept_characters = 0
+        self._lock = Lock()  # large schemas are parsed in threads
 
     def parse(self, subject: str, draft: Draft, *, strict: bool = False) -> ParsedSchema:
         """The parsed schema. Raises HttpError 42201."""
@@ -38,16 +41,25 @@ class Parser:
         try:
             texts = self.texts(subject, draft.references) if draft.references else {}
             key = draft.schema_type, draft.schema, tuple(texts.items()), strict
-            kept = self._kept.get(key)
+            with self._lock:
+                kept = self._kept.get(key)
+                if kept is not None:
+                    self._kept.move_to_end(key)
             if kept is None:
-                kept = self._kept[key] = parser.parse(draft.schema, texts, strict=strict)
-                if len(self._kept) > limits.MAX_PARSED_SCHEMAS:
-                    self._kept.popitem(last=False)
-            else:
-                self._kept.move_to_end(key)
+                kept = parser.parse(draft.schema, texts, strict=strict)
+                self._keep(key, kept)
         except InvalidSchema as error:
             raise errors.invalid_schema(f"Invalid schema of type {draft.schema_type}, details: {error}") from None
         return kept
+
+    def _keep(self, key: CacheKey, parsed: ParsedSchema) -> None:
+        with self._lock:
+            if key not in self._kept and _characters(key) <= limits.MAX_KEPT_CHARACTERS:
+                self._kept[key] = parsed
+                self._kept_characters += _characters(key)
+            while len(self._kept) > limits.MAX_PARSED_SCHEMAS or self._kept_characters > limits.MAX_PARSED_CHARACTERS:
+                dropped, _ = self._kept.popitem(last=False)
+                self._kept_characters -= _characters(dropped)
 
     def texts(self, subject: str, references: Sequence[Reference]) -> dict[str, str]:
         """The texts behind references, by name, each after those that it needs. Raises InvalidSchema."""
@@ -78,3 +90,9 @@ class Parser:
         if version is None:
             raise InvalidSchema(f'No schema reference found for subject "{subject}" and version {number}')
         return version.draft
+
+
+def _characters(key: CacheKey) -> int:
+    """How much a parsed schema counts among those that are kept."""
+    _, text, needed, _ = key
+    return len(text) + sum(len(each) for _, each in needed)

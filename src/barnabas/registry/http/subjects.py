@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from barnabas import limits
 from barnabas.registry.core import compatibility, errors, names, registration
@@ -10,6 +12,7 @@ from barnabas.registry.core.commands import ChangeTags, DeleteSubject, DeleteVer
 from barnabas.registry.core.drafts import draft_from, integer
 from barnabas.registry.core.entities import Draft, Json, Version, property_of, version_fields
 from barnabas.registry.core.state import State
+from barnabas.registry.formats.interface import ParsedSchema
 from barnabas.registry.http.bodies import RegisterRequest, SchemaRequest, TagsRequest
 from barnabas.registry.http.exchange import (
     answer,
@@ -22,6 +25,8 @@ from barnabas.registry.http.exchange import (
 )
 from barnabas.registry.http.surface import Surface, Table, checked_subject
 from barnabas.web.routing import Request, Response
+
+Value = TypeVar("Value")
 
 
 async def list_subjects(surface: Surface, request: Request, context: str) -> Response:
@@ -43,19 +48,23 @@ def is_wanted(state: State, request: Request, subject: str) -> bool:
 
 async def look_up(surface: Surface, request: Request, context: str, text: str) -> Response:
     subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
-    draft, deleted = draft_from(body), flag(request, "deleted")
-    found = None
+    draft, deleted, normalize = draft_from(body), flag(request, "deleted"), flag(request, "normalize")
+    state, parser = surface.state, surface.registry.parser
     readings = [subject]
     if names.context_of(subject) == names.DEFAULT_CONTEXT:
         readings += [f":{name}:{subject}" for name in sorted(surface.state.named_contexts)]
-    for reading in readings:
-        if reading in surface.state.subjects or reading == subject:
-            normalize = flag(request, "normalize")
-            found = registration.look_up(
-                surface.state, surface.registry.parser, reading, draft, normalize=normalize, deleted=deleted
-            )
-        if found is not None:
-            return answer(request, version_fields(found, formatted(surface, found, request.query.get("format", ""))))
+
+    def search() -> Version | None:
+        for reading in readings:
+            if reading in state.subjects or reading == subject:
+                found = registration.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
+                if found is not None:
+                    return found
+        return None
+
+    found = await surface.large.run(surface.registry.characters(subject, draft, compared=False), search)
+    if found is not None:
+        return answer(request, version_fields(found, await formatted(surface, found, request.query.get("format", ""))))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -72,7 +81,7 @@ async def latest_with_metadata(surface: Surface, request: Request, context: str,
     deleted = flag(request, "deleted")
     for version in reversed(surface.state.versions(subject, deleted=deleted)):
         if all(property_of(version.draft.metadata, key) == value for key, value in wanted.items()) and wanted:
-            return answer(request, version_fields(version, formatted(surface, version, request.query.get("format", ""))))
+            return answer(request, version_fields(version, await formatted(surface, version, request.query.get("format", ""))))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -102,7 +111,9 @@ async def register(surface: Surface, request: Request, context: str, text: str) 
         _items(body, "schemaTagsToAdd"),
         _items(body, "schemaTagsToRemove"),
     )
-    known = _known(surface, command)
+    known = await surface.large.run(
+        surface.registry.characters(subject, draft, compared=False), partial(_known, surface, command)
+    )
     if known is not None:
         return answer(request, known)
     return await surface.write(request, command)
@@ -143,18 +154,23 @@ def version_or_error(surface: Surface, request: Request, subject: str, text: str
     raise errors.version_not_found(wanted)
 
 
-def formatted(surface: Surface, version: Version, form: str) -> str | None:
+async def formatted(surface: Surface, version: Version, form: str) -> str | None:
     """The text in a form that the client asks for; None for the one that is stored."""
     if not form.strip():
         return None
-    return surface.registry.parser.parse(version.subject, version.draft).formatted(form)
+    return await _parsed(surface, version, lambda parsed: parsed.formatted(form))
 
 
-def with_found_tags(surface: Surface, version: Version, request: Request, fields: Json) -> Json:
+async def _parsed(surface: Surface, version: Version, use: Callable[[ParsedSchema], Value]) -> Value:
+    characters = surface.registry.characters(version.subject, version.draft, compared=False)
+    return await surface.large.run(characters, lambda: use(surface.registry.parser.parse(version.subject, version.draft)))
+
+
+async def with_found_tags(surface: Surface, version: Version, request: Request, fields: Json) -> Json:
     """The answer with the tags of the text that `findTags` asks for."""
     wanted = many(request, "findTags")
     if wanted:
-        tags = surface.registry.parser.parse(version.subject, version.draft).tags()
+        tags = await _parsed(surface, version, lambda parsed: parsed.tags())
         fields["schemaTags"] = [
             {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": sorted(values)}
             for entity, values in tags.items()
@@ -165,13 +181,13 @@ def with_found_tags(surface: Surface, version: Version, request: Request, fields
 
 async def get_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    fields = version_fields(found, formatted(surface, found, request.query.get("format", "")))
-    return answer(request, with_found_tags(surface, found, request, fields))
+    fields = version_fields(found, await formatted(surface, found, request.query.get("format", "")))
+    return answer(request, await with_found_tags(surface, found, request, fields))
 
 
 async def get_version_text(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    form = formatted(surface, found, request.query.get("format", ""))
+    form = await formatted(surface, found, request.query.get("format", ""))
     return raw(request, (found.draft.schema if form is None else form).encode())
 
 
@@ -196,24 +212,31 @@ async def check_version(surface: Surface, request: Request, context: str, text: 
     found = surface.state.anywhere(subject, wanted)
     if found is None and wanted != -1:
         raise errors.version_not_found(wanted)
-    return _checked(surface, request, subject, body, [] if found is None else [found])
+    return await _checked(surface, request, subject, body, [] if found is None else [found])
 
 
 async def check_all(surface: Surface, request: Request, context: str, text: str) -> Response:
     subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
-    return _checked(surface, request, subject, body, surface.state.versions(subject))
+    return await _checked(surface, request, subject, body, surface.state.versions(subject))
 
 
-def _checked(surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]) -> Response:
+async def _checked(
+    surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]
+) -> Response:
     draft, parser = draft_from(dict(body)), surface.registry.parser
     if not draft.schema.strip():
         raise errors.invalid_schema("Empty schema")
     config = surface.state.config_in_scope(subject)
-    parsed = parser.parse(subject, draft, strict=True)
-    if flag(request, "normalize") or config.get("normalize"):
-        parsed = parsed.normalized()
-    draft = Draft(parsed.canonical, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
-    messages = compatibility.problems(config, draft, parsed, earlier, lambda each: parser.parse(each.subject, each.draft))
+
+    def compare() -> list[str]:
+        parsed = parser.parse(subject, draft, strict=True)
+        if flag(request, "normalize") or config.get("normalize"):
+            parsed = parsed.normalized()
+        stored = Draft(parsed.canonical, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
+        return compatibility.problems(config, stored, parsed, earlier, lambda each: parser.parse(each.subject, each.draft))
+
+    characters = surface.registry.characters(subject, draft) + sum(len(each.draft.schema) for each in earlier)
+    messages = await surface.large.run(characters, compare)
     fields: Json = {"is_compatible": not messages}
     if flag(request, "verbose"):
         fields["messages"] = messages

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import Command
 from barnabas.registry.core.registry import Registry
 from barnabas.registry.core.state import State
 from barnabas.registry.http import exchange
+from barnabas.registry.store.large_work import LargeWork
 from barnabas.web.routing import HttpError, Request, Response, Router
 
 
@@ -40,6 +42,7 @@ class Surface:
     def __init__(self, registry: Registry, backend: Backend) -> None:
         self.registry = registry
         self.backend = backend
+        self.large = LargeWork(limits.MAX_LARGE_REQUESTS_AT_ONCE)
 
     @property
     def state(self) -> State:
