@@ -2,6 +2,8 @@
 
 Owns what is the same for every service: limits of bodies and time, log-in, health pages, metrics, the access log, and errors
 that tell a caller nothing about the code.
+
+Rule: a caller logs in before anything else, so that nobody learns which paths exist. Only the pages of health are open.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
 OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # for probes, which do not log in
-MAX_QUERY_FIELDS = 1_000
 
 
 class _Gone(Exception):
@@ -58,15 +59,31 @@ class Application:
         except TimeoutError:
             response = self._refuse(HttpError(408, "Request Timeout"), close=True)
         seconds = time.perf_counter() - began
-        self._times.observe(self._name, method, response.status, seconds)
+        self._note(request, response, seconds)
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        body = b"" if method == "HEAD" else response.body
+        if len(body) <= limits.SERVICE_ANSWER_BUFFER_BYTES:
+            await send({"type": "http.response.body", "body": body})
+            return
+        view, step = memoryview(body), limits.SERVICE_ANSWER_BUFFER_BYTES
+        for start in range(0, len(body), step):  # each piece waits until those before are gone
+            await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
+
+    def malformed(self, host: str) -> Response:
+        """The answer to what is no HTTP."""
+        response = self._refuse(HttpError(400, "HTTP 400 Bad Request"), close=True)
+        self._note(Request("-", "-", caller=Caller(host=host)), response, 0.0)
+        return response
+
+    def _note(self, request: Request, response: Response, seconds: float) -> None:
+        self._times.observe(self._name, request.method, response.status, seconds)
         if logger.isEnabledFor(logging.INFO):
             logger.info(
                 "event=http-request service=%s method=%s path=%r status=%d bytes=%d ms=%.1f principal=%r host=%s",
-                self._name, method, target, response.status, len(response.body), seconds * 1000, request.caller.principal, host,
+                self._name, request.method, request.path, response.status, len(response.body), seconds * 1000,
+                request.caller.principal, request.caller.host,
             )  # fmt: skip
-        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
 
     async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Response:
         refused = scope["state"].get("refused")
@@ -77,11 +94,14 @@ class Application:
             if scope["query_string"]:
                 request.queries = _fields(scope["query_string"].decode("latin-1"))
                 request.query = dict(request.queries)
-            handler, given = self._find(request)
             if self._logins is not None and request.path not in OPEN_PAGES:
-                principal = await self._logins.principal(request.headers.get("authorization", ""))
+                certificate = scope["state"].get("certificate")
+                principal = await self._logins.principal(
+                    request.headers.get("authorization", ""), certificate, request.caller.host
+                )
                 request.caller = Caller(principal, request.caller.host)
-            request.body = await self._bodies.read(request, receive)
+            handler, given = self._find(request)
+            request.body = await self._bodies.read(request, scope["state"], receive)
             return await handler(request, *given)
         except HttpError as error:
             return self._refuse(error, close=error.status in {413, 414, 431})
@@ -108,7 +128,7 @@ class Application:
         response = self._service.error(error)
         extra: Headers = (*error.headers, (b"connection", b"close")) if close else error.headers
         if error.status == 401 and self._logins is not None:
-            extra = (*extra, (b"www-authenticate", self._logins.challenge))
+            extra += self._logins.challenges
         return response._replace(headers=(*response.headers, *extra)) if extra else response
 
     async def _health(self, _request: Request) -> Response:
@@ -124,9 +144,9 @@ class Application:
 
 def _fields(query: str) -> tuple[tuple[str, str], ...]:
     try:
-        return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS))
+        return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=limits.MAX_SERVICE_QUERY_FIELDS))
     except ValueError:
-        raise HttpError(400, f"a query has at most {MAX_QUERY_FIELDS} parameters") from None
+        raise HttpError(400, f"a query has at most {limits.MAX_SERVICE_QUERY_FIELDS} parameters") from None
 
 
 class _Bodies:
@@ -135,7 +155,7 @@ class _Bodies:
     def __init__(self) -> None:
         self.held = 0
 
-    async def read(self, request: Request, receive: Receive) -> bytes:
+    async def read(self, request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
         """The body. The caller counts it off `held` when it is done. Raises HttpError 413, 415 or 503."""
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             return b""
@@ -145,6 +165,8 @@ class _Bodies:
             _check_head(request)
             while more:
                 piece, more = await _piece(receive)
+                if "refused" in state:
+                    raise state["refused"]
                 pieces.append(piece)
                 size += len(piece)
                 self.held += len(piece)
@@ -154,7 +176,7 @@ class _Bodies:
                     raise HttpError(503, "too many large requests run; try again", headers=((b"retry-after", b"1"),))
         except HttpError:
             self._let_go(pieces)
-            if more and "expect" not in request.headers:
+            if more and "refused" not in state and "expect" not in request.headers:
                 await _drop_rest(receive)
             raise
         except BaseException:

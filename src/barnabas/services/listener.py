@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from barnabas.web.service import ServiceEntry, ServiceError
 
 BACKLOG = 1_024
+WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 
 class Listener(NamedTuple):
@@ -21,6 +22,17 @@ class Listener(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def reached_at(listener: Listener, host_name: str | None) -> Listener:
+    """The address by which other instances reach a service.
+
+    Args:
+        host_name: the setting `host.name`; without one a listener on all addresses is reached by the name of this machine.
+    """
+    if host_name:
+        return listener._replace(host=host_name)
+    return listener._replace(host=socket.gethostname()) if listener.host in WILDCARDS else listener
 
 
 def parse_listener(text: str, default_port: int) -> Listener:

@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from barnabas import limits
 from barnabas.registry.service import RegistryService
 from barnabas.testing import Broker
 from barnabas.web.service import ServiceError
@@ -96,6 +98,24 @@ def test_others_forward_to_the_leader_and_follow_it() -> None:
             await leader.close()
             made_later = await ask(other.router, "POST", "/subjects/s2/versions", {"schema": '{"f2":"int"}'})
             assert made_later.body.get("id") == 3, made_later
+
+    with Broker(QUICK) as broker:
+        asyncio.run(scenario(broker))
+
+
+def test_a_registry_without_its_topic_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEMAS_STALE_S", 1.0)
+
+    async def scenario(broker: Broker) -> None:
+        async with started(service(broker.bootstrap_servers)) as made:
+            assert made.is_ready()
+            await asyncio.to_thread(broker.kill)
+            await until(lambda: not made.is_ready(), "a registry without a cluster is ready")
+            await asyncio.to_thread(broker.start)
+            await until(made.is_ready, "the registry did not find its topic again")
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+            await asyncio.to_thread(admin.delete_topics(["_schemas"])["_schemas"].result)
+            await until(lambda: not made.is_ready(), "a registry without its topic is ready")
 
     with Broker(QUICK) as broker:
         asyncio.run(scenario(broker))

@@ -12,6 +12,8 @@ import msgspec
 from barnabas.registry.core.entities import Draft, Json, Version
 from barnabas.registry.formats.interface import Reference
 
+EMPTY = frozenset({b"", b'""', b"null"})  # values with which other registries delete, besides none at all
+
 
 class Record(NamedTuple):
     """One record; a value of None deletes what the key names."""

@@ -46,11 +46,17 @@ class Registry:
         """How many characters of schemas it takes to parse a draft, and to compare it with the versions of a subject."""
         if draft.references:  # what they lead to is only known when they are resolved
             return limits.MAX_SCHEMA_CHARACTERS
-        earlier = self.state.versions(subject) if compared else []
-        if earlier and not self.state.config_in_scope(subject)["compatibilityLevel"].endswith("_TRANSITIVE"):
-            earlier = earlier[-1:]
+        earlier = self.state.versions(subject)
+        if not compared:
+            identity = self.parser.identity(draft)
+            if identity is not None and self.state.find(subject, identity) is not None:
+                return 0  # nothing is parsed
         if any(each.draft.references for each in earlier):
             return limits.MAX_SCHEMA_CHARACTERS
+        if not compared:
+            return len(draft.schema)
+        if not self.state.config_in_scope(subject)["compatibilityLevel"].endswith("_TRANSITIVE"):
+            earlier = earlier[-1:]
         return len(draft.schema) + sum(len(each.draft.schema) for each in earlier)
 
     def characters_of(self, command: Command) -> int:

@@ -128,8 +128,9 @@ class ModeRequest(Struct):
 
 
 class AssociationItem(Struct, rename="camel"):
-    """One association of a resource."""
+    """One association of a resource. `op_type` is CREATE, UPSERT or DELETE in a batch."""
 
+    op_type: Text = None
     subject: Text = None
     association_type: Text = None
     lifecycle: Text = None
@@ -162,6 +163,7 @@ class AssociationQuery(Struct, rename="camel"):
     resource_id: Text = None
     resource_type: Text = None
     association_types: list[str] | None = None
+    lifecycle: Text = None
 
 
 class AssociationBatchQuery(Struct):
@@ -290,9 +292,9 @@ class ChangedConfigAnswer(SettingsAnswer, forbid_unknown_fields=True, rename="ca
 
 
 class ModeAnswer(Struct, forbid_unknown_fields=True):
-    """A mode."""
+    """A mode; nothing if it was removed."""
 
-    mode: str
+    mode: str | UnsetType = UNSET
 
 
 class ClusterAnswer(Struct, forbid_unknown_fields=True):

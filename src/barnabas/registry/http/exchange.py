@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -73,7 +74,7 @@ def body_of(request: Request, kind: type[Struct]) -> Json:
     if not request.body:
         raise HttpError(422, "The request has no body", 422)
     try:
-        found = msgspec.json.decode(request.body)
+        found = msgspec.json.decode(_utf8(request.body))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HttpError(400, f"The request is no JSON: {error}", 400) from None
     except RecursionError:
@@ -85,6 +86,12 @@ def body_of(request: Request, kind: type[Struct]) -> Json:
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The request has a field of another type: {error}", 422) from None
     return found
+
+
+def _utf8(body: bytes) -> bytes:
+    """JSON in UTF-8: clients may send UTF-16 and UTF-32 too, which the first bytes tell."""
+    encoding = "utf-8" if body[0] in b"{[" and body[1:2] != b"\0" else json.detect_encoding(body)
+    return body if encoding == "utf-8" else body.decode(encoding).encode()
 
 
 def flag(request: Request, name: str) -> bool:

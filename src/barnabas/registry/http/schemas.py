@@ -5,13 +5,15 @@ The answer to a plain request by id is kept ready; the state drops it when the i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.entities import Json, Version, version_fields
 from barnabas.registry.http.exchange import answer, encode, flag, integer, many, page, raw
-from barnabas.registry.http.subjects import formatted, with_found_tags
+from barnabas.registry.http.rights import denied_schema
+from barnabas.registry.http.subjects import formatted, shown
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import Request, Response
 
@@ -21,12 +23,13 @@ TYPES = ("JSON", "PROTOBUF", "AVRO")
 async def by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
     schema_id = integer(text)
     state = surface.state
-    if request.query:
+    if request.query or surface.rights is not None:
         version = _version(surface, request, context, schema_id)
-        fields = await _fields(surface, version, request)
+        fields = await shown(surface, request, version)
+        del fields["id"]
         if flag(request, "fetchMaxId"):
             fields["maxId"] = state.contexts[names.context_of(version.subject)].last_id
-        return answer(request, await with_found_tags(surface, version, request, fields))
+        return answer(request, fields)
     key = names.parse(context).context, schema_id
     body = state.answers.get(key)
     if body is None:
@@ -42,7 +45,7 @@ def _version(surface: Surface, request: Request, context: str, schema_id: int) -
     found = surface.state.by_id(schema_id, subject)
     if found is None:
         raise errors.schema_not_found(schema_id)
-    return found
+    return surface.readable_version(request, found)
 
 
 async def _fields(surface: Surface, version: Version, request: Request) -> Json:
@@ -59,10 +62,17 @@ async def text_by_id(surface: Surface, request: Request, context: str, text: str
 
 def _placed(surface: Surface, request: Request, context: str, text: str) -> list[tuple[str, int]]:
     """The subjects and versions that have an id."""
-    version = _version(surface, request, context, integer(text))
     state, deleted = surface.state, flag(request, "deleted")
+    version = state.by_id(integer(text), surface.subject(context, request.query.get("subject", "")))
+    if version is None:
+        raise errors.schema_not_found()
     placed = state.contexts[names.context_of(version.subject)].ids.get(version.id, {})
-    return [(name, number) for name, number in sorted(placed.items()) if state.version(name, number, deleted=deleted)]
+    may_read = surface.readable(request)
+    return [
+        (name, number)
+        for name, number in sorted(placed.items())
+        if state.version(name, number, deleted=deleted) and may_read(name)
+    ]
 
 
 async def subjects_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
@@ -82,23 +92,29 @@ def _identity(text: str) -> bytes:
         raise errors.schema_not_found(text) from None
 
 
-async def by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
+def _with_guid(surface: Surface, request: Request, text: str) -> list[tuple[str, int]]:
+    """The contexts that have a guid, with its id there. Raises HttpError 40403 or 40301."""
     placed = surface.state.by_guid(_identity(text))
     if not placed:
         raise errors.schema_not_found(text)
-    name, schema_id = placed[0]
+    known = [each for each in placed if surface.knows_id(request, *each)]
+    if not known:
+        raise denied_schema(text)
+    return known
+
+
+async def by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
+    name, schema_id = _with_guid(surface, request, text)[0]
     version = surface.state.by_id(schema_id, names.Name(name, "").prefix)
     if version is None:
         raise errors.schema_not_found(text)
-    fields = await _fields(surface, version, request)
+    fields = await _fields(surface, surface.readable_version(request, version), request)
     del fields["subject"], fields["version"]
     return answer(request, fields)
 
 
 async def ids_by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
-    placed = surface.state.by_guid(_identity(text))
-    if not placed:
-        raise errors.schema_not_found(text)
+    placed = _with_guid(surface, request, text)
     return answer(request, [{"context": name, "id": schema_id} for name, schema_id in placed])
 
 
@@ -108,16 +124,15 @@ async def types(surface: Surface, request: Request, context: str) -> Response:
 
 async def list_schemas(surface: Surface, request: Request, context: str) -> Response:
     state = surface.state
-    prefixes = many(request, "subjectPrefix") or ["" if context else names.WILDCARD]
-    subjects: dict[str, None] = {}
-    for prefix in prefixes:
-        whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
-        subjects |= dict.fromkeys(state.with_prefix(whole))
-    aliases = _aliases(surface, subjects) if flag(request, "aliases") else {}
+    given = many(request, "subjectPrefix") or [""]
+    prefixes = [each if each.startswith((":.", names.WILDCARD)) else context + each for each in given]
+    subjects = {subject for prefix in prefixes for subject in state.with_prefix(prefix)}
+    may_read = surface.readable(request)
+    aliases = _aliases(surface, prefixes, may_read) if flag(request, "aliases") else {}
     deleted, only, latest = flag(request, "deleted"), flag(request, "deletedOnly"), flag(request, "latestOnly")
     rule_type = request.query.get("ruleType")
     found = []
-    for subject in sorted({*subjects, *aliases}, key=names.parse):
+    for subject in sorted(filter(may_read, {*subjects, *aliases})):
         versions = [each for each in state.versions(subject, deleted=deleted or only) if each.deleted or not only]
         for version in versions[-1:] if latest else versions:
             if rule_type and not _has_rule(version, rule_type):
@@ -134,13 +149,14 @@ def _listed(version: Version, aliases: list[str] | None) -> Json:
     return fields
 
 
-def _aliases(surface: Surface, subjects: dict[str, None]) -> dict[str, list[str]]:
-    """The names that mean each subject through their config."""
+def _aliases(surface: Surface, prefixes: list[str], may_read: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The names that begin so, mean another subject through their config and may be read by the caller, by that subject."""
     found: dict[str, list[str]] = {}
-    for name in surface.state.configs:
-        target = surface.behind_alias(name) if name else name
-        if name and target and target != name:
-            found.setdefault(target, []).append(name)
+    for name in sorted(filter(None, surface.state.configs)):
+        if any(names.begins(name, prefix) for prefix in prefixes) and may_read(name):
+            target = surface.behind_alias(name)
+            if target != name:
+                found.setdefault(target, []).append(name)
     return found
 
 

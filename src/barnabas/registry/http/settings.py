@@ -9,6 +9,7 @@ from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import DeleteConfig, DeleteContext, DeleteMode, SetConfig, SetMode
 from barnabas.registry.http.bodies import ConfigRequest, ModeRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, page
+from barnabas.registry.http.rights import DELETE
 from barnabas.registry.http.surface import Surface, Table, checked_context
 from barnabas.web.routing import Request, Response
 
@@ -22,11 +23,11 @@ def _scope(surface: Surface, context: str, text: str = "") -> str | None:
 
 async def get_config(surface: Surface, request: Request, context: str, text: str = "") -> Response:
     scope = _scope(surface, context, text)
-    if flag(request, "defaultToGlobal") or scope is None:
+    if flag(request, "defaultToGlobal"):
         return answer(request, surface.state.config_in_scope(scope))
     found = surface.state.config(scope)
     if found is None:
-        raise errors.no_subject_config(scope)
+        raise errors.no_subject_config(scope or "")
     return answer(request, found)
 
 
@@ -50,8 +51,9 @@ async def get_mode(surface: Surface, request: Request, context: str, text: str =
 
 
 async def put_mode(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    mode = body_of(request, ModeRequest).get("mode")
-    if not isinstance(mode, str):
+    body = body_of(request, ModeRequest)
+    mode = body.get("mode")
+    if "mode" not in body or not isinstance(mode, str | None):
         raise errors.invalid_mode()
     return await surface.write(request, SetMode(_scope(surface, context, text), mode, flag(request, "force")))
 
@@ -62,12 +64,15 @@ async def delete_mode(surface: Surface, request: Request, context: str, text: st
 
 async def list_contexts(surface: Surface, request: Request, context: str) -> Response:
     prefix = request.query.get("contextPrefix", "")
-    found = [each for each in (names.DEFAULT_CONTEXT, *sorted(surface.state.named_contexts)) if each.startswith(prefix)]
+    known = surface.contexts(request)
+    found = [each for each in (names.DEFAULT_CONTEXT, *sorted(known)) if each.startswith(prefix)]
     return answer(request, page(request, found, limits.MAX_LISTED_SUBJECTS))
 
 
 async def delete_context(surface: Surface, request: Request, context: str, text: str) -> Response:
-    await surface.backend.write(request, DeleteContext(checked_context(text)))
+    prefix = checked_context(text)
+    surface.permit(request, DELETE, prefix)
+    await surface.backend.write(request, DeleteContext(prefix))
     return Response(b"", 204)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TypeVar
 
 from barnabas import limits
-from barnabas.registry.core import compatibility, errors, names, registration
+from barnabas.registry.core import compatibility, errors, lookup, names, registration
 from barnabas.registry.core.commands import ChangeTags, DeleteSubject, DeleteVersion, Register
 from barnabas.registry.core.drafts import draft_from, integer
 from barnabas.registry.core.entities import Draft, Json, Version, property_of, version_fields
@@ -24,7 +24,7 @@ from barnabas.registry.http.exchange import (
     version_number,
 )
 from barnabas.registry.http.surface import Surface, Table, checked_subject
-from barnabas.web.routing import Request, Response
+from barnabas.web.routing import HttpError, Request, Response
 
 Value = TypeVar("Value")
 
@@ -36,7 +36,8 @@ async def list_subjects(surface: Surface, request: Request, context: str) -> Res
     for prefix in prefixes:
         whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
         found |= dict.fromkeys(state.with_prefix(whole))
-    subjects = [each for each in found if is_wanted(state, request, each)]
+    may_read = surface.readable(request)
+    subjects = [each for each in found if is_wanted(state, request, each) and may_read(each)]
     return answer(request, page(request, subjects, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -48,23 +49,23 @@ def is_wanted(state: State, request: Request, subject: str) -> bool:
 
 async def look_up(surface: Surface, request: Request, context: str, text: str) -> Response:
     subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
-    draft, deleted, normalize = draft_from(body), flag(request, "deleted"), flag(request, "normalize")
-    state, parser = surface.state, surface.registry.parser
-    readings = [subject]
-    if names.context_of(subject) == names.DEFAULT_CONTEXT:
-        readings += [f":{name}:{subject}" for name in sorted(surface.state.named_contexts)]
+    draft, deleted = draft_from(body), flag(request, "deleted")
+    surface.permit_references(request, subject, draft)
+    state, parser, normalize = surface.state, surface.registry.parser, flag(request, "normalize")
+    others = list(filter(surface.readable(request), state.elsewhere(subject)))
 
     def search() -> Version | None:
-        for reading in readings:
-            if reading in state.subjects or reading == subject:
-                found = registration.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
-                if found is not None:
-                    return found
-        return None
+        found = lookup.look_up(state, parser, subject, draft, normalize=normalize, deleted=deleted)
+        for reading in others if found is None else ():
+            with contextlib.suppress(HttpError):  # what the references mean depends on the context
+                found = lookup.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
+            if found is not None:
+                break
+        return found
 
     found = await surface.large.run(surface.registry.characters(subject, draft, compared=False), search)
     if found is not None:
-        return answer(request, version_fields(found, await formatted(surface, found, request.query.get("format", ""))))
+        return answer(request, await shown(surface, request, found))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -81,7 +82,7 @@ async def latest_with_metadata(surface: Surface, request: Request, context: str,
     deleted = flag(request, "deleted")
     for version in reversed(surface.state.versions(subject, deleted=deleted)):
         if all(property_of(version.draft.metadata, key) == value for key, value in wanted.items()) and wanted:
-            return answer(request, version_fields(version, await formatted(surface, version, request.query.get("format", ""))))
+            return answer(request, await shown(surface, request, version))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -101,6 +102,7 @@ async def list_versions(surface: Surface, request: Request, context: str, text: 
 async def register(surface: Surface, request: Request, context: str, text: str) -> Response:
     subject, body = checked_subject(surface.subject(context, text)), body_of(request, RegisterRequest)
     draft = draft_from(body)
+    surface.permit_references(request, subject, draft)
     command = Register(
         subject,
         draft,
@@ -111,30 +113,11 @@ async def register(surface: Surface, request: Request, context: str, text: str) 
         _items(body, "schemaTagsToAdd"),
         _items(body, "schemaTagsToRemove"),
     )
-    known = await surface.large.run(
-        surface.registry.characters(subject, draft, compared=False), partial(_known, surface, command)
-    )
+    characters = surface.registry.characters(subject, draft, compared=False)
+    known = await surface.large.run(characters, lambda: lookup.known(surface.state, surface.registry.parser, command))
     if known is not None:
-        return answer(request, known)
+        return answer(request, registration.answer_of(known.version, known.id, known.guid, known.draft))
     return await surface.write(request, command)
-
-
-def _known(surface: Surface, command: Register) -> Json | None:
-    """The answer to a schema that is registered already: it needs no writer."""
-    state = surface.state
-    if command.version or command.tags_to_add or command.tags_to_remove or command.propagate_tags or not command.draft.schema:
-        return None
-    if any(state.config_in_scope(command.subject).get(name) for name in registration.DEFAULTS):
-        return None
-    if state.mode_in_scope(command.subject) != "READWRITE" and command.schema_id < 0:
-        return None
-    normalize, parser = command.normalize, surface.registry.parser
-    if command.subject not in state.subjects:
-        return None
-    found = registration.look_up(state, parser, command.subject, command.draft, normalize=normalize, deleted=False)
-    if found is None or command.schema_id not in {-1, found.id}:
-        return None
-    return registration.answer_of(found.version, found.id, found.guid, found.draft)
 
 
 def _items(body: Json, name: str) -> tuple[Json, ...]:
@@ -147,7 +130,7 @@ def version_or_error(surface: Surface, request: Request, subject: str, text: str
     wanted = version_number(text)
     also_deleted = flag(request, "deleted") if deleted is None else deleted
     found = surface.state.anywhere(subject, wanted, deleted=also_deleted)
-    if found is not None:
+    if found is not None and (found.subject == subject or surface.readable(request)(found.subject)):
         return found
     if not surface.state.has(subject, deleted=also_deleted):
         raise errors.subject_not_found(subject)
@@ -158,19 +141,23 @@ async def formatted(surface: Surface, version: Version, form: str) -> str | None
     """The text in a form that the client asks for; None for the one that is stored."""
     if not form.strip():
         return None
-    return await _parsed(surface, version, lambda parsed: parsed.formatted(form))
+    return await _of_parsed(surface, version, lambda parsed: parsed.formatted(form))
 
 
-async def _parsed(surface: Surface, version: Version, use: Callable[[ParsedSchema], Value]) -> Value:
+async def _of_parsed(surface: Surface, version: Version, use: Callable[[ParsedSchema], Value]) -> Value:
     characters = surface.registry.characters(version.subject, version.draft, compared=False)
     return await surface.large.run(characters, lambda: use(surface.registry.parser.parse(version.subject, version.draft)))
 
 
-async def with_found_tags(surface: Surface, version: Version, request: Request, fields: Json) -> Json:
-    """The answer with the tags of the text that `findTags` asks for."""
+async def shown(surface: Surface, request: Request, version: Version) -> Json:
+    """The answer that shows a version, as `format`, `referenceFormat` and `findTags` ask for it."""
+    fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
+    if request.query.get("referenceFormat", "").lower() == "qualified":
+        for reference in fields.get("references", ()):
+            reference["subject"] = names.in_context_of(version.subject, reference["subject"])
     wanted = many(request, "findTags")
     if wanted:
-        tags = await _parsed(surface, version, lambda parsed: parsed.tags())
+        tags = await _of_parsed(surface, version, lambda parsed: parsed.tags())
         fields["schemaTags"] = [
             {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": sorted(values)}
             for entity, values in tags.items()
@@ -181,8 +168,7 @@ async def with_found_tags(surface: Surface, version: Version, request: Request, 
 
 async def get_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    fields = version_fields(found, await formatted(surface, found, request.query.get("format", "")))
-    return answer(request, await with_found_tags(surface, found, request, fields))
+    return answer(request, await shown(surface, request, found))
 
 
 async def get_version_text(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
@@ -194,6 +180,9 @@ async def get_version_text(surface: Surface, request: Request, context: str, tex
 async def get_users(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version, deleted=True)
     users = surface.state.users(found.subject, found.version)
+    if surface.rights is not None:
+        contexts = list(surface.state.contexts)
+        users = [each for each in users if any(surface.knows_id(request, context, each) for context in contexts)]
     return answer(request, page(request, users, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -210,6 +199,8 @@ async def change_tags(surface: Surface, request: Request, context: str, text: st
 async def check_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request, SchemaRequest)
     found = surface.state.anywhere(subject, wanted)
+    if found is not None and not surface.readable(request)(found.subject):
+        found = None
     if found is None and wanted != -1:
         raise errors.version_not_found(wanted)
     return await _checked(surface, request, subject, body, [] if found is None else [found])
@@ -223,24 +214,33 @@ async def check_all(surface: Surface, request: Request, context: str, text: str)
 async def _checked(
     surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]
 ) -> Response:
-    draft, parser = draft_from(dict(body)), surface.registry.parser
-    if not draft.schema.strip():
-        raise errors.invalid_schema("Empty schema")
-    config = surface.state.config_in_scope(subject)
-
-    def compare() -> list[str]:
-        parsed = parser.parse(subject, draft, strict=True)
-        if flag(request, "normalize") or config.get("normalize"):
-            parsed = parsed.normalized()
-        stored = Draft(parsed.canonical, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
-        return compatibility.problems(config, stored, parsed, earlier, lambda each: parser.parse(each.subject, each.draft))
-
-    characters = surface.registry.characters(subject, draft) + sum(len(each.draft.schema) for each in earlier)
-    messages = await surface.large.run(characters, compare)
+    verbose, normalize, draft = flag(request, "verbose"), flag(request, "normalize"), draft_from(dict(body))
+    surface.permit_references(request, subject, draft)
+    try:
+        messages = await surface.large.run(
+            surface.registry.characters(subject, draft) + sum(len(each.draft.schema) for each in earlier),
+            lambda: _problems(surface, subject, draft, earlier, normalize=normalize),
+        )
+    except HttpError as error:
+        if not verbose or error.code != errors.INVALID_SCHEMA:
+            raise
+        messages = [error.message]
     fields: Json = {"is_compatible": not messages}
-    if flag(request, "verbose"):
+    if verbose:
         fields["messages"] = messages
     return answer(request, fields)
+
+
+def _problems(surface: Surface, subject: str, draft: Draft, earlier: list[Version], *, normalize: bool) -> list[str]:
+    """Why a schema may not follow versions. Raises HttpError 42201."""
+    if not draft.schema.strip():
+        raise errors.invalid_schema("Empty schema")
+    config, parser = surface.state.config_in_scope(subject), surface.registry.parser
+    parsed = parser.parse(subject, draft, strict=registration.validates_names(config))
+    if normalize or config.get("normalize"):
+        parsed = parsed.normalized()
+    draft = Draft(parsed.canonical, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
+    return compatibility.problems(config, draft, parsed, earlier, lambda each: parser.parse(each.subject, each.draft))
 
 
 TABLE: Table = (

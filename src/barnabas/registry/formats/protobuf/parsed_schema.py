@@ -72,7 +72,7 @@ class ProtobufSchema:
         """All changes from `written` to this schema, those that a reader can read too."""
         return differences(written._file, written._names, self._file, self._names, COMPATIBLE)
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
         """Why a reader with this schema cannot read data of `written`."""
         if not isinstance(written, ProtobufSchema):
             return [Incompatibility("", OTHER_FORMAT, OTHER_FORMAT)]
