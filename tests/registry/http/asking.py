@@ -41,7 +41,16 @@ Row = tuple[
 ]  # method, URL, body, status, and what the answer has: its error code, its fields, or all of it
 
 
-async def ask(router: Router, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
+async def ask(
+    router: Router,
+    method: str,
+    url: str,
+    body: object = None,
+    *,
+    caller: Caller = NOBODY,
+    any_query: bool = False,
+    **headers: str,
+) -> Answer:
     """One request; `headers` with underscores."""
     path, _, query = url.partition("?")
     pairs = tuple(parse_qsl(query, keep_blank_values=True))
@@ -54,7 +63,7 @@ async def ask(router: Router, method: str, url: str, body: object = None, *, cal
     except HttpError as error:
         response = error_response(error)
     media = dict(response.headers).get(b"content-type", b"").decode()
-    described.check(request, response)
+    described.check(request, response, any_query=any_query)
     return Answer(response.status, json.loads(response.body) if response.body else None, media)
 
 
@@ -74,8 +83,10 @@ class InMemory:
         self.writer = Writer(self.registry, self.store)
         self._loop.run_until_complete(self.writer.take_over())
 
-    def __call__(self, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, **headers: str) -> Answer:
-        return self.run(ask(self.router, method, url, body, caller=caller, **headers))
+    def __call__(
+        self, method: str, url: str, body: object = None, *, caller: Caller = NOBODY, any_query: bool = False, **headers: str
+    ) -> Answer:
+        return self.run(ask(self.router, method, url, body, caller=caller, any_query=any_query, **headers))
 
     def run(self, coroutine: Coroutine[Any, Any, Value]) -> Value:
         return self._loop.run_until_complete(coroutine)

@@ -247,7 +247,7 @@ ROWS: dict[str, list[Row]] = {
             "/subjects/s/versions/3?findTags=*",
             None,
             200,
-            {"schemaTags": [{"schemaEntity": {"entityPath": ".a", "entityType": "SR_FIELD"}, "tags": ["PII"]}]},
+            {"schemaTags": [{"schemaEntity": {"entityPath": ".a", "entityType": "sr_field"}, "tags": ["PII"]}]},
         ),
         ("POST", "/subjects/no/versions/1/tags", {"tagsToAdd": []}, 404, 40401),
         ("PUT", "/config/nick", {"alias": "s"}, 200, {"alias": "s"}),
@@ -324,7 +324,13 @@ def test_messages_of_incompatible_schemas(registry: InMemory, level: str, text: 
         ("application/vnd.schemaregistry+json; q=0.5, text/html", 200, "application/vnd.schemaregistry+json"),
         ("application/vnd.schemaregistry.v1+json, application/json; q=0.9", 200, "application/vnd.schemaregistry.v1+json"),
         ("*/*", 200, "application/vnd.schemaregistry.v1+json"),
+        ("*", 200, "application/vnd.schemaregistry.v1+json"),
+        ("text/html, *; q=.2, */*; q=.2", 200, "application/vnd.schemaregistry.v1+json"),
+        ("*/anything", 200, "application/vnd.schemaregistry.v1+json"),
+        ("application/*", 200, "application/vnd.schemaregistry.v1+json"),
+        ("text/*", 406, "application/vnd.schemaregistry.v1+json"),
         ("text/html", 406, "application/vnd.schemaregistry.v1+json"),
+        ("application/vnd.schemaregistry.v2+json", 406, "application/vnd.schemaregistry.v1+json"),
     ],
 )
 def test_media_types(registry: InMemory, accept: str, status: int, media: str) -> None:

@@ -78,7 +78,7 @@ class Asked:
         assert self("POST", "/associations", one).status == 200
 
     def __call__(self, method: str, url: str, body: object = None, who: str = GOD) -> Any:
-        return self.registry(method, url, body, caller=Caller(who, "127.0.0.1"))
+        return self.registry(method, url, body, caller=Caller(who, "127.0.0.1"), any_query=True)
 
     def image(self) -> str:
         state = self.registry.registry.state

@@ -139,13 +139,12 @@ def validates_names(config: Json) -> bool:
 
 
 def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
-    """The tags of a request by entity."""
-    found = {}
+    """The tags of a request by entity; a request may name an entity several times."""
+    found: dict[Entity, tuple[str, ...]] = {}
     for item in items if isinstance(items, list) else ():
-        entity = item.get("schemaEntity") or {}
-        found[Entity(str(entity.get("entityPath", "")), str(entity.get("entityType", "")).upper())] = tuple(
-            item.get("tags") or ()
-        )
+        named = item.get("schemaEntity") or {}
+        entity = Entity(str(named.get("entityPath", "")), str(named.get("entityType", "")).upper())
+        found[entity] = (*found.get(entity, ()), *(item.get("tags") or ()))
     return found
 
 

@@ -112,6 +112,7 @@ class ConfigRequest(Struct, rename="camel"):
     alias: Text = None
     normalize: Flag = None
     validate_fields: Flag = None
+    validate_names: Flag = None
     compatibility: Text = None
     compatibility_policy: Text = None
     compatibility_group: Text = None
@@ -273,6 +274,7 @@ class SettingsAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
     alias: str | UnsetType = UNSET
     normalize: bool | UnsetType = UNSET
     validate_fields: bool | UnsetType = UNSET
+    validate_names: bool | UnsetType = UNSET
     default_metadata: MetadataBody | UnsetType = UNSET
     override_metadata: MetadataBody | UnsetType = UNSET
     default_rule_set: RuleSetBody | UnsetType = UNSET
@@ -292,7 +294,7 @@ class ChangedConfigAnswer(SettingsAnswer, forbid_unknown_fields=True, rename="ca
 
 
 class ModeAnswer(Struct, forbid_unknown_fields=True):
-    """A mode; nothing if it was removed."""
+    """A mode; none if it was removed."""
 
     mode: str | UnsetType = UNSET
 
@@ -312,8 +314,10 @@ class InterfaceAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class AssociationAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
-    """An association as it is kept."""
+    """An association as it is kept; times in milliseconds."""
 
+    create_ts: int
+    update_ts: int
     subject: str
     guid: str
     resource_name: str
@@ -336,13 +340,13 @@ class AssociatedItem(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class AssociatedAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The associations of one resource that were written."""
+    """The associations of one resource that were written. A dry run names the resource alone, and an id only if the request has one."""
 
     resource_name: str
     resource_namespace: str
-    resource_id: str
     resource_type: str
-    associations: list[AssociatedItem]
+    resource_id: str | UnsetType = UNSET
+    associations: list[AssociatedItem] | UnsetType = UNSET
 
 
 class BatchAnswer(Struct, forbid_unknown_fields=True):

@@ -51,7 +51,8 @@ def _quality(parameters: str) -> float:
 
 
 def _produced(wanted: str) -> str:
-    if wanted in {"*/*", "application/*"}:
+    """The media type for one that the client accepts; `*` stands for all, also alone or before any subtype, as for Confluent's."""
+    if wanted.partition("/")[0] == "*" or wanted == "application/*":
         return V1
     return wanted if wanted in PRODUCED else ""
 

@@ -37,17 +37,18 @@ LIST = ("deleted", "deletedOnly")
 MISSING = (404,)
 REFUSED = (404, 422)
 JSON_TEXT = Any  # the text of a schema, which is JSON unless the schema is Protobuf
+SHOWN = ("format", "referenceFormat", "findTags")
 
 OPERATIONS: dict[Handler, Operation] = {
     subjects.list_subjects: Operation("List subjects", list[str], flags=LIST, texts=("subjectPrefix",), numbers=PAGE),
     subjects.look_up: Operation(
-        "Look up a schema of a subject", bodies.VersionAnswer, bodies.SchemaRequest, ("normalize", "deleted"), ("format",),
+        "Look up a schema of a subject", bodies.VersionAnswer, bodies.SchemaRequest, ("normalize", "deleted"), SHOWN,
         errors=REFUSED,
     ),
     subjects.delete_subject: Operation("Delete a subject", list[int], flags=("permanent",), errors=REFUSED),
     subjects.latest_with_metadata: Operation(
         "Get the latest version with these properties", bodies.VersionAnswer, flags=("deleted",),
-        texts=("key", "value", "format"), errors=REFUSED,
+        texts=("key", "value", *SHOWN), errors=REFUSED,
     ),
     subjects.list_versions: Operation(
         "List the versions of a subject", list[int], flags=(*LIST, "deletedAsNegative"), numbers=PAGE, errors=MISSING,
@@ -56,7 +57,7 @@ OPERATIONS: dict[Handler, Operation] = {
         "Register a schema", bodies.RegisteredAnswer, bodies.RegisterRequest, ("normalize",), errors=(404, 409, 422),
     ),
     subjects.get_version: Operation(
-        "Get a version", bodies.VersionAnswer, flags=("deleted",), texts=("format", "findTags"), errors=REFUSED,
+        "Get a version", bodies.VersionAnswer, flags=("deleted",), texts=SHOWN, errors=REFUSED,
     ),
     subjects.get_version_text: Operation(
         "Get the text of a version", JSON_TEXT, flags=("deleted",), texts=("format",), errors=REFUSED,
@@ -81,7 +82,7 @@ OPERATIONS: dict[Handler, Operation] = {
     ),
     schemas.types: Operation("List the types of schemas", list[str]),
     schemas.by_id: Operation(
-        "Get the schema of an id", bodies.IdAnswer, flags=("fetchMaxId",), texts=("subject", "format", "findTags"),
+        "Get the schema of an id", bodies.IdAnswer, flags=("fetchMaxId",), texts=("subject", *SHOWN),
         errors=REFUSED,
     ),
     schemas.text_by_id: Operation("Get the text of an id", JSON_TEXT, texts=("subject", "format"), errors=REFUSED),
@@ -126,11 +127,12 @@ OPERATIONS: dict[Handler, Operation] = {
         errors=(404, 409, 422),
     ),
     associations.delete: Operation(
-        "Remove associations of a resource", flags=("cascadeLifecycle",), texts=("resourceType", "associationType"),
+        "Remove associations of a resource", flags=("cascadeLifecycle", "dryRun"), texts=("resourceType", "associationType"),
         errors=(404, 409, 422), status=204,
     ),
     associations.batch_get: Operation(
-        "Get the associations of several resources", bodies.BatchAnswer, bodies.AssociationBatchQuery, errors=(422,), status=207,
+        "Get the associations of several resources", bodies.BatchAnswer, bodies.AssociationBatchQuery, ("includeSchemas",),
+        errors=(422,), status=207,
     ),
     associations.batch_change: Operation(
         "Change the associations of several resources", bodies.BatchAnswer, bodies.AssociationBatchRequest, ("dryRun",),

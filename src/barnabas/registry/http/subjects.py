@@ -159,7 +159,7 @@ async def shown(surface: Surface, request: Request, version: Version) -> Json:
     if wanted:
         tags = await _of_parsed(surface, version, lambda parsed: parsed.tags())
         fields["schemaTags"] = [
-            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": sorted(values)}
+            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind.lower()}, "tags": sorted(values)}
             for entity, values in tags.items()
             if "*" in wanted or not values.isdisjoint(wanted)
         ]

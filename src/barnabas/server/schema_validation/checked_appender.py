@@ -22,11 +22,11 @@ from barnabas.storage.log.appender import LogAppender
 class CheckedAppender(LogAppender):
     """Checks the batches of clients before it appends them."""
 
-    __slots__ = ("_check",)
+    __slots__ = ("check",)
 
     def __init__(self, log: Log, check: TopicCheck) -> None:
         super().__init__(log)
-        self._check = check
+        self.check = check
 
     def append_as_leader(
         self, records: Buffer, *, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
@@ -40,12 +40,12 @@ class CheckedAppender(LogAppender):
         if origin is AppendOrigin.CLIENT:
             records = only_batch(records)
             ids = self._ids_in(records)
-            if ids is None or not self._check.passes(ids):
+            if ids is None or not self.check.passes(ids):
                 header = read_header(records)  # an error of the batch itself comes first
                 validate_batch(records, header, config=self._log.config, now_ms=now_ms, origin=origin)
                 if ids is None:
                     raise invalid("The schema ids of the records cannot be read.")
-                self._check.refuse(ids)
+                self.check.refuse(ids)
         return super().append_as_leader(records, leader_epoch=leader_epoch, now_ms=now_ms, origin=origin)
 
     def bounds_of_run(self, now_ms: int, max_request: int, requests: int) -> Limits | None:
@@ -64,5 +64,5 @@ class CheckedAppender(LogAppender):
             data = bytes(unfold(codec, body) if codec else body)
         except KafkaError:
             return None
-        check = self._check
+        check = self.check
         return schema_ids(data, header.records_count, keys=check.keys is not None, values=check.values is not None)

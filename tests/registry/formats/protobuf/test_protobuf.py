@@ -73,6 +73,19 @@ def test_tags_are_written_and_read() -> None:
     assert FORMAT.parse(_ONE, {}).with_tags({entity: ["PII"]}, {}).tags() == {entity: frozenset({"PII"})}
 
 
+def test_several_paths_name_one_field_and_the_imports_stay() -> None:
+    schema = FORMAT.parse(_HEAD + "package p; message T { string a = 1; }", {})
+    paths = ("T.a", ".T.a", "p.T.a", ".p.T.a")
+    tagged = schema.with_tags({Entity(path, "SR_FIELD"): [f"T{number}"] for number, path in enumerate(paths)}, {})
+    tags = ",\n".join(f'      "T{number}"' for number in range(len(paths)))
+    field = f"  string a = 1 [(confluent.field_meta) = {{\n    tags: [\n{tags}\n    ]\n  }}];\n"
+    assert tagged.canonical == f'syntax = "proto3";\npackage p;\n\nmessage T {{\n{field}}}\n'
+    again = FORMAT.parse(tagged.canonical, {})
+    assert again.tags() == {Entity(".p.T.a", "SR_FIELD"): frozenset({"T0", "T1", "T2", "T3"})}
+    assert FORMAT.parse(again.formatted("serialized"), {}).tags() == again.tags()
+    assert again.with_tags({}, {Entity(path, "SR_FIELD"): [f"T{number}"] for number, path in enumerate(paths)}).tags() == {}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -91,7 +91,7 @@ class ProtobufSchema:
         return tags_of(self._file)
 
     def with_tags(self, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> Self:
-        """The schema with changed tags; it imports Confluent's file of options if it did not."""
+        """The schema with changed tags. Raises InvalidSchema if it lacks an entity."""
         return type(self)(change_tags(self._file, added, removed), self._needed)
 
     @cached_property

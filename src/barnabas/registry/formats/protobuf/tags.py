@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from barnabas.registry.formats.interface import Entity, InvalidSchema
-from barnabas.registry.formats.protobuf.builtins import META_PATH
 from barnabas.registry.formats.protobuf.rewrite import Rewrite
-from barnabas.registry.formats.protobuf.tree import Aggregate, Field, File, Import, Message, OneOf, Option, Text, Value, ValueList
+from barnabas.registry.formats.protobuf.tree import Aggregate, Field, File, Message, OneOf, Option, Text, Value, ValueList
 
 _RECORD, _FIELD = "SR_RECORD", "SR_FIELD"
 _OPTIONS = {_RECORD: "confluent.message_meta", _FIELD: "confluent.field_meta"}
@@ -21,15 +20,13 @@ def tags_of(file: File) -> dict[Entity, frozenset[str]]:
 
 
 def change_tags(file: File, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> File:
-    """The file with tags added and removed. Raises InvalidSchema if an entity does not exist."""
+    """The file with tags added and removed, and the same imports. Raises InvalidSchema if an entity does not exist."""
     writer = _Writer(file.package, added, removed)
     made = writer.file(file)
     missing = writer.missing()
     if missing is not None:
         what = "Message" if missing.kind == _RECORD else "Field"
         raise InvalidSchema(f"No matching {what} with name '{missing.path.rpartition('.')[2]}' found in the schema")
-    if any(added.values()) and all(one.path != META_PATH for one in made.imports):
-        made = made._replace(imports=(*made.imports, Import(META_PATH)))
     return made
 
 
@@ -54,9 +51,17 @@ class _Reader(Rewrite):
 
 class _Writer(Rewrite):
     def __init__(self, package: str, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> None:
-        self._added = {self._key(entity, package): tags for entity, tags in added.items()}
-        self._removed = {self._key(entity, package): tags for entity, tags in removed.items()}
+        self._added = self._by_name(added, package)
+        self._removed = self._by_name(removed, package)
         self._met: set[Entity] = set()
+
+    @classmethod
+    def _by_name(cls, changes: Mapping[Entity, Collection[str]], package: str) -> dict[Entity, list[str]]:
+        """The tags of each entity; several paths can name the same one."""
+        found: dict[Entity, list[str]] = {}
+        for entity, tags in changes.items():
+            found.setdefault(cls._key(entity, package), []).extend(tags)
+        return found
 
     @staticmethod
     def _key(entity: Entity, package: str) -> Entity:
