@@ -155,8 +155,8 @@ def test_the_settings_are_in_the_log_without_passwords(away: str, capsys: pytest
 @pytest.mark.parametrize(
     ("url", "host_name", "reached"),
     [
-        ("http://127.0.0.1:1", None, "http://127.0.0.1:1"), ("http://0.0.0.0:1", None, f"http://{socket.gethostname()}:1"),
-        ("https://[::]:1", None, f"https://{socket.gethostname()}:1"), ("http://0.0.0.0:1", "registry-1", "http://registry-1:1"),
+        ("http://127.0.0.1:1", None, "http://127.0.0.1:1"), ("http://0.0.0.0:1", None, f"http://{socket.gethostname().lower()}:1"),
+        ("https://[::]:1", None, f"https://{socket.gethostname().lower()}:1"), ("http://0.0.0.0:1", "Registry-1", "http://registry-1:1"),
     ],
 )  # fmt: skip
 def test_others_reach_a_service_by_a_name(url: str, host_name: str | None, reached: str) -> None:

@@ -59,7 +59,7 @@ def diff(
 
 def _rows(version: int, newer: ParsedSchema, older: ParsedSchema) -> list[dict[str, Any]]:
     """One row for each thing that breaks between a version and the newer schema."""
-    pairs = (("new", newer.unreadable(older)), ("old", older.unreadable(newer)))
+    pairs = (("new", newer.unreadable(older)), ("old", [each.read_by_old() for each in older.unreadable(newer)]))
     return [
         {"version": version, "reader": reader, "kind": each.kind, "description": each.description}
         for reader, broken in pairs

@@ -15,11 +15,12 @@ from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from barnabas import limits
 from barnabas.services.application import Application
+from barnabas.services.one_write import OneWrite
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
@@ -152,6 +153,10 @@ class LimitedProtocol(HttpToolsProtocol):
         elif sum(len(name) + len(value) + 4 for name, value in self.headers) > limits.MAX_SERVICE_HEAD_BYTES:
             state["refused"] = HttpError(431, "Request Header Fields Too Large")
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.transport = OneWrite(cycle)  # type: ignore[assignment]  # as much of a transport as a cycle uses
+        super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():

@@ -8,6 +8,8 @@ from typing import Self, cast
 
 from barnabas.registry.formats.interface import Entity, Incompatibility, InvalidSchema, ParsedSchema, SchemaFormat
 
+FRAME = "{{errorType:'{kind}', description:'{description}'}}"
+
 
 class FakeSchema:
     """Fields by name. A name that begins with `?` is optional for a reader."""
@@ -26,10 +28,10 @@ class FakeSchema:
     def formatted(self, form: str) -> str:
         return "resolved!" if form == "resolved" else self.canonical
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
         fields = cast(FakeSchema, written).fields
         missing = [name for name in self.fields if not name.startswith("?") and name not in fields]
-        return [Incompatibility("MISSING", name, f"{{errorType:'MISSING', description:'{name}'}}") for name in missing]
+        return [Incompatibility.of("MISSING", "the new schema needs {name}", FRAME, name=name) for name in missing]
 
     def has_top_level_field(self, name: str) -> bool:
         return name in self.fields

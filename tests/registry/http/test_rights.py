@@ -63,6 +63,8 @@ class Asked:
     def __init__(self) -> None:
         self.rights = Given()
         self.registry = InMemory(rights=self.rights)
+
+    def fill(self) -> None:
         assert self("POST", "/subjects/orders-value/versions", {"schema": A}).status == 200
         assert self("POST", "/subjects/secret-value/versions", {"schema": B}).status == 200
         assert self("POST", "/subjects/:.hidden:secret-value/versions", {"schema": B}).status == 200
@@ -71,12 +73,12 @@ class Asked:
             "resourceName": "secret",
             "resourceNamespace": "n",
             "resourceId": "id",
-            "associations": [{"associationType": "value"}],
+            "associations": [{"subject": "secret-value"}],
         }
         assert self("POST", "/associations", one).status == 200
 
     def __call__(self, method: str, url: str, body: object = None, who: str = GOD) -> Any:
-        return self.registry(method, url, body, caller=Caller(who, "127.0.0.1"))
+        return self.registry(method, url, body, caller=Caller(who, "127.0.0.1"), any_query=True)
 
     def image(self) -> str:
         state = self.registry.registry.state
@@ -86,8 +88,11 @@ class Asked:
 @pytest.fixture
 def asked() -> Iterator[Asked]:
     made = Asked()
-    yield made
-    made.registry.close()
+    try:
+        made.fill()
+        yield made
+    finally:
+        made.registry.close()
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,10 @@ async def served(bootstrap_servers: str) -> AsyncIterator[RegistryService]:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         made = await ask(holder[0].router, method, url, body, x_forward=headers["x-forward"])
         data = json.dumps(made.body, separators=(",", ":")).encode()
-        writer.write(b"HTTP/1.1 %d OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (made.status, len(data)) + data)
+        told = (
+            f"HTTP/1.1 {made.status} OK\r\nconnection: close\r\ncontent-type: {made.media}\r\ncontent-length: {len(data)}\r\n\r\n"
+        )
+        writer.write(told.encode() + data)
         await writer.drain()
         writer.close()
 

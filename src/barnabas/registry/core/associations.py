@@ -1,15 +1,26 @@
 """Associations: which subject describes the keys or values of a resource such as a topic.
 
-A strong association owns its subject: no other resource may have it, and it can be deleted with the resource. A frozen one does not change.
+A strong association owns its subject: no other resource may have it, and it can be deleted with the resource. A frozen one brings the
+only schema of its subject, and does not change. The steps of a request see what those before them did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from hashlib import md5
 from uuid import UUID
 
 from barnabas.registry.core import errors, names, records, registration
+from barnabas.registry.core.association_requests import (
+    CREATE,
+    DELETE,
+    STRONG,
+    WEAK,
+    Change,
+    Resource,
+    changes_from,
+    resource_from,
+)
 from barnabas.registry.core.commands import DeleteAssociations, Outcome, PutAssociations, Register
 from barnabas.registry.core.drafts import draft_from
 from barnabas.registry.core.entities import Json
@@ -18,37 +29,52 @@ from barnabas.registry.core.records import Record
 from barnabas.registry.core.state import State
 from barnabas.web.routing import HttpError
 
-RESOURCE_FIELDS = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
-LIFECYCLES = frozenset({"STRONG", "WEAK"})
-TYPES = frozenset({"key", "value"})
+ANY_NAMESPACE = "-"
+SHOWN = ("subject", "associationType", "lifecycle", "frozen")
 
 
-def selected(state: State, wanted: Json, association_types: Collection[str] = (), lifecycle: str | None = None) -> list[Json]:
-    """The associations with these fields, in order of resource and type."""
+def selected(
+    associations: Iterable[Json], wanted: Json, association_types: Collection[str] = (), lifecycle: str | None = None
+) -> list[Json]:
+    """The associations with these fields, in order of resource and type; a namespace of `-` means any."""
     found = [
         each
-        for each in state.associations.values()
-        if all(each.get(name) == value for name, value in wanted.items())
+        for each in associations
+        if all(
+            each.get(name) == value or (name == "resourceNamespace" and value == ANY_NAMESPACE) for name, value in wanted.items()
+        )
         and (not association_types or each.get("associationType") in association_types)
         and (lifecycle is None or each.get("lifecycle") == lifecycle.upper())
     ]
-    return sorted(found, key=lambda each: (str(each.get("resourceName")), str(each.get("associationType"))))
+    order = ("resourceName", "resourceNamespace", "resourceType", "associationType", "subject")
+    return sorted(found, key=lambda each: [str(each.get(name)) for name in order])
 
 
 def put(state: State, parser: Parser, command: PutAssociations) -> Outcome:
-    """Create or change the associations of one resource; schemas that come along are registered."""
-    resource = _resource(command.request)
-    items = command.request.get("associations")
-    if not isinstance(items, list) or not items:
-        raise errors.invalid_association("associations", "cannot be null or empty")
+    """Change the associations of one resource, all or none; schemas that come along are registered."""
+    resource = resource_from(command.request, dry_run=command.dry_run)
+    changes = changes_from(command.request, command.operation, command.context)
+    current = {str(each["associationType"]): each for each in _of_resource(state, resource)}
     written: list[Record] = []
-    shown = []
-    for item in items:
-        value, schema, new = _one(state, parser, command, resource, item if isinstance(item, dict) else {})
-        written += new
-        shown.append({**value, **({} if schema is None else {"schema": schema})})
-    answer = {**resource, "associations": shown}
-    return Outcome(() if command.dry_run else tuple(written), answer)
+    shown: dict[str, Json] = {}
+    reserved: dict[str, int] = {}
+    for change in changes:
+        before = current.get(change.kind)
+        if change.operation == DELETE:
+            if before is None:
+                raise errors.association_not_found(resource.name)
+            written += _removed(state, before, cascade=False)
+            del current[change.kind]
+            shown.pop(change.kind, None)
+            continue
+        value, schema, registered = _one(state, parser, resource, change, before, reserved)
+        written += [*registered, *([] if value == before else [_record(value)])]
+        current[change.kind] = value
+        info = {name: value[name] for name in SHOWN}
+        shown[change.kind] = info if schema is None else {**info, "schema": schema}
+    if command.dry_run:
+        return Outcome((), resource.fields)
+    return Outcome(tuple(written), {**resource.fields, "associations": list(shown.values())})
 
 
 def delete(state: State, command: DeleteAssociations) -> Outcome:
@@ -56,91 +82,113 @@ def delete(state: State, command: DeleteAssociations) -> Outcome:
     found = meant(state, command)
     if not found:
         raise errors.association_not_found(command.resource_id)
-    written: list[Record] = []
-    for value in found:
-        if value.get("frozen") and not command.cascade:
-            raise HttpError(409, _frozen(value), 40908)
-        written.append(_record(value, delete=True))
-        if command.cascade and value.get("lifecycle") == "STRONG":
-            versions = state.versions(value["subject"], deleted=True)
-            for version in versions:
-                if state.users(value["subject"], version.version):
-                    raise errors.reference_exists(value["subject"], version.version)
-                written.append(records.schema_tombstone(value["subject"], version.version))
-    return Outcome(tuple(written), None)
+    written = [record for value in found for record in _removed(state, value, cascade=command.cascade)]
+    return Outcome(() if command.dry_run else tuple(written), None)
 
 
 def meant(state: State, command: DeleteAssociations) -> list[Json]:
     """The associations that a command removes."""
     wanted = {"resourceId": command.resource_id, "resourceType": command.resource_type or "topic"}
-    return selected(state, wanted, command.association_types)
+    return selected(state.associations.values(), wanted, command.association_types)
 
 
-def subject_of(state: State, context: str, resource: Json, item: Json) -> str:
-    """The subject of one association of a request, in the context of its path."""
-    kind = item.get("associationType") or "value"
-    same_place = {"resourceId": resource.get("resourceId"), "resourceType": resource.get("resourceType") or "topic"}
-    before = next(iter(selected(state, same_place, [kind])), {})
-    subject = item.get("subject") or before.get("subject") or f"{context}{resource.get('resourceName')}-{kind}"
-    return names.in_context_of(context, str(subject))
+def touched(state: State, command: PutAssociations) -> list[tuple[str, Json | None]]:
+    """The subjects of the associations that a command changes, each with the schema that comes along. Raises HttpError 42212."""
+    resource = resource_from(command.request, dry_run=command.dry_run)
+    current = {str(each["associationType"]): each for each in _of_resource(state, resource)}
+    found: list[tuple[str, Json | None]] = []
+    for change in changes_from(command.request, command.operation, command.context):
+        before = current.get(change.kind)
+        if change.operation != DELETE:
+            found.append((str(_value(resource, change, before)["subject"]), change.schema))
+        elif before is not None:
+            found.append((str(before["subject"]), None))
+    return found
 
 
-def _resource(request: Json) -> Json:
-    resource = {name: request.get(name) for name in RESOURCE_FIELDS}
-    resource["resourceType"] = resource["resourceType"] or "topic"
-    for name in ("resourceName", "resourceNamespace", "resourceId"):
-        if not isinstance(resource[name], str) or not resource[name]:
-            raise errors.invalid_association(name, "cannot be null or empty")
-    return resource
+def _of_resource(state: State, resource: Resource) -> list[Json]:
+    if resource.id is not None:
+        return selected(state.associations.values(), {"resourceId": resource.id, "resourceType": resource.type})
+    wanted = {"resourceName": resource.name, "resourceNamespace": resource.namespace, "resourceType": resource.type}
+    return selected(state.associations.values(), wanted)
 
 
 def _one(
-    state: State, parser: Parser, command: PutAssociations, resource: Json, item: Json
+    state: State, parser: Parser, resource: Resource, change: Change, before: Json | None, reserved: dict[str, int]
 ) -> tuple[Json, Json | None, list[Record]]:
-    kind = item.get("associationType") or "value"
-    if kind not in TYPES:
-        raise errors.invalid_association("associationType", f"'{kind}' is not key or value")
-    same_place = {"resourceId": resource["resourceId"], "resourceType": resource["resourceType"]}
-    before = next(iter(selected(state, same_place, [kind])), None)
-    subject = subject_of(state, command.context, resource, item)
-    if not names.is_valid(subject):
-        raise errors.invalid_association("subject", f"'{subject}' is not valid")
-    lifecycle = str(item.get("lifecycle") or (before or {}).get("lifecycle") or "WEAK").upper()
-    if lifecycle not in LIFECYCLES:
-        raise errors.invalid_association("lifecycle", f"'{lifecycle}' is not STRONG or WEAK")
-    frozen = bool(item.get("frozen", (before or {}).get("frozen", False)))
-    info = {"subject": subject, "associationType": kind, "lifecycle": lifecycle, "frozen": frozen}
-    value = {**resource, **info}
-    value["guid"] = (before or {}).get("guid") or str(UUID(bytes=md5(repr(value).encode(), usedforsecurity=False).digest()))
+    """The association after a step, the schema that it brought, and the records of that schema; ids that are taken go to `reserved`."""
+    value = _value(resource, change, before)
+    subject, is_frozen = str(value["subject"]), bool(value["frozen"])
     if before is not None:
-        _check_change(command, before, value, item)
+        _check_change(change, before, value)
+    elif is_frozen and (change.schema is None or state.has(subject, deleted=True)):
+        detail = "a frozen association needs a schema, and a subject without one"
+        raise errors.invalid_association("frozen", detail)
+    if change.schema is not None and change.operation == CREATE and not is_frozen:
+        raise errors.invalid_association("schema", "can only be provided for a frozen association")
     _check_others(state, value)
-    if item.get("schema") is None:
+    if change.schema is None:
         if not state.has(subject):
             raise HttpError(409, f"No active (non-deleted) version exists for subject '{subject}'", 40907)
-        return info, None, [] if before == value else [_record(value)]
-    draft = draft_from(item["schema"] if isinstance(item["schema"], dict) else {"schema": item["schema"]})
-    outcome = registration.register(state, parser, Register(subject, draft, normalize=bool(item.get("normalize"))))
-    return info, outcome.answer, [*outcome.records, *([] if before == value else [_record(value)])]
+        return value, None, []
+    draft = draft_from(change.schema)
+    outcome = registration.register(state, parser, Register(subject, draft, normalize=change.normalize), reserved)
+    if outcome.new_id >= 0:
+        reserved[outcome.context] = outcome.new_id
+    return value, outcome.answer, list(outcome.records)
 
 
-def _check_change(command: PutAssociations, before: Json, value: Json, item: Json) -> None:
-    if before["subject"] != value["subject"] or (not command.update and before != value):
+def _value(resource: Resource, change: Change, before: Json | None) -> Json:
+    old = before or {}
+    subject = change.subject or old.get("subject") or names.context_prefix(resource.namespace) + f"{resource.name}-{change.kind}"
+    frozen = bool(old.get("frozen", False) if change.frozen is None else change.frozen)
+    lifecycle = change.lifecycle or old.get("lifecycle") or (STRONG if frozen or change.schema is not None else WEAK)
+    info = {"subject": subject, "associationType": change.kind, "lifecycle": lifecycle, "frozen": frozen}
+    value = {**resource.fields, **info}
+    value["guid"] = old.get("guid") or str(UUID(bytes=md5(repr(value).encode(), usedforsecurity=False).digest()))
+    times: Json = {name: old[name] for name in ("createTs", "updateTs") if name in old}
+    return {**value, **times}
+
+
+def _check_change(change: Change, before: Json, value: Json) -> None:
+    same = all(before[name] == value[name] for name in SHOWN)
+    if before.get("frozen") and (not same or change.schema is not None):
+        raise HttpError(409, _frozen(before), 40908)
+    if before["subject"] != value["subject"] or (change.operation == CREATE and not same):
         text = f"An association of type '{value['associationType']}' already exists for resource '{value['resourceName']}'"
         raise HttpError(409, text, 40903)
-    if before.get("frozen") and (before != value or item.get("schema") is not None):
-        raise HttpError(409, _frozen(before), 40908)
+    if before["frozen"] != value["frozen"]:
+        raise errors.invalid_association("frozen", "cannot be changed")
 
 
 def _check_others(state: State, value: Json) -> None:
     """A subject belongs to one resource strongly, or to several weakly."""
-    for other in selected(state, {"subject": value["subject"]}):
-        if other["resourceId"] == value["resourceId"] and other["associationType"] == value["associationType"]:
+    for other in selected(state.associations.values(), {"subject": value["subject"]}):
+        if (other["resourceName"], other["resourceNamespace"], other["associationType"]) == (
+            value["resourceName"],
+            value["resourceNamespace"],
+            value["associationType"],
+        ):
             continue
-        if other["lifecycle"] == "STRONG":
+        if other["lifecycle"] == STRONG:
             raise HttpError(409, f"A strong association already exists for subject '{value['subject']}'", 40905)
-        if value["lifecycle"] == "STRONG":
+        if value["lifecycle"] == STRONG:
             raise HttpError(409, f"An association already exists for subject '{value['subject']}'", 40904)
+
+
+def _removed(state: State, value: Json, *, cascade: bool) -> list[Record]:
+    """The records that remove an association, and with `cascade` the subject that it owns."""
+    if value.get("frozen") and not cascade:
+        raise HttpError(409, _frozen(value), 40908)
+    written = [_record(value, delete=True)]
+    if cascade and value.get("lifecycle") == STRONG:
+        subject = str(value["subject"])
+        registration.check_writable(state, subject)
+        for version in state.versions(subject, deleted=True):
+            if state.users(subject, version.version):
+                raise errors.reference_exists(subject, version.version)
+            written.append(records.schema_tombstone(subject, version.version))
+    return written
 
 
 def _frozen(value: Json) -> str:
@@ -157,4 +205,5 @@ def _record(value: Json, *, delete: bool = False) -> Record:
         "associationType": value["associationType"],
         "magic": 0,
     }
-    return Record(key, None if delete else {"tenant": "default", **value})
+    kept = {name: field for name, field in value.items() if name != "updateTs"}  # it is the time of the record
+    return Record(key, None if delete else {"tenant": "default", **kept})

@@ -59,10 +59,10 @@ class DeleteConfig(NamedTuple):
 
 
 class SetMode(NamedTuple):
-    """Set the mode of a subject, a context, or everything (None)."""
+    """Set the mode of a subject, a context, or everything (None); a mode of None removes it."""
 
     subject: str | None
-    mode: str
+    mode: str | None
     force: bool = False
 
 
@@ -80,11 +80,11 @@ class DeleteContext(NamedTuple):
 
 
 class PutAssociations(NamedTuple):
-    """Create associations of a resource, or change them too (`update`)."""
+    """Change the associations of a resource. `operation` is CREATE or UPSERT; "" if each association of the request names its own."""
 
     context: str
     request: Json
-    update: bool = False
+    operation: str
     dry_run: bool = False
 
 
@@ -95,6 +95,7 @@ class DeleteAssociations(NamedTuple):
     resource_type: str | None = None
     association_types: tuple[str, ...] = ()
     cascade: bool = False
+    dry_run: bool = False
 
 
 Command = (

@@ -8,6 +8,7 @@ from barnabas.registry.core.entities import Draft, Json, Version, property_of
 from barnabas.registry.formats.interface import ParsedSchema
 
 RESERVED = "confluent:reserved"
+SHOWN_CHARACTERS = 10 * 1024  # of an old schema in a message; Confluent's number
 OTHER_TYPE = "Incompatible because of different schema type"
 
 
@@ -16,6 +17,7 @@ def problems(
 ) -> list[str]:
     """Why `parsed` may not follow `earlier` (oldest first); empty if it may. Only the newest failing version is told."""
     level = str(config["compatibilityLevel"]).upper()
+    lenient = str(config.get("compatibilityPolicy")).upper() == "LENIENT"
     checks_fields = bool(config.get("validateFields"))
     found = _reserved(draft, parsed, earlier[-1].draft if earlier else None) if checks_fields else []
     group = config.get("compatibilityGroup")
@@ -24,25 +26,34 @@ def problems(
         earlier = [each for each in earlier if property_of(each.draft.metadata, group) == wanted]
     if level != "NONE" and earlier:
         for version in reversed(earlier if level.endswith("_TRANSITIVE") else earlier[-1:]):
-            messages = _between(level, parsed, version, parse)
+            messages = _between(level, parsed, version, parse, lenient=lenient)
             if messages:
-                found += [*messages, f"{{oldSchemaVersion: {version.version}}}", f"{{oldSchema: '{version.draft.schema}'}}"]
+                found += messages
                 break
     if found:
         found.append(f"{{validateFields: '{str(checks_fields).lower()}', compatibility: '{level}'}}")
     return found
 
 
-def _between(level: str, parsed: ParsedSchema, version: Version, parse: Callable[[Version], ParsedSchema]) -> list[str]:
+def _between(
+    level: str, parsed: ParsedSchema, version: Version, parse: Callable[[Version], ParsedSchema], *, lenient: bool
+) -> list[str]:
+    """The messages of one pair. As Confluent's, a full level names the old schema only if the new one cannot read its data."""
     if version.draft.schema_type != parsed.schema_type:
         return [OTHER_TYPE]
     old = parse(version)
-    found = []
-    if not level.startswith("BACKWARD"):
-        found += old.unreadable(parsed)
-    if not level.startswith("FORWARD"):
-        found += parsed.unreadable(old)
-    return [each.text for each in found]
+    by_old = [] if level.startswith("BACKWARD") else old.unreadable(parsed, lenient=lenient)
+    by_new = [] if level.startswith("FORWARD") else parsed.unreadable(old, lenient=lenient)
+    found = [each.read_by_old().text for each in by_old] + [each.text for each in by_new]
+    if by_new or (by_old and level.startswith("FORWARD")):
+        found += [f"{{oldSchemaVersion: {version.version}}}", _shown(version.draft.schema)]
+    return found
+
+
+def _shown(text: str) -> str:
+    if len(text) <= SHOWN_CHARACTERS:
+        return f"{{oldSchema: '{text}'}}"
+    return f"{{oldSchema: <truncated> '{text[:SHOWN_CHARACTERS]}...'}}"
 
 
 def _reserved(draft: Draft, parsed: ParsedSchema, before: Draft | None) -> list[str]:

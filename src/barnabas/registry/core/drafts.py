@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from barnabas.registry.core import errors
 from barnabas.registry.core.entities import Draft, Json
 from barnabas.registry.formats.interface import Reference
 from barnabas.web.routing import HttpError
+
+LARGEST = 2**31 - 1
 
 
 def draft_from(body: Json) -> Draft:
@@ -29,7 +34,7 @@ def draft_from(body: Json) -> Draft:
     )
 
 
-def integer(body: Json, name: str, default: int) -> int:
+def integer(body: Mapping[str, Any], name: str, default: int) -> int:
     """A number of a request. Raises HttpError 422."""
     value = body.get(name)
     if value is None:
@@ -37,9 +42,12 @@ def integer(body: Json, name: str, default: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise wrong(name, "a number")
     try:
-        return int(value)
+        found = int(value)
     except ValueError:
         raise wrong(name, "a number") from None
+    if not -LARGEST <= found <= LARGEST:
+        raise wrong(name, "a number of 32 bits")
+    return found
 
 
 def wrong(name: str, expected: str) -> HttpError:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from barnabas.web.routing import HttpError
 
 LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+INVALID_SCHEMA = 42201
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 
 
@@ -59,7 +60,7 @@ def incompatible(subject: str, messages: Iterable[str]) -> HttpError:
 
 
 def invalid_schema(text: str) -> HttpError:
-    return HttpError(422, text, 42201)
+    return HttpError(422, text, INVALID_SCHEMA)
 
 
 def invalid_version(version: str) -> HttpError:

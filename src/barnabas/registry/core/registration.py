@@ -1,4 +1,4 @@
-"""Registering a schema: the steps from a client's draft to the records of a version, and the look-up that finds a registered one."""
+"""Registering a schema: the steps from a client's draft to the records of a version."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 from barnabas.registry.core import compatibility, errors, names, records, rule_sets
 from barnabas.registry.core.commands import ChangeTags, Outcome, Register
+from barnabas.registry.core.drafts import integer
 from barnabas.registry.core.entities import (
     CONFLUENT_VERSION,
     Draft,
     Json,
     Version,
-    merge_metadata,
     merge_rule_sets,
     property_of,
     schema_fields,
     with_confluent_version,
 )
+from barnabas.registry.core.lookup import canonical, matches, with_settings
 from barnabas.registry.core.parsing import Parser
 from barnabas.registry.core.state import State
 from barnabas.registry.formats.interface import Entity, InvalidSchema, ParsedSchema
 
 IMPORTING = frozenset({"IMPORT", "FORWARD"})
-DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
 NO_RESERVATION: Mapping[str, int] = {}
 
 
@@ -54,15 +54,20 @@ def register(state: State, parser: Parser, command: Register, reserved: Mapping[
         raise errors.invalid_schema("Empty schema")
     rule_sets.check(draft.rule_set)
     normalize = mode not in IMPORTING and (command.normalize or bool(config.get("normalize")))
-    parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and mode not in IMPORTING)
-    draft = _canonical(draft, parsed, normalize=normalize)
+    parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and validates_names(config))
+    given, draft = draft, canonical(draft, parsed, normalize=normalize)
     identity = draft.identity
+    parser.keep_identity(given, identity, normalized=normalize)
     schema_id, known = command.schema_id, state.known(subject, identity)
     if known is not None and schema_id in {-1, known}:
         found = state.find(subject, identity)
         if number == 0 and found is not None:
             return Outcome((), answer_of(found.version, found.id, found.guid, found.draft))
         schema_id = known
+    if number == 0:
+        for each in reversed(living):
+            if schema_id in {-1, each.id} and matches(state, parser, draft, each):
+                return Outcome((), answer_of(each.version, each.id, each.guid, draft))
     if mode not in IMPORTING:
         _check_compatible(parser, subject, config, draft, parsed, living)
     if number <= 0:
@@ -95,7 +100,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
         missing = errors.version_not_found if state.has(command.subject) else lambda _: errors.subject_not_found(command.subject)
         raise missing(command.version)
     request = command.request
-    number = int(request.get("newVersion") or 0)
+    number = integer(request, "newVersion", 0)
     parsed = parser.parse(command.subject, old.draft)
     try:
         parsed = parsed.with_tags(tag_map(request.get("tagsToAdd")), tag_map(request.get("tagsToRemove")))
@@ -112,31 +117,6 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
     return register(state, parser, Register(command.subject, draft, number))
 
 
-def look_up(state: State, parser: Parser, subject: str, draft: Draft, *, normalize: bool, deleted: bool) -> Version | None:
-    """The version of a subject that has this schema, also if it was registered with metadata and rules that came from elsewhere."""
-    if not draft.schema.strip():
-        return None
-    config = state.config_in_scope(subject)
-    parsed = parser.parse(subject, draft)
-    draft = _canonical(draft, parsed, normalize=normalize or bool(config.get("normalize")))
-    found = state.find(subject, draft.identity, deleted=deleted)
-    latest = state.version(subject, -1)
-    if found is not None:
-        return found
-    for version in reversed(state.versions(subject, deleted=deleted)):
-        if _same_but_for_the_version(draft, version.draft):
-            return version
-    if latest is None:
-        return None
-    completed = _with_settings(draft, latest.draft, config)
-    if completed == draft:
-        return None
-    return state.find(subject, completed.identity, deleted=deleted) or next(
-        (each for each in reversed(state.versions(subject, deleted=deleted)) if _same_but_for_the_version(completed, each.draft)),
-        None,
-    )
-
-
 def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
     """Whether a schema may be registered in this mode. Raises HttpError 42205."""
     check_writable(state, subject)
@@ -147,25 +127,29 @@ def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
         raise errors.not_permitted(f"{where} is not in read-write mode")
 
 
-def check_writable(state: State, subject: str) -> None:
-    """Whether a subject may change at all. Raises HttpError 42205."""
+def check_writable(state: State, subject: str | None) -> None:
+    """Whether a subject, a context or everything may change at all. Raises HttpError 42205."""
     if state.mode_in_scope(subject).startswith("READONLY"):
         raise errors.not_permitted(f"{_where(subject)} is in read-only mode")
 
 
+def validates_names(config: Json) -> bool:
+    """Whether what is registered anew must keep the strict rules of its format: it does unless the config says otherwise."""
+    return config.get("validateNames") is not False
+
+
 def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
-    """The tags of a request by entity."""
-    found = {}
+    """The tags of a request by entity; a request may name an entity several times."""
+    found: dict[Entity, tuple[str, ...]] = {}
     for item in items if isinstance(items, list) else ():
-        entity = item.get("schemaEntity") or {}
-        found[Entity(str(entity.get("entityPath", "")), str(entity.get("entityType", "")).upper())] = tuple(
-            item.get("tags") or ()
-        )
+        named = item.get("schemaEntity") or {}
+        entity = Entity(str(named.get("entityPath", "")), str(named.get("entityType", "")).upper())
+        found[entity] = (*found.get(entity, ()), *(item.get("tags") or ()))
     return found
 
 
-def _where(subject: str) -> str:
-    return f"Subject {subject} in context {names.parse(subject).prefix}"
+def _where(subject: str | None) -> str:
+    return f"Subject {subject or 'null'} in context {names.parse(subject or '').prefix}"
 
 
 def _with_tags(parser: Parser, command: Register) -> Draft:
@@ -176,12 +160,7 @@ def _with_tags(parser: Parser, command: Register) -> Draft:
         parsed = parsed.with_tags(tag_map(list(command.tags_to_add)), tag_map(list(command.tags_to_remove)))
     except InvalidSchema as error:
         raise errors.invalid_schema(str(error)) from None
-    return _canonical(command.draft, parsed)
-
-
-def _canonical(draft: Draft, parsed: ParsedSchema, *, normalize: bool = False) -> Draft:
-    text = (parsed.normalized() if normalize else parsed).canonical
-    return Draft(text, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
+    return canonical(command.draft, parsed)
 
 
 def _completed(
@@ -196,41 +175,12 @@ def _completed(
     if command.propagate_tags and before is not None:
         tags = parser.parse(command.subject, before).tags()
         if tags:
-            draft = _canonical(draft, parser.parse(command.subject, draft).with_tags(tags, {}))
-    completed = _with_settings(draft, before, config)
+            draft = canonical(draft, parser.parse(command.subject, draft).with_tags(tags, {}))
+    completed = with_settings(draft, before, config)
     metadata = completed.metadata
     if number != 0 or property_of(metadata, CONFLUENT_VERSION) is not None:
         metadata = with_confluent_version(metadata, next_version)
     return Draft(completed.schema, completed.schema_type, completed.references, metadata, completed.rule_set)
-
-
-def _with_settings(draft: Draft, before: Draft | None, config: Json) -> Draft:
-    metadata = draft.metadata if draft.metadata is not None or before is None else before.metadata
-    metadata = merge_metadata(merge_metadata(config.get("defaultMetadata"), metadata), config.get("overrideMetadata"))
-    rules = draft.rule_set if draft.rule_set is not None or before is None else before.rule_set
-    rules = merge_rule_sets(merge_rule_sets(config.get("defaultRuleSet"), rules), config.get("overrideRuleSet"))
-    return Draft(draft.schema, draft.schema_type, draft.references, metadata, rules)
-
-
-def _same_but_for_the_version(wanted: Draft, registered: Draft) -> bool:
-    """Whether they differ at most in the property that tells the version, which the registry itself adds."""
-    if property_of(registered.metadata, CONFLUENT_VERSION) is None or property_of(wanted.metadata, CONFLUENT_VERSION) is not None:
-        return False
-    plain = {key: value for key, value in (registered.metadata or {}).items() if value}
-    properties = {key: value for key, value in plain.pop("properties", {}).items() if key != CONFLUENT_VERSION}
-    if properties:
-        plain["properties"] = properties
-    same_parts = (wanted.schema, wanted.schema_type, wanted.references, wanted.rule_set)
-    return (
-        same_parts
-        == (
-            registered.schema,
-            registered.schema_type,
-            registered.references,
-            registered.rule_set,
-        )
-        and {key: value for key, value in (wanted.metadata or {}).items() if value} == plain
-    )
 
 
 def _check_compatible(

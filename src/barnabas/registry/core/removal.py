@@ -1,4 +1,4 @@
-"""Deleting versions, subjects and contexts: first softly, which keeps ids and numbers, then for good."""
+"""Deleting versions, subjects and contexts: first softly, which keeps ids, numbers and settings, then for good."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def delete_version(state: State, command: DeleteVersion) -> Outcome:
         raise errors.version_soft_deleted(subject, number)
     check_writable(state, subject)
     _check_unused(state, subject, number)
-    if command.permanent:
-        if not version.deleted:
-            raise errors.version_not_soft_deleted(subject, number)
-        return Outcome((records.schema_tombstone(subject, number),), number)
-    written = [records.schema_record(version, deleted=True)]
-    if [each.version for each in state.versions(subject)] == [number]:
+    if not command.permanent:
+        return Outcome((records.schema_record(version, deleted=True),), number)
+    if not version.deleted:
+        raise errors.version_not_soft_deleted(subject, number)
+    written = [records.schema_tombstone(subject, number)]
+    if len(state.versions(subject, deleted=True)) == 1:
         written += _settings_of(state, subject)
     return Outcome(tuple(written), number)
 
@@ -46,9 +46,10 @@ def delete_subject(state: State, command: DeleteSubject) -> Outcome:
         if command.permanent and not version.deleted:
             raise errors.subject_not_soft_deleted(subject)
     numbers = [version.version for version in versions]
-    if command.permanent:
-        return Outcome(tuple(records.schema_tombstone(subject, number) for number in numbers), numbers)
-    return Outcome((records.delete_subject_record(subject, numbers[-1]), *_settings_of(state, subject)), numbers)
+    if not command.permanent:
+        return Outcome((records.delete_subject_record(subject, numbers[-1]),), numbers)
+    gone = (records.schema_tombstone(subject, number) for number in numbers)
+    return Outcome((*gone, *_settings_of(state, subject)), numbers)
 
 
 def delete_context(state: State, command: DeleteContext) -> Outcome:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from barnabas.registry.core import errors, names, records, rule_sets
 from barnabas.registry.core.commands import DeleteConfig, DeleteMode, Outcome, SetConfig, SetMode
 from barnabas.registry.core.entities import Json
-from barnabas.registry.core.state import DEFAULT_LEVEL, DEFAULT_MODE, State
+from barnabas.registry.core.registration import check_writable
+from barnabas.registry.core.state import DEFAULT_LEVEL, State
 
 FIELDS = (
     "alias",
     "normalize",
     "validateFields",
+    "validateNames",
     "compatibility",
     "compatibilityPolicy",
     "compatibilityGroup",
@@ -23,18 +25,19 @@ POLICIES = frozenset({"STRICT", "LENIENT"})
 
 
 def set_config(state: State, command: SetConfig) -> Outcome:
-    """Change a config; the answer is the request's fields."""
+    """Change a config; the answer is the whole config, with the names of requests."""
     _check_subject(command.subject)
+    check_writable(state, command.subject)
     config: Json = dict(state.configs.get(command.subject) or {})
-    answer: Json = {}
     for name in FIELDS:
         if name not in command.changes:
             continue
         value = _checked(name, command.changes[name])
-        stored = "compatibilityLevel" if name == "compatibility" else name
+        stored = _stored(name)
         config.pop(stored, None)
         if value is not None:
-            config[stored] = answer[name] = value
+            config[stored] = value
+    answer = {name: config[_stored(name)] for name in FIELDS if _stored(name) in config}
     return Outcome((records.config_record(command.subject, config),), answer)
 
 
@@ -43,14 +46,18 @@ def delete_config(state: State, command: DeleteConfig) -> Outcome:
     config = state.config(command.subject)
     if config is None:
         raise errors.subject_not_found(command.subject or "")
+    check_writable(state, command.subject)
     written = (records.config_record(command.subject, None),) if command.subject in state.configs else ()
     return Outcome(written, config or {"compatibilityLevel": DEFAULT_LEVEL})
 
 
 def set_mode(state: State, command: SetMode) -> Outcome:
-    """Set a mode. To import, a subject or context must have no versions; deleted ones then go for good."""
-    subject, mode = command.subject, command.mode.upper()
+    """Set a mode, or remove it. To import, a subject or context must have no versions; deleted ones then go for good."""
+    subject = command.subject
     _check_subject(subject)
+    if command.mode is None:
+        return Outcome((records.mode_record(subject, None),), {})
+    mode = command.mode.upper()
     if mode not in errors.MODES:
         raise errors.invalid_mode()
     written = []
@@ -65,13 +72,13 @@ def set_mode(state: State, command: SetMode) -> Outcome:
         if written:
             written.append(records.clear_subject_record(subject))
     written.append(records.mode_record(subject, mode))
-    return Outcome(tuple(written), {"mode": mode})
+    return Outcome(tuple(written), {} if mode is None else {"mode": mode})
 
 
 def delete_mode(state: State, command: DeleteMode) -> Outcome:
     """Remove a mode; the answer is what it was."""
     mode = state.mode(command.subject)
-    if mode is None:
+    if mode is None and not command.recursive:
         raise errors.subject_not_found(command.subject or "")
     removed = [command.subject] if command.subject in state.modes else []
     if command.recursive:
@@ -83,7 +90,12 @@ def delete_mode(state: State, command: DeleteMode) -> Outcome:
             and each != command.subject
             and (command.subject is None or (not below.subject and names.context_of(each) == below.context))
         ]
-    return Outcome(tuple(records.mode_record(each, None) for each in removed), {"mode": mode or DEFAULT_MODE})
+    return Outcome(tuple(records.mode_record(each, None) for each in removed), {} if mode is None else {"mode": mode})
+
+
+def _stored(name: str) -> str:
+    """The name that a field of a request has in the topic."""
+    return "compatibilityLevel" if name == "compatibility" else name
 
 
 def _check_subject(subject: str | None) -> None:
@@ -104,7 +116,7 @@ def _checked(name: str, value: object) -> object:
         if str(value).upper() not in POLICIES:
             raise errors.invalid_level()
         return str(value).upper()
-    if name in {"normalize", "validateFields"}:
+    if name in {"normalize", "validateFields", "validateNames"}:
         return value is True or str(value).lower() == "true"
     if name.endswith("RuleSet"):
         if not isinstance(value, dict):

@@ -7,7 +7,6 @@ they are in the topic; `parsing.py` parses them when they are needed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from msgspec import Struct, field
 
@@ -23,6 +22,7 @@ INHERITED = (
     "compatibilityGroup",
     "normalize",
     "validateFields",
+    "validateNames",
     "defaultMetadata",
     "overrideMetadata",
     "defaultRuleSet",
@@ -64,6 +64,8 @@ class State:
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
         """Take a record of the topic in. Raises msgspec.DecodeError for one that is none of the registry's."""
         name = records.read_key(key)
+        if value in records.EMPTY:
+            value = None
         if name.keytype == "SCHEMA":
             self._replay_schema(name.subject or "", name.version, value, timestamp_ms)
         elif name.keytype in {"CONFIG", "MODE"}:
@@ -84,13 +86,14 @@ class State:
         elif name.keytype == "CONTEXT" and name.context:
             (self.named_contexts.discard if value is None else self.named_contexts.add)(name.context)
         elif name.keytype == "ASSOC":
-            self._replay_association(name, value)
+            self._replay_association(name, value, timestamp_ms)
 
     def _replay_schema(self, subject: str, number: int, value: bytes | None, timestamp_ms: int) -> None:
-        context = self.contexts[names.context_of(subject)]
         if value is None:
             self._forget(subject, number)
             return
+        name = names.context_of(subject)
+        context = self.contexts[name]
         read = records.read_schema(value)
         version = records.version_of(read, read.ts or timestamp_ms)
         version.subject, version.version = subject, number
@@ -102,10 +105,10 @@ class State:
         context.ids.setdefault(version.id, {})[subject] = number
         context.contents[version.identity] = version.id
         context.last_id = max(context.last_id, version.id)
-        self.answers.pop((names.context_of(subject), version.id), None)
+        self.answers.pop((name, version.id), None)
         self._count_references(context, version)
-        if subject.startswith(":."):
-            self.named_contexts.add(names.context_of(subject))
+        if name != DEFAULT_CONTEXT:
+            self.named_contexts.add(name)
 
     def _count_references(self, context: Context, version: Version) -> None:
         for reference in version.draft.references:
@@ -160,40 +163,42 @@ class State:
             for number in [n for n, each in self.subjects[name].items() if each.deleted]:
                 self._forget(name, number)
 
-    def _replay_association(self, name: records.SchemaKey, value: bytes | None) -> None:
+    def _replay_association(self, name: records.SchemaKey, value: bytes | None, timestamp_ms: int) -> None:
         key = (name.tenant, name.resource_name, name.resource_namespace, name.resource_type, name.association_type)
         if value is None:
             self.associations.pop(key, None)
         else:
-            self.associations[key] = records.read_value(value)
+            self.associations[key] = {"createTs": timestamp_ms, **records.read_value(value), "updateTs": timestamp_ms}
 
     # --- questions
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions of a subject, oldest first."""
-        return [each for each in self.subjects.get(subject, {}).values() if deleted or not each.deleted]
+        versions = list(self.subjects.get(subject, {}).values())  # a copy, because threads read it too
+        return versions if deleted else [each for each in versions if not each.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
         """One version; -1 is the latest that is not deleted."""
         versions = self.subjects.get(subject, {})
         if number == -1:
-            return next((each for each in reversed(versions.values()) if not each.deleted), None)
+            return next((each for each in reversed(list(versions.values())) if not each.deleted), None)
         found = versions.get(number)
         return found if found is not None and (deleted or not found.deleted) else None
 
     def anywhere(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
         """As `version`; a subject without a context that is not in the default one is looked up in all others."""
-        for name in self._readings(subject):
+        for name in (subject, *self.elsewhere(subject)):
             found = self.version(name, number, deleted=deleted)
             if found is not None:
                 return found
         return None
 
-    def _readings(self, subject: str) -> Iterator[str]:
-        yield subject
-        if names.context_of(subject) == DEFAULT_CONTEXT:
-            for context in sorted(self.named_contexts):
-                yield f":{context}:{subject}"
+    def elsewhere(self, subject: str) -> list[str]:
+        """The subjects of this name in other contexts, if the name has no context itself."""
+        if names.context_of(subject) != DEFAULT_CONTEXT:
+            return []
+        readings = (f":{context}:{subject}" for context in sorted(self.named_contexts))
+        return [each for each in readings if each in self.subjects]
 
     def by_id(self, schema_id: int, subject: str = "") -> Version | None:
         """A version with this id: in the context of `subject`, in that subject if it has the id, else in another context's subject."""
@@ -206,7 +211,7 @@ class State:
             return self.subjects[subject][placed[subject]]
         if name.context != DEFAULT_CONTEXT:
             return None
-        for reading in self._readings(subject):
+        for reading in self.elsewhere(subject):
             other = self.contexts[names.context_of(reading)].ids.get(schema_id, {})
             if reading in other:
                 return self.subjects[reading][other[reading]]
@@ -246,7 +251,12 @@ class State:
         if latest is not None and latest.version == number:
             targets.append((subject, -1))
         return sorted(
-            {each for context in self.contexts.values() for target in targets for each in context.references.get(target, ())}
+            {
+                each
+                for context in list(self.contexts.values())
+                for target in targets
+                for each in context.references.get(target, ())
+            }
         )
 
     def matching(self, subject: str | None, *, deleted: bool = False) -> list[str]:
@@ -268,14 +278,8 @@ class State:
         return any(deleted or not each.deleted for each in self.subjects.get(subject, {}).values())
 
     def with_prefix(self, prefix: str) -> list[str]:
-        """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of context and name."""
-        wanted = names.parse(prefix)
-        found = []
-        for subject in self.subjects:
-            name = names.parse(subject)
-            if name.subject.startswith(wanted.subject) and wanted.context in {"*", name.context}:
-                found.append(subject)
-        return sorted(found, key=names.parse)
+        """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of the whole names."""
+        return sorted(each for each in self.subjects if names.begins(each, prefix))
 
     # --- settings
 
@@ -288,8 +292,9 @@ class State:
         """The config that holds for a subject: what is not set for it comes from its context, then from everything."""
         merged: Json = {"compatibilityLevel": DEFAULT_LEVEL}
         for scope in reversed(_scopes(subject)):
-            found = self.configs.get(scope) or {}
-            merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
+            found = self.configs.get(scope)
+            if found:
+                merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
         own = self.configs.get(subject) or {}
         return merged if own.get("alias") is None else {**merged, "alias": own["alias"]}
 
@@ -315,10 +320,10 @@ class State:
 
 def _scopes(subject: str | None) -> list[str | None]:
     """Where a setting of a subject may stand, nearest first."""
-    if subject is None:
-        return [None]
-    name = names.parse(subject)
     everything = f":{names.GLOBAL_CONTEXT}:"
+    if subject is None:
+        return [None, everything]
+    name = names.parse(subject)
     if name.context == DEFAULT_CONTEXT:
         return [subject, None, everything]
     scopes: list[str | None] = [subject, name.prefix, everything]

@@ -6,8 +6,10 @@ uses it cannot read of data written with another. The registry knows nothing els
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol, Self
 
 
@@ -47,13 +49,31 @@ class Incompatibility:
 
     Args:
         kind: Confluent's name of the rule, such as `READER_FIELD_MISSING_DEFAULT_VALUE`.
-        description: one sentence that names the place in the schema.
+        description: one sentence that names the place in the schema. It calls the reader's schema new and the writer's schema old.
         text: the whole message as Confluent's registry answers it, with the kind and the description in braces.
+        by_old: description and text for a reader that has the older schema; None if they are the same.
     """
 
     kind: str
     description: str
     text: str
+    by_old: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, kind: str, sentence: str, frame: str, **values: str) -> Self:
+        """From a template of the description and one of the text; `frame` also has the names `kind` and `description`."""
+        words = [each.format(**values) for each in (sentence, _exchanged(sentence))]
+        texts = [frame.format(kind=kind, description=each, **values) for each in words]
+        return cls(kind, words[0], texts[0], (words[1], texts[1]))
+
+    def read_by_old(self) -> Incompatibility:
+        """The same for a reader with the older schema: the words new and old change places."""
+        return self if self.by_old is None else Incompatibility(self.kind, *self.by_old)
+
+
+@lru_cache(maxsize=256)  # a format has a few dozen sentences
+def _exchanged(sentence: str) -> str:
+    return re.sub(r"\b(?:new|old)\b", lambda word: "old" if word[0] == "new" else "new", sentence)
 
 
 class ParsedSchema(Protocol):
@@ -73,8 +93,13 @@ class ParsedSchema(Protocol):
     def formatted(self, form: str) -> str:
         """The text for `?format=`: "" is `canonical`; the format's own names beside it; an unknown name gives `canonical` too."""
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
-        """Why a reader with this schema cannot read data of `written`; empty if it reads all. `written` may be of another format."""
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
+        """Why a reader with this schema cannot read data of `written`; empty if it reads all.
+
+        Args:
+            written: may be of another format.
+            lenient: pass over what `compatibilityPolicy=LENIENT` allows; only JSON Schema knows such rules.
+        """
 
     def has_top_level_field(self, name: str) -> bool:
         """Whether its record, object or first message has this field (rules of reserved fields)."""

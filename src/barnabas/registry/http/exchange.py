@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from barnabas.registry.core import errors
 from barnabas.registry.core.entities import Json
@@ -49,7 +51,8 @@ def _quality(parameters: str) -> float:
 
 
 def _produced(wanted: str) -> str:
-    if wanted in {"*/*", "application/*"}:
+    """The media type for one that the client accepts; `*` stands for all, also alone or before any subtype, as for Confluent's."""
+    if wanted.partition("/")[0] == "*" or wanted == "application/*":
         return V1
     return wanted if wanted in PRODUCED else ""
 
@@ -64,22 +67,32 @@ def raw(request: Request, body: bytes, status: int = 200) -> Response:
     return Response(body, status, HEADERS[media_type(request)])
 
 
-def body_of(request: Request) -> Json:
-    """The body, an object. Raises HttpError 415, 400 or 422."""
+def body_of(request: Request, kind: type[Struct]) -> Json:
+    """The body, an object whose fields have the types of `kind`. Raises HttpError 415, 400 or 422."""
     media = request.headers.get("content-type", V1).partition(";")[0].strip().lower()
     if media not in CONSUMED and media != "":
         raise HttpError(415, "HTTP 415 Unsupported Media Type")
     if not request.body:
         raise HttpError(422, "The request has no body", 422)
     try:
-        found = msgspec.json.decode(request.body)
+        found = msgspec.json.decode(_utf8(request.body))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HttpError(400, f"The request is no JSON: {error}", 400) from None
     except RecursionError:
         raise HttpError(400, "The request is nested too deeply", 400) from None
     if not isinstance(found, dict):
         raise HttpError(400, "The request is no JSON object", 400)
+    try:
+        msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise HttpError(422, f"The request has a field of another type: {error}", 422) from None
     return found
+
+
+def _utf8(body: bytes) -> bytes:
+    """JSON in UTF-8: clients may send UTF-16 and UTF-32 too, which the first bytes tell."""
+    encoding = "utf-8" if body[0] in b"{[" and body[1:2] != b"\0" else json.detect_encoding(body)
+    return body if encoding == "utf-8" else body.decode(encoding).encode()
 
 
 def flag(request: Request, name: str) -> bool:

@@ -13,7 +13,7 @@ from barnabas.registry.core import errors, names
 from barnabas.registry.core.entities import Json, Version, version_fields
 from barnabas.registry.http.exchange import answer, encode, flag, integer, many, page, raw
 from barnabas.registry.http.rights import denied_schema
-from barnabas.registry.http.subjects import formatted, with_found_tags
+from barnabas.registry.http.subjects import formatted, shown
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import Request, Response
 
@@ -25,14 +25,15 @@ async def by_id(surface: Surface, request: Request, context: str, text: str) -> 
     state = surface.state
     if request.query or surface.rights is not None:
         version = _version(surface, request, context, schema_id)
-        fields = _fields(surface, version, request)
+        fields = await shown(surface, request, version)
+        del fields["id"]
         if flag(request, "fetchMaxId"):
             fields["maxId"] = state.contexts[names.context_of(version.subject)].last_id
-        return answer(request, with_found_tags(surface, version, request, fields))
+        return answer(request, fields)
     key = names.parse(context).context, schema_id
     body = state.answers.get(key)
     if body is None:
-        body = encode(_fields(surface, _version(surface, request, context, schema_id), request))
+        body = encode(await _fields(surface, _version(surface, request, context, schema_id), request))
         if len(state.answers) >= limits.MAX_RENDERED_SCHEMAS:
             state.answers.clear()
         state.answers[key] = body
@@ -47,22 +48,24 @@ def _version(surface: Surface, request: Request, context: str, schema_id: int) -
     return surface.readable_version(request, found)
 
 
-def _fields(surface: Surface, version: Version, request: Request) -> Json:
-    fields = version_fields(version, formatted(surface, version, request.query.get("format", "")))
+async def _fields(surface: Surface, version: Version, request: Request) -> Json:
+    fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
     del fields["id"]
     return fields
 
 
 async def text_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
     version = _version(surface, request, context, integer(text))
-    form = formatted(surface, version, request.query.get("format", ""))
+    form = await formatted(surface, version, request.query.get("format", ""))
     return raw(request, (version.draft.schema if form is None else form).encode())
 
 
 def _placed(surface: Surface, request: Request, context: str, text: str) -> list[tuple[str, int]]:
     """The subjects and versions that have an id."""
-    version = _version(surface, request, context, integer(text))
     state, deleted = surface.state, flag(request, "deleted")
+    version = state.by_id(integer(text), surface.subject(context, request.query.get("subject", "")))
+    if version is None:
+        raise errors.schema_not_found()
     placed = state.contexts[names.context_of(version.subject)].ids.get(version.id, {})
     may_read = surface.readable(request)
     return [
@@ -105,7 +108,7 @@ async def by_guid(surface: Surface, request: Request, context: str, text: str) -
     version = surface.state.by_id(schema_id, names.Name(name, "").prefix)
     if version is None:
         raise errors.schema_not_found(text)
-    fields = _fields(surface, surface.readable_version(request, version), request)
+    fields = await _fields(surface, surface.readable_version(request, version), request)
     del fields["subject"], fields["version"]
     return answer(request, fields)
 
@@ -121,17 +124,15 @@ async def types(surface: Surface, request: Request, context: str) -> Response:
 
 async def list_schemas(surface: Surface, request: Request, context: str) -> Response:
     state = surface.state
-    prefixes = many(request, "subjectPrefix") or ["" if context else names.WILDCARD]
-    subjects: dict[str, None] = {}
-    for prefix in prefixes:
-        whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
-        subjects |= dict.fromkeys(state.with_prefix(whole))
+    given = many(request, "subjectPrefix") or [""]
+    prefixes = [each if each.startswith((":.", names.WILDCARD)) else context + each for each in given]
+    subjects = {subject for prefix in prefixes for subject in state.with_prefix(prefix)}
     may_read = surface.readable(request)
-    aliases = _aliases(surface, may_read) if flag(request, "aliases") else {}
+    aliases = _aliases(surface, prefixes, may_read) if flag(request, "aliases") else {}
     deleted, only, latest = flag(request, "deleted"), flag(request, "deletedOnly"), flag(request, "latestOnly")
     rule_type = request.query.get("ruleType")
     found = []
-    for subject in sorted(filter(may_read, {*subjects, *aliases}), key=names.parse):
+    for subject in sorted(filter(may_read, {*subjects, *aliases})):
         versions = [each for each in state.versions(subject, deleted=deleted or only) if each.deleted or not only]
         for version in versions[-1:] if latest else versions:
             if rule_type and not _has_rule(version, rule_type):
@@ -148,13 +149,14 @@ def _listed(version: Version, aliases: list[str] | None) -> Json:
     return fields
 
 
-def _aliases(surface: Surface, may_read: Callable[[str], bool]) -> dict[str, list[str]]:
-    """The names that mean each subject through their config, and that the caller may read."""
+def _aliases(surface: Surface, prefixes: list[str], may_read: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The names that begin so, mean another subject through their config and may be read by the caller, by that subject."""
     found: dict[str, list[str]] = {}
-    for name in surface.state.configs:
-        target = surface.behind_alias(name) if name else name
-        if name and target and target != name and may_read(name):
-            found.setdefault(target, []).append(name)
+    for name in sorted(filter(None, surface.state.configs)):
+        if any(names.begins(name, prefix) for prefix in prefixes) and may_read(name):
+            target = surface.behind_alias(name)
+            if target != name:
+                found.setdefault(target, []).append(name)
     return found
 
 

@@ -7,10 +7,11 @@ from importlib.metadata import version
 from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import DeleteConfig, DeleteContext, DeleteMode, SetConfig, SetMode
+from barnabas.registry.http.bodies import ConfigRequest, ModeRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, page
 from barnabas.registry.http.rights import DELETE
-from barnabas.registry.http.surface import Surface, Table
-from barnabas.web.routing import HttpError, Request, Response
+from barnabas.registry.http.surface import Surface, Table, checked_context
+from barnabas.web.routing import Request, Response
 
 INTERFACE_VERSION = "8.3.0"  # of Confluent's interface, which clients compare
 
@@ -22,16 +23,16 @@ def _scope(surface: Surface, context: str, text: str = "") -> str | None:
 
 async def get_config(surface: Surface, request: Request, context: str, text: str = "") -> Response:
     scope = _scope(surface, context, text)
-    if flag(request, "defaultToGlobal") or scope is None:
+    if flag(request, "defaultToGlobal"):
         return answer(request, surface.state.config_in_scope(scope))
     found = surface.state.config(scope)
     if found is None:
-        raise errors.no_subject_config(scope)
+        raise errors.no_subject_config(scope or "")
     return answer(request, found)
 
 
 async def put_config(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    body = body_of(request)
+    body = body_of(request, ConfigRequest)
     return await surface.write(request, SetConfig(_scope(surface, context, text), body))
 
 
@@ -50,8 +51,9 @@ async def get_mode(surface: Surface, request: Request, context: str, text: str =
 
 
 async def put_mode(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    mode = body_of(request).get("mode")
-    if not isinstance(mode, str):
+    body = body_of(request, ModeRequest)
+    mode = body.get("mode")
+    if "mode" not in body or not isinstance(mode, str | None):
         raise errors.invalid_mode()
     return await surface.write(request, SetMode(_scope(surface, context, text), mode, flag(request, "force")))
 
@@ -68,10 +70,7 @@ async def list_contexts(surface: Surface, request: Request, context: str) -> Res
 
 
 async def delete_context(surface: Surface, request: Request, context: str, text: str) -> Response:
-    try:
-        prefix = names.context_prefix(text)
-    except ValueError as error:
-        raise HttpError(400, str(error), 400) from None
+    prefix = checked_context(text)
     surface.permit(request, DELETE, prefix)
     await surface.backend.write(request, DeleteContext(prefix))
     return Response(b"", 204)

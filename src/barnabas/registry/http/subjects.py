@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from barnabas import limits
-from barnabas.registry.core import compatibility, errors, names, registration
+from barnabas.registry.core import compatibility, errors, lookup, names, registration
 from barnabas.registry.core.commands import ChangeTags, DeleteSubject, DeleteVersion, Register
 from barnabas.registry.core.drafts import draft_from, integer
 from barnabas.registry.core.entities import Draft, Json, Version, property_of, version_fields
 from barnabas.registry.core.state import State
+from barnabas.registry.formats.interface import ParsedSchema
+from barnabas.registry.http.bodies import RegisterRequest, SchemaRequest, TagsRequest
 from barnabas.registry.http.exchange import (
     answer,
     body_of,
@@ -20,7 +24,9 @@ from barnabas.registry.http.exchange import (
     version_number,
 )
 from barnabas.registry.http.surface import Surface, Table, checked_subject
-from barnabas.web.routing import Request, Response
+from barnabas.web.routing import HttpError, Request, Response
+
+Value = TypeVar("Value")
 
 
 async def list_subjects(surface: Surface, request: Request, context: str) -> Response:
@@ -42,22 +48,24 @@ def is_wanted(state: State, request: Request, subject: str) -> bool:
 
 
 async def look_up(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = surface.subject(context, text), body_of(request)
+    subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
     draft, deleted = draft_from(body), flag(request, "deleted")
     surface.permit_references(request, subject, draft)
-    found = None
-    readings = [subject]
-    if names.context_of(subject) == names.DEFAULT_CONTEXT:
-        others = [f":{name}:{subject}" for name in sorted(surface.state.named_contexts)]
-        readings += filter(surface.readable(request), others)
-    for reading in readings:
-        if reading in surface.state.subjects or reading == subject:
-            normalize = flag(request, "normalize")
-            found = registration.look_up(
-                surface.state, surface.registry.parser, reading, draft, normalize=normalize, deleted=deleted
-            )
-        if found is not None:
-            return answer(request, version_fields(found, formatted(surface, found, request.query.get("format", ""))))
+    state, parser, normalize = surface.state, surface.registry.parser, flag(request, "normalize")
+    others = list(filter(surface.readable(request), state.elsewhere(subject)))
+
+    def search() -> Version | None:
+        found = lookup.look_up(state, parser, subject, draft, normalize=normalize, deleted=deleted)
+        for reading in others if found is None else ():
+            with contextlib.suppress(HttpError):  # what the references mean depends on the context
+                found = lookup.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
+            if found is not None:
+                break
+        return found
+
+    found = await surface.large.run(surface.registry.characters(subject, draft, compared=False), search)
+    if found is not None:
+        return answer(request, await shown(surface, request, found))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -74,7 +82,7 @@ async def latest_with_metadata(surface: Surface, request: Request, context: str,
     deleted = flag(request, "deleted")
     for version in reversed(surface.state.versions(subject, deleted=deleted)):
         if all(property_of(version.draft.metadata, key) == value for key, value in wanted.items()) and wanted:
-            return answer(request, version_fields(version, formatted(surface, version, request.query.get("format", ""))))
+            return answer(request, await shown(surface, request, version))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -92,7 +100,7 @@ async def list_versions(surface: Surface, request: Request, context: str, text: 
 
 
 async def register(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = checked_subject(surface.subject(context, text)), body_of(request)
+    subject, body = checked_subject(surface.subject(context, text)), body_of(request, RegisterRequest)
     draft = draft_from(body)
     surface.permit_references(request, subject, draft)
     command = Register(
@@ -105,28 +113,11 @@ async def register(surface: Surface, request: Request, context: str, text: str) 
         _items(body, "schemaTagsToAdd"),
         _items(body, "schemaTagsToRemove"),
     )
-    known = _known(surface, command)
+    characters = surface.registry.characters(subject, draft, compared=False)
+    known = await surface.large.run(characters, lambda: lookup.known(surface.state, surface.registry.parser, command))
     if known is not None:
-        return answer(request, known)
+        return answer(request, registration.answer_of(known.version, known.id, known.guid, known.draft))
     return await surface.write(request, command)
-
-
-def _known(surface: Surface, command: Register) -> Json | None:
-    """The answer to a schema that is registered already: it needs no writer."""
-    state = surface.state
-    if command.version or command.tags_to_add or command.tags_to_remove or command.propagate_tags or not command.draft.schema:
-        return None
-    if any(state.config_in_scope(command.subject).get(name) for name in registration.DEFAULTS):
-        return None
-    if state.mode_in_scope(command.subject) != "READWRITE" and command.schema_id < 0:
-        return None
-    normalize, parser = command.normalize, surface.registry.parser
-    if command.subject not in state.subjects:
-        return None
-    found = registration.look_up(state, parser, command.subject, command.draft, normalize=normalize, deleted=False)
-    if found is None or command.schema_id not in {-1, found.id}:
-        return None
-    return registration.answer_of(found.version, found.id, found.guid, found.draft)
 
 
 def _items(body: Json, name: str) -> tuple[Json, ...]:
@@ -146,20 +137,29 @@ def version_or_error(surface: Surface, request: Request, subject: str, text: str
     raise errors.version_not_found(wanted)
 
 
-def formatted(surface: Surface, version: Version, form: str) -> str | None:
+async def formatted(surface: Surface, version: Version, form: str) -> str | None:
     """The text in a form that the client asks for; None for the one that is stored."""
     if not form.strip():
         return None
-    return surface.registry.parser.parse(version.subject, version.draft).formatted(form)
+    return await _of_parsed(surface, version, lambda parsed: parsed.formatted(form))
 
 
-def with_found_tags(surface: Surface, version: Version, request: Request, fields: Json) -> Json:
-    """The answer with the tags of the text that `findTags` asks for."""
+async def _of_parsed(surface: Surface, version: Version, use: Callable[[ParsedSchema], Value]) -> Value:
+    characters = surface.registry.characters(version.subject, version.draft, compared=False)
+    return await surface.large.run(characters, lambda: use(surface.registry.parser.parse(version.subject, version.draft)))
+
+
+async def shown(surface: Surface, request: Request, version: Version) -> Json:
+    """The answer that shows a version, as `format`, `referenceFormat` and `findTags` ask for it."""
+    fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
+    if request.query.get("referenceFormat", "").lower() == "qualified":
+        for reference in fields.get("references", ()):
+            reference["subject"] = names.in_context_of(version.subject, reference["subject"])
     wanted = many(request, "findTags")
     if wanted:
-        tags = surface.registry.parser.parse(version.subject, version.draft).tags()
+        tags = await _of_parsed(surface, version, lambda parsed: parsed.tags())
         fields["schemaTags"] = [
-            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": sorted(values)}
+            {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind.lower()}, "tags": sorted(values)}
             for entity, values in tags.items()
             if "*" in wanted or not values.isdisjoint(wanted)
         ]
@@ -168,13 +168,12 @@ def with_found_tags(surface: Surface, version: Version, request: Request, fields
 
 async def get_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    fields = version_fields(found, formatted(surface, found, request.query.get("format", "")))
-    return answer(request, with_found_tags(surface, found, request, fields))
+    return answer(request, await shown(surface, request, found))
 
 
 async def get_version_text(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    form = formatted(surface, found, request.query.get("format", ""))
+    form = await formatted(surface, found, request.query.get("format", ""))
     return raw(request, (found.draft.schema if form is None else form).encode())
 
 
@@ -194,39 +193,54 @@ async def delete_version(surface: Surface, request: Request, context: str, text:
 
 async def change_tags(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     subject = surface.subject(context, text)
-    return await surface.write(request, ChangeTags(subject, version_number(version), body_of(request)))
+    return await surface.write(request, ChangeTags(subject, version_number(version), body_of(request, TagsRequest)))
 
 
 async def check_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
-    subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request)
+    subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request, SchemaRequest)
     found = surface.state.anywhere(subject, wanted)
     if found is not None and not surface.readable(request)(found.subject):
         found = None
     if found is None and wanted != -1:
         raise errors.version_not_found(wanted)
-    return _checked(surface, request, subject, body, [] if found is None else [found])
+    return await _checked(surface, request, subject, body, [] if found is None else [found])
 
 
 async def check_all(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = surface.subject(context, text), body_of(request)
-    return _checked(surface, request, subject, body, surface.state.versions(subject))
+    subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
+    return await _checked(surface, request, subject, body, surface.state.versions(subject))
 
 
-def _checked(surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]) -> Response:
-    draft, parser = draft_from(dict(body)), surface.registry.parser
+async def _checked(
+    surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]
+) -> Response:
+    verbose, normalize, draft = flag(request, "verbose"), flag(request, "normalize"), draft_from(dict(body))
     surface.permit_references(request, subject, draft)
-    if not draft.schema.strip():
-        raise errors.invalid_schema("Empty schema")
-    config = surface.state.config_in_scope(subject)
-    parsed = parser.parse(subject, draft, strict=True)
-    if flag(request, "normalize") or config.get("normalize"):
-        parsed = parsed.normalized()
-    draft = Draft(parsed.canonical, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
-    messages = compatibility.problems(config, draft, parsed, earlier, lambda each: parser.parse(each.subject, each.draft))
+    try:
+        messages = await surface.large.run(
+            surface.registry.characters(subject, draft) + sum(len(each.draft.schema) for each in earlier),
+            lambda: _problems(surface, subject, draft, earlier, normalize=normalize),
+        )
+    except HttpError as error:
+        if not verbose or error.code != errors.INVALID_SCHEMA:
+            raise
+        messages = [error.message]
     fields: Json = {"is_compatible": not messages}
-    if flag(request, "verbose"):
+    if verbose:
         fields["messages"] = messages
     return answer(request, fields)
+
+
+def _problems(surface: Surface, subject: str, draft: Draft, earlier: list[Version], *, normalize: bool) -> list[str]:
+    """Why a schema may not follow versions. Raises HttpError 42201."""
+    if not draft.schema.strip():
+        raise errors.invalid_schema("Empty schema")
+    config, parser = surface.state.config_in_scope(subject), surface.registry.parser
+    parsed = parser.parse(subject, draft, strict=registration.validates_names(config))
+    if normalize or config.get("normalize"):
+        parsed = parsed.normalized()
+    draft = Draft(parsed.canonical, draft.schema_type, draft.references, draft.metadata, draft.rule_set)
+    return compatibility.problems(config, draft, parsed, earlier, lambda each: parser.parse(each.subject, each.draft))
 
 
 TABLE: Table = (

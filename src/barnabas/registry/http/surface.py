@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from barnabas import limits
 from barnabas.errors import BarnabasError
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import Command
@@ -15,6 +16,7 @@ from barnabas.registry.core.state import State
 from barnabas.registry.http import exchange, rights
 from barnabas.registry.http.forwarding import FORWARDED, HOST, PRINCIPAL
 from barnabas.registry.http.rights import OTHERWISE, RULES, Right, Rights, Rule
+from barnabas.registry.store.large_work import LargeWork
 from barnabas.security.acls import CLUSTER, Operation
 from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 
@@ -50,6 +52,7 @@ class Surface:
     def __init__(self, registry: Registry, backend: Backend, rights: Rights | None = None) -> None:
         self.registry = registry
         self.backend = backend
+        self.large = LargeWork(limits.MAX_LARGE_REQUESTS_AT_ONCE)
         self.rights = rights
 
     @property
@@ -170,11 +173,7 @@ def _plain(surface: Surface, handler: Handler, rule: Rule) -> Handler:
 
 def _in_context(surface: Surface, handler: Handler, rule: Rule) -> Handler:
     async def handle(request: Request, context: str, *segments: str) -> Response:
-        try:
-            prefix = names.context_prefix(context)
-        except ValueError as error:
-            raise HttpError(400, str(error), 400) from None
-        return await _guarded(surface, handler, rule, request, prefix, segments)
+        return await _guarded(surface, handler, rule, request, checked_context(context), segments)
 
     return handle
 
@@ -196,6 +195,14 @@ async def _guarded(
         return await handler(surface, request, prefix, *segments)
     except Forwarded as done:
         return done.response
+
+
+def checked_context(text: str) -> str:
+    """The prefix of a context that a client names. Raises HttpError 400."""
+    try:
+        return names.context_prefix(text)
+    except ValueError as error:
+        raise HttpError(400, str(error), 400) from None
 
 
 def checked_subject(subject: str) -> str:

@@ -91,7 +91,13 @@ CASES: list[tuple[object, object, set[str]]] = [
     ({"enum": [{"a": 1, "b": 2}, 1]}, {"enum": [1, {"b": 2, "a": 1}]}, set()),
     ({"const": 1}, {"const": 2}, {"ENUM_ARRAY_CHANGED #/const"}),
     # objects
-    (_object(), _object(a=TEXT), {"PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"}),
+    (_object(), _object(a=TEXT), {"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"}),
+    (_object(), _object(a=TEXT, required=("a",)), {"REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"}),
+    (
+        _object(),
+        _object(a={**TEXT, "default": ""}, required=("a",)),
+        {"REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"},
+    ),
     (_object(), _object(a={}), {"PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"}),
     (_object(a=TEXT), _object(), {"PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL #/properties/a"}),
     (_object(rest=False), _object(rest=False, a=TEXT), {"OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"}),
@@ -246,7 +252,7 @@ MESSAGES = [
     (
         _object(),
         _object(x=TEXT),
-        "PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
+        "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
         "The new schema has an open content model and has a property or item at path '#/properties/x' which is missing in the old schema",
     ),
     (
@@ -307,3 +313,19 @@ def test_another_format_cannot_be_read() -> None:
 
     [found] = parsed(TEXT).unreadable(Other())  # type: ignore[arg-type]  # it has no more than it is asked for
     assert found.text == "Incompatible because of different schema type"
+
+
+@pytest.mark.parametrize(
+    ("original", "update", "passes"),
+    [
+        (_object(), _object(a=TEXT), True),
+        (_object(), _object(a={**TEXT, "default": ""}, required=("a",)), True),
+        (_object(), _object(a=TEXT, required=("a",)), False),
+        (_object(), _object(rest=False), True),
+        ({"allOf": [_object(), _object(b=WHOLE)]}, {"allOf": [_object(a=TEXT), _object(b=WHOLE)]}, True),
+        (_object(a=TEXT), _object(a=WHOLE), False),
+    ],
+)
+def test_the_lenient_policy(original: object, update: object, passes: bool) -> None:
+    assert parsed(update).unreadable(parsed(original))
+    assert (not parsed(update).unreadable(parsed(original), lenient=True)) == passes

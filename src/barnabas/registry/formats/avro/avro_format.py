@@ -34,7 +34,7 @@ class AvroSchema:
             return self.canonical
         return canonical_text(self._root, max_depth=None)
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
         """Why a reader with this schema cannot read data of `written`. The messages call this schema new and `written` old."""
         if not isinstance(written, AvroSchema):
             return [other_format()]

@@ -33,6 +33,7 @@ _DESCRIPTIONS = {
     "TYPE_MISMATCH": "The type (path '{path}') of a field in the new schema does not match with the old schema",
     "MISSING_UNION_BRANCH": "The new schema is missing a type inside a union field at path '{path}' in the old schema",
 }
+_FRAME = "{{errorType:'{kind}', description:'{description}', additionalInfo:'{info}'}}"
 _Found = list[Incompatibility]
 _Key = tuple[int, int]  # the identities of a reader and a writer
 _Pair = tuple[Type, Type, Place | None, int]
@@ -227,6 +228,4 @@ def _missing_branch(writer: Type, place: Place | None) -> Incompatibility:
 
 
 def _incompatibility(kind: str, place: Place | None, info: str) -> Incompatibility:
-    description = _DESCRIPTIONS[kind].format(path=place or "/", info=info)
-    text = f"{{errorType:'{kind}', description:'{description}', additionalInfo:'{info}'}}"
-    return Incompatibility(kind, description, text)
+    return Incompatibility.of(kind, _DESCRIPTIONS[kind], _FRAME, path=str(place or "/"), info=info)

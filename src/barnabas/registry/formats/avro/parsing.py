@@ -1,7 +1,8 @@
 """Parses the text of an Avro schema into a graph of types.
 
 A name may stand before its definition. So names that are unknown when they are read are resolved at the end, and the rules that need
-the whole graph are checked after that: branches of unions, repeated definitions and, if strict, defaults.
+the whole graph are checked after that: branches of unions, repeated definitions and, if strict, defaults. Errors begin with the words of
+Avro's own parser, which clients look for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro.defaults import DefaultCheck, read_number
 from barnabas.registry.formats.avro.equality import same_definition
 from barnabas.registry.formats.avro.json_text import json_text, read_json
+from barnabas.registry.formats.avro.printing import canonical_text
 from barnabas.registry.formats.avro.types import (
     PLAIN,
     Collected,
@@ -77,12 +79,15 @@ class Parser:
             _check_branches(union, place)
         for first, second, place in self._repeated:
             if not same_definition(first, second):
-                raise _wrong(f"The name {branch_name(first)!r} is defined twice with different content", place)
+                raise _wrong(f"Can't redefine: {branch_name(first)}", place)
         if self._strict:
             check = DefaultCheck()
             for field, place in self._defaults:
                 if not check.fits(field.type, field.default):
-                    raise _wrong(f"The default {_shown(field.default)} of field {field.name!r} does not fit its type", place)
+                    raise _wrong(
+                        f"Invalid default for field {field.name}: {_shown(field.default)} not a {_cut(canonical_text(field.type))}",
+                        place,
+                    )
         for pending in (self._unresolved, self._unions, self._repeated, self._defaults):
             pending.clear()
         return roots[0]
@@ -117,7 +122,7 @@ class Parser:
             raise _wrong(f"A type is a name, an object or an array, not {_shown(node)}", place)
         word = node.get("type")
         if not isinstance(word, str):
-            raise _wrong("An object needs the name of a type in its attribute 'type'", place)
+            raise _wrong(f"No type: {_shown(node)}", place)
         return _PARSERS[word](self, node, namespace, place, depth)
 
     def _find(self, name: str, namespace: str) -> Type | None:
@@ -131,7 +136,7 @@ class Parser:
         word = node["type"]
         attribute = "items" if word == "array" else "values"
         if attribute not in node:
-            raise _wrong(f"The {word} has no {attribute!r}", place)
+            raise _wrong(f"{word.capitalize()} has no {attribute} type: {_shown(node)}", place)
         kind = Collected(word, None, _properties(node, _RESERVED))
         self._add(kind, node[attribute], namespace, Place(place, attribute), depth + 1)
         return kind
@@ -140,7 +145,7 @@ class Parser:
         name, space = self._name(node, namespace, place)
         nodes = node.get("fields")
         if not isinstance(nodes, list):
-            raise _wrong(f"The record {name!r} has no array 'fields'", place)
+            raise _wrong(f"Record has no fields: {_shown(node)}", place)
         record = Record(
             "record",
             name,
@@ -157,7 +162,7 @@ class Parser:
             here = Place(above, index)
             field = self._field(field_node, space, here, depth + 1)
             if field.name in record.by_name:
-                raise _wrong(f"The record {name!r} has the field {field.name!r} twice", here)
+                raise _wrong(f"Duplicate field {field.name} in record {name}", here)
             record.by_name[field.name] = field
             record.fields.append(field)
         return defined
@@ -165,10 +170,10 @@ class Parser:
     def _field(self, node: Any, namespace: str, place: Place, depth: int) -> Field:
         name = node.get("name") if isinstance(node, dict) else None
         if not isinstance(name, str):
-            raise _wrong("A field is an object with a 'name'", place)
-        self._check_word(name, "field", place)
+            raise _wrong(f"No field name: {_shown(node)}", place)
+        self._check_word(name, place)
         if "type" not in node:
-            raise _wrong(f"The field {name!r} has no 'type'", place)
+            raise _wrong(f"No field type: {_shown(node)}", place)
         order = node.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in _ORDERS:
             raise _wrong(f"The order of field {name!r} is one of {', '.join(_ORDERS)}, not {_shown(order)}", place)
@@ -195,18 +200,18 @@ class Parser:
         name, space = self._name(node, namespace, place)
         symbols = node.get("symbols")
         if not isinstance(symbols, list):
-            raise _wrong(f"The enum {name!r} has no array 'symbols'", place)
+            raise _wrong(f"Enum has no symbols: {_shown(node)}", place)
         seen: set[str] = set()
         for symbol in symbols:
             if not isinstance(symbol, str):
                 raise _wrong(f"A symbol of the enum {name!r} is a string, not {_shown(symbol)}", place)
-            self._check_word(symbol, "symbol", place)
+            self._check_word(symbol, place)
             if symbol in seen:
-                raise _wrong(f"The enum {name!r} has the symbol {symbol!r} twice", place)
+                raise _wrong(f"Duplicate enum symbol: {symbol}", place)
             seen.add(symbol)
         default = _text(node, "default")
         if default is not None and default not in symbols:
-            raise _wrong(f"The default {default!r} of the enum {name!r} is not one of its symbols", place)
+            raise _wrong(f"The Enum Default: {default} is not in the enum symbol set: {_shown(symbols)}", place)
         aliases = self._aliases_of_type(node, space, place)
         properties = _properties(node, _RESERVED_OF_ENUM)
         return self._define(Enum("enum", name, _text(node, "doc"), aliases, properties, symbols=symbols, default=default), place)
@@ -215,7 +220,7 @@ class Parser:
         name, space = self._name(node, namespace, place)
         size = node.get("size")
         if type(size) is not int or not 0 <= size <= MAX_FIXED_SIZE:
-            raise _wrong(f"The fixed {name!r} needs a 'size' from 0 to {MAX_FIXED_SIZE}", place)
+            raise _wrong(f"Invalid or no size: {_shown(node)}", place)
         aliases = self._aliases_of_type(node, space, place)
         return self._define(Fixed("fixed", name, _text(node, "doc"), aliases, _properties(node, _RESERVED), size=size), place)
 
@@ -230,34 +235,35 @@ class Parser:
         """The full name and the namespace of a type."""
         name = node.get("name")
         if not isinstance(name, str):
-            raise _wrong(f"The {node['type']} has no 'name'", place)
+            raise _wrong(f"No name in schema: {_shown(node)}", place)
         space, dot, simple = name.rpartition(".")
         if not dot:
             given = _text(node, "namespace")
             space = namespace if given is None else given
-        self._check_word(simple, node["type"], place)
+        self._check_word(simple, place)
         if not space and simple in PLAIN:
             raise _wrong(f"{simple!r} is the name of a primitive type", place)
         if self._strict and space:
             for part in space.split("."):
-                self._check_word(part, "namespace", place)
+                self._check_word(part, place)
         return (f"{space}.{simple}" if space else simple), space
 
-    def _check_word(self, word: str, what: str, place: Place | None) -> None:
+    def _check_word(self, word: str, place: Place | None) -> None:
         if self._word.fullmatch(word) is None:
-            raise _wrong(f"The {what} name {_shown(word)} may have letters, digits and _, and does not start with a digit", place)
+            initial = "initial character" if self._word.fullmatch(word[:1]) is None else "character in"
+            raise _wrong(f"Illegal {initial}: {_cut(word)}" if word else "Empty name", place)
 
     def _aliases_of_type(self, node: dict[str, Any], space: str, place: Place | None) -> list[str]:
         aliases = _aliases(node, place)
         for alias in aliases:
-            self._check_word(alias.rpartition(".")[2], "alias", place)
+            self._check_word(alias.rpartition(".")[2], place)
         full = (alias.removeprefix(".") if "." in alias or not space else f"{space}.{alias}" for alias in aliases)
         return list(dict.fromkeys(full))
 
     def _resolve(self, unresolved: _Unresolved) -> None:
         kind = self.names.get(unresolved.name)
         if kind is None:
-            raise _wrong(f"The type {unresolved.name!r} is not defined", unresolved.place)
+            raise _wrong(f"Undefined schema: {unresolved.name}", unresolved.place)
         if isinstance(unresolved.holder, list):
             unresolved.holder[unresolved.position] = kind
         else:
@@ -307,7 +313,10 @@ def _wrong(what: str, place: Place | None) -> InvalidSchema:
 
 
 def _shown(value: Any) -> str:
-    text = json_text(value)
+    return _cut(json_text(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -335,8 +344,8 @@ def _check_branches(union: Union, place: Place | None) -> None:
     seen: set[str] = set()
     for index, branch in enumerate(union.branches):
         if isinstance(branch, Union):
-            raise _wrong("A union is a branch of a union", Place(place, index))
+            raise _wrong("Nested union", Place(place, index))
         name = branch_name(branch)
         if name in seen:
-            raise _wrong(f"The union has the type {name!r} twice", Place(place, index))
+            raise _wrong(f"Duplicate in union:{name}", Place(place, index))
         seen.add(name)

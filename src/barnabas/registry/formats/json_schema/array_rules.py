@@ -7,7 +7,7 @@ from barnabas.registry.formats.json_schema.contents import Content, compare_addi
 from barnabas.registry.formats.json_schema.differences import Difference
 from barnabas.registry.formats.json_schema.drafts import Draft
 from barnabas.registry.formats.json_schema.model import ANYTHING, Kind, Node
-from barnabas.registry.formats.json_schema.steps import Report, Steps, compatible
+from barnabas.registry.formats.json_schema.steps import Report, Steps
 from barnabas.registry.formats.json_schema.text import Json
 
 
@@ -38,9 +38,9 @@ def compare(report: Report, original: Node, update: Node) -> Steps:
         found.append(Difference("SCHEMA_ADDED" if before.all_items is None else "SCHEMA_REMOVED", ("items",)))
     for index in range(max(len(before.items), len(after.items))):
         if index >= len(after.items):
-            part = yield from _removed(before.items[index], after)
+            part = yield from _removed(report, before.items[index], after)
         elif index >= len(before.items):
-            part = yield from _added(before, after.items[index])
+            part = yield from _added(report, before, after.items[index])
         else:
             part = yield before.items[index], after.items[index]
         found += report.under(("items", str(index)), part)
@@ -57,24 +57,24 @@ def compare(report: Report, original: Node, update: Node) -> Steps:
     return found
 
 
-def _removed(node: Node, after: _Array) -> Steps:
+def _removed(report: Report, node: Node, after: _Array) -> Steps:
     if after.content.is_open:
         return [Difference("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")]
     if after.content.schema is not None:
         part = yield node, after.content.schema
-        covered = "IS" if compatible(part) else "NOT"
+        covered = "IS" if report.allows(part) else "NOT"
         return [*part, Difference(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")]
     if node.kind is Kind.FALSE:
         return [Difference("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")]
     return [Difference("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL")]
 
 
-def _added(before: _Array, node: Node) -> Steps:
+def _added(report: Report, before: _Array, node: Node) -> Steps:
     if before.content.is_open:
         empty = "WITH_EMPTY_SCHEMA_" if node.kind in ANYTHING else ""
         return [Difference(f"ITEM_{empty}ADDED_TO_OPEN_CONTENT_MODEL")]
     if before.content.schema is None:
         return [Difference("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")]
     part = yield before.content.schema, node
-    covered = "IS" if compatible(part) else "NOT"
+    covered = "IS" if report.allows(part) else "NOT"
     return [*part, Difference(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")]

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from barnabas.registry.formats.json_schema.differences import Difference
 from barnabas.registry.formats.json_schema.matching import maximum_matching
 from barnabas.registry.formats.json_schema.model import Kind, Node
-from barnabas.registry.formats.json_schema.steps import Report, Steps, compatible
+from barnabas.registry.formats.json_schema.steps import Report, Steps
 
 
 def compare_with_single(
@@ -26,7 +26,7 @@ def compare_with_single(
     kind = "SUM_TYPE_EXTENDED" if is_sum else "PRODUCT_TYPE_NARROWED"
     for part in combined.parts:
         found = yield (original, part) if combined is update else (part, update)
-        if compatible(found):
+        if report.allows(found):
             report.spend(len(found))
             return [*found, Difference(kind)] if len(combined.parts) > 1 else found
     return None
@@ -49,7 +49,7 @@ def compare(report: Report, original: Node, update: Node) -> Steps:
         for column, new in enumerate(after):
             report.spend(1)
             part = yield old, new
-            if compatible(part):
+            if report.allows(part):
                 readers[row].append(column)
                 edges[row, column] = part
     matching = maximum_matching(readers, len(after))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from barnabas.limits import MAX_JSON_SCHEMA_DIFFERENCES, MAX_JSON_SCHEMA_PATH, MAX_JSON_SCHEMA_STEPS
 from barnabas.registry.formats.json_schema import rules
-from barnabas.registry.formats.json_schema.differences import Difference
+from barnabas.registry.formats.json_schema.differences import COMPATIBLE, Difference
 from barnabas.registry.formats.json_schema.documents import Documents
 from barnabas.registry.formats.json_schema.model import Node, Schemas
 from barnabas.registry.formats.json_schema.steps import Report, Steps, TooLarge
@@ -27,12 +27,13 @@ class Comparison:
     Args:
         original: the schema of what is written.
         update: the schema of the reader.
+        accepted: the kinds of differences that a reader does not mind; it decides about parts too.
     """
 
-    def __init__(self, original: Documents, update: Documents) -> None:
+    def __init__(self, original: Documents, update: Documents, accepted: frozenset[str] = COMPATIBLE) -> None:
         interner = Interner()
         self._root = (Schemas(original, interner).root, Schemas(update, interner).root)
-        self._report = Report(MAX_JSON_SCHEMA_STEPS, MAX_JSON_SCHEMA_DIFFERENCES, MAX_JSON_SCHEMA_PATH)
+        self._report = Report(accepted, MAX_JSON_SCHEMA_STEPS, MAX_JSON_SCHEMA_DIFFERENCES, MAX_JSON_SCHEMA_PATH)
         self._incompatible: set[tuple[int, int]] = set()
 
     def differences(self) -> list[Difference]:
@@ -45,7 +46,7 @@ class Comparison:
         except TooLarge:
             return [Difference("TOO_LARGE_TO_COMPARE")]
         shown = [difference for difference in found if difference is not _KNOWN]
-        if len(shown) < len(found) and all(difference.compatible for difference in shown):
+        if len(shown) < len(found) and self._report.allows(shown):
             shown.append(Difference("TYPE_CHANGED"))
         return shown
 
@@ -78,4 +79,4 @@ class Comparison:
                 del open_pairs[key]
                 wanted = None
                 if not open_pairs:
-                    return found, {pair for pair in met if any(not difference.compatible for difference in known[pair])}
+                    return found, {pair for pair in met if not self._report.allows(known[pair])}

@@ -52,6 +52,18 @@ COMPATIBLE = frozenset(
     ]
 )
 
+LENIENT = COMPATIBLE | frozenset(  # what `compatibilityPolicy=LENIENT` lets pass
+    {
+        "ADDITIONAL_PROPERTIES_NARROWED",
+        "ADDITIONAL_PROPERTIES_REMOVED",
+        "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
+        "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL",
+        "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+    }
+)
+
+_FRAME = '{{errorType:"{kind}", description:"{description}"}}'
 _KEYWORD = "The keyword at path '{path}' in the new schema is not present in the old schema"
 _MORE = "The value at path '{path}' in the new schema is more than its value in the old schema"
 _LESS = "The value at path '{path}' in the new schema is less than its value in the old schema"
@@ -97,7 +109,9 @@ _SENTENCES = {
     "PRODUCT_TYPE_EXTENDED": _EXTENDED,
     "SUM_TYPE_EXTENDED": _EXTENDED,
     "NOT_TYPE_EXTENDED": _EXTENDED,
-    "PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _OPEN,
+    "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _OPEN,
+    "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _OPEN,
+    "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL": _OPEN,
     "ITEM_ADDED_TO_OPEN_CONTENT_MODEL": _OPEN,
     "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": _UNOPEN,
     "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL": _CLOSED,
@@ -134,6 +148,4 @@ class Difference(NamedTuple):
 
 def incompatibility(difference: Difference) -> Incompatibility:
     """What the registry answers for a difference that a reader minds."""
-    description = _SENTENCES.get(difference.kind, "").replace("{path}", difference.location)
-    text = f'{{errorType:"{difference.kind}", description:"{description}"}}'
-    return Incompatibility(difference.kind, description, text)
+    return Incompatibility.of(difference.kind, _SENTENCES.get(difference.kind, ""), _FRAME, path=difference.location)

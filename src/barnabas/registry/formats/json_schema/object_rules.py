@@ -13,7 +13,7 @@ from barnabas.registry.formats.json_schema.bounds import bound
 from barnabas.registry.formats.json_schema.contents import Content, compare_additional, compare_unevaluated
 from barnabas.registry.formats.json_schema.differences import Difference
 from barnabas.registry.formats.json_schema.model import ANYTHING, Kind, Node
-from barnabas.registry.formats.json_schema.steps import Report, Steps, compatible
+from barnabas.registry.formats.json_schema.steps import Report, Steps
 
 
 class _Object:
@@ -84,7 +84,7 @@ def _removed(report: Report, node: Node, after: _Object, name: str) -> Steps:
     covering = after.schema_of(report, name)
     if covering is not None:
         part = yield node, covering
-        covered = "IS" if compatible(part) else "NOT"
+        covered = "IS" if report.allows(part) else "NOT"
         return [*part, Difference(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")]
     if node.kind is Kind.FALSE:
         return [Difference("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")]
@@ -93,22 +93,20 @@ def _removed(report: Report, node: Node, after: _Object, name: str) -> Steps:
 
 def _added(report: Report, before: _Object, after: _Object, name: str) -> Steps:
     node = after.properties[name]
+    if name not in after.required:
+        need = "OPTIONAL_PROPERTY"
+    else:
+        need = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default(name) else "REQUIRED_PROPERTY"
     if before.is_open:
-        empty = "WITH_EMPTY_SCHEMA_" if node.kind in ANYTHING else ""
-        return [Difference(f"PROPERTY_{empty}ADDED_TO_OPEN_CONTENT_MODEL")]
+        kind = "PROPERTY_WITH_EMPTY_SCHEMA" if node.kind in ANYTHING else need
+        return [Difference(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL")]
     found: list[Difference] = []
     covering = before.schema_of(report, name)
     if covering is not None:
         part = yield covering, node
-        covered = "IS" if compatible(part) else "NOT"
+        covered = "IS" if report.allows(part) else "NOT"
         found = [*part, Difference(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")]
-    if name not in after.required:
-        kind = "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL"
-    elif after.has_default(name):
-        kind = "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL"
-    else:
-        kind = "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL"
-    return [*found, Difference(kind)]
+    return [*found, Difference(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")]
 
 
 def _dependencies(report: Report, original: Node, update: Node) -> Steps:

@@ -8,7 +8,7 @@ from functools import cached_property
 from barnabas.registry.formats.interface import Entity, Incompatibility, InvalidSchema, ParsedSchema
 from barnabas.registry.formats.json_schema import tags, text
 from barnabas.registry.formats.json_schema.comparison import Comparison
-from barnabas.registry.formats.json_schema.differences import Difference, incompatibility
+from barnabas.registry.formats.json_schema.differences import COMPATIBLE, LENIENT, Difference, incompatibility
 from barnabas.registry.formats.json_schema.documents import Documents
 from barnabas.registry.formats.json_schema.model import Schemas
 from barnabas.registry.formats.json_schema.text import Interner, Json, mapping
@@ -44,14 +44,15 @@ class JsonSchema:
     def formatted(self, form: str) -> str:
         return self.canonical
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
         if not isinstance(written, JsonSchema):
             return [Incompatibility("TYPE_CHANGED", _OTHER_TYPE, _OTHER_TYPE)]
-        return [incompatibility(difference) for difference in self.differences(written) if not difference.compatible]
+        accepted = LENIENT if lenient else COMPATIBLE
+        return [incompatibility(each) for each in self.differences(written, accepted) if each.kind not in accepted]
 
-    def differences(self, written: JsonSchema) -> list[Difference]:
-        """All that has changed since `written`, the compatible changes too. The list is bounded; its verdict is exact."""
-        return Comparison(written._documents, self._documents).differences()
+    def differences(self, written: JsonSchema, accepted: frozenset[str] = COMPATIBLE) -> list[Difference]:
+        """All that has changed since `written`, the accepted changes too. The list is bounded; its verdict is exact."""
+        return Comparison(written._documents, self._documents, accepted).differences()
 
     def has_top_level_field(self, name: str) -> bool:
         return name in mapping(mapping(self._json).get("properties"))

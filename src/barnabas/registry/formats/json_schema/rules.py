@@ -12,7 +12,7 @@ from barnabas.registry.formats.json_schema import array_rules, combined_rules, o
 from barnabas.registry.formats.json_schema.bounds import bound
 from barnabas.registry.formats.json_schema.differences import Difference
 from barnabas.registry.formats.json_schema.model import ANYTHING, Kind, Node
-from barnabas.registry.formats.json_schema.steps import Report, Steps, compatible
+from barnabas.registry.formats.json_schema.steps import Report, Steps
 from barnabas.registry.formats.json_schema.text import Json
 
 _COMMON = (("title", "TITLE_CHANGED"), ("description", "DESCRIPTION_CHANGED"), ("default", "DEFAULT_CHANGED"))
@@ -36,7 +36,7 @@ def compare(report: Report, original: Node, update: Node) -> Steps:
         found += yield from combined_rules.compare(report, original, update)
     elif original.kind is Kind.NOT:
         reverse = yield update.child(update.raw["not"]), original.child(original.raw["not"])
-        found.append(Difference("NOT_TYPE_NARROWED" if compatible(reverse) else "NOT_TYPE_EXTENDED", ("not",)))
+        found.append(Difference("NOT_TYPE_NARROWED" if report.allows(reverse) else "NOT_TYPE_EXTENDED", ("not",)))
     else:
         found += _values(original, update)
     return report.bounded(found)

@@ -16,15 +16,17 @@ class TooLarge(Exception):
 
 
 class Report:
-    """Bounds the work of a comparison and the length of every list of differences.
+    """Tells which differences a reader minds, and bounds the work of a comparison and the length of every list of differences.
 
     Args:
+        accepted: the kinds of differences that a reader does not mind.
         steps: comparisons and moved differences.
         differences: in one list.
         path: steps of a path.
     """
 
-    def __init__(self, steps: int, differences: int, path: int) -> None:
+    def __init__(self, accepted: frozenset[str], steps: int, differences: int, path: int) -> None:
+        self._accepted = accepted
         self._steps = steps
         self._differences = differences
         self._path = path
@@ -49,9 +51,8 @@ class Report:
         if len(found) <= self._differences:
             return found
         self.spend(len(found))
-        return sorted(found, key=lambda difference: difference.compatible)[: self._differences]
+        return sorted(found, key=lambda difference: difference.kind in self._accepted)[: self._differences]
 
-
-def compatible(found: list[Difference]) -> bool:
-    """Whether a reader minds none of them."""
-    return all(difference.compatible for difference in found)
+    def allows(self, found: Iterable[Difference]) -> bool:
+        """Whether a reader minds none of them."""
+        return all(difference.kind in self._accepted for difference in found)

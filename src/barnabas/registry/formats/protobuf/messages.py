@@ -27,35 +27,33 @@ COMPATIBLE = frozenset(
 
 # Confluent's sentences, two spaces and odd colons included: clients search them.
 _SENTENCES = {
-    "MESSAGE_REMOVED": "The new schema is missing a MESSAGE type at path '{}' in the old schema",
-    "FIELD_KIND_CHANGED": "The type of a field at path '{}' in the new schema does not match the old schema",
+    "MESSAGE_REMOVED": "The new schema is missing a MESSAGE type at path '{path}' in the old schema",
+    "FIELD_KIND_CHANGED": "The type of a field at path '{path}' in the new schema does not match the old schema",
     "FIELD_SCALAR_KIND_CHANGED": (
-        "The kind of a SCALAR field at path '{}' in the new schema does not match its kind in the old schema"
+        "The kind of a SCALAR field at path '{path}' in the new schema does not match its kind in the old schema"
     ),
     "FIELD_NAMED_TYPE_CHANGED": (
-        "The type of a MESSAGE field at path '{}' in the new schema does not match its type in the old schema"
+        "The type of a MESSAGE field at path '{path}' in the new schema does not match its type in the old schema"
     ),
     "FIELD_NUMERIC_LABEL_CHANGED": (
-        "The label for a NUMERIC field at path '{}' in the new schema does not match its label in the old schema"
+        "The label for a NUMERIC field at path '{path}' in the new schema does not match its label in the old schema"
     ),
-    "REQUIRED_FIELD_ADDED": "A required field  at path '{}' in the new schema is missing in the old schema",
-    "REQUIRED_FIELD_REMOVED": "The new schema is missing a required field at path: '{}' in the old schema",
-    "ONEOF_FIELD_REMOVED": "The new schema is missing a oneof field at path '{}' in the old schema",
-    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "Multiple fields in the oneof at path '{}' in the new schema are outside a oneof in the old schema",
+    "REQUIRED_FIELD_ADDED": "A required field  at path '{path}' in the new schema is missing in the old schema",
+    "REQUIRED_FIELD_REMOVED": "The new schema is missing a required field at path: '{path}' in the old schema",
+    "ONEOF_FIELD_REMOVED": "The new schema is missing a oneof field at path '{path}' in the old schema",
+    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": (
+        "Multiple fields in the oneof at path '{path}' in the new schema are outside a oneof in the old schema"
+    ),
     "FIELD_MOVED_TO_EXISTING_ONEOF": (
-        "A field in the oneof at path '{}' in the new schema is outside an existing oneof in the old schema"
+        "A field in the oneof at path '{path}' in the new schema is outside an existing oneof in the old schema"
     ),
 }
 
+_FRAME = '{{errorType:"{kind}", description:"{description}"}}'
 OTHER_FORMAT = "Incompatible because of different schema type"
 
 
 def incompatibilities(changes: list[Difference]) -> list[Incompatibility]:
     """Those changes that a reader cannot read, each with its message; the reader's schema is called the new one."""
-    found = []
-    for change in changes:
-        if change.kind not in COMPATIBLE:
-            description = _SENTENCES[change.kind].format(change.path)
-            text = f'{{errorType:"{change.kind}", description:"{description}"}}'
-            found.append(Incompatibility(change.kind, description, text))
-    return found
+    minded = (each for each in changes if each.kind not in COMPATIBLE)
+    return [Incompatibility.of(each.kind, _SENTENCES[each.kind], _FRAME, path=each.path) for each in minded]

@@ -72,7 +72,7 @@ class ProtobufSchema:
         """All changes from `written` to this schema, those that a reader can read too."""
         return differences(written._file, written._names, self._file, self._names, COMPATIBLE)
 
-    def unreadable(self, written: ParsedSchema) -> list[Incompatibility]:
+    def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
         """Why a reader with this schema cannot read data of `written`."""
         if not isinstance(written, ProtobufSchema):
             return [Incompatibility("", OTHER_FORMAT, OTHER_FORMAT)]
@@ -91,7 +91,7 @@ class ProtobufSchema:
         return tags_of(self._file)
 
     def with_tags(self, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> Self:
-        """The schema with changed tags; it imports Confluent's file of options if it did not."""
+        """The schema with changed tags. Raises InvalidSchema if it lacks an entity."""
         return type(self)(change_tags(self._file, added, removed), self._needed)
 
     @cached_property

@@ -5,6 +5,7 @@ An option is read as text format by a message class of the pool, which knows the
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,22 +15,20 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.text_encoding import CEscape
 
-from barnabas.registry.formats.protobuf.builtins import builtin_file
+from barnabas.registry.formats.protobuf.builtins import META_PATH, builtin_file, builtin_paths
 from barnabas.registry.formats.protobuf.names import Names
 from barnabas.registry.formats.protobuf.tree import Aggregate, Enum, Field, File, Message, Option, Text, Value, Word
 
-_DESCRIPTOR = "google/protobuf/descriptor.proto"
 _Owner = tuple[Any, str, tuple[Option, ...]]  # a descriptor, its scope, its options
 
 
 def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, names: Names) -> FileDescriptorProto:
-    """`made` with the options of `file`; options that nothing declares are left out."""
-    try:
-        pool.FindFileByName(_DESCRIPTOR)
-    except KeyError:
-        descriptor = builtin_file(_DESCRIPTOR)
-        assert descriptor is not None
-        pool.AddSerializedFile(descriptor.SerializeToString())
+    """`made` with the options of `file`; options that nothing declares are left out.
+
+    A schema uses Confluent's own options without an import: the registry writes tags so.
+    """
+    for path in builtin_paths(META_PATH):
+        _add(pool, path)
     for owner, scope, options in _owners(file, made):
         kept = [option for option in options if option.custom or option.name not in ("default", "json_name")]
         if kept:
@@ -42,6 +41,17 @@ def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, na
                     continue
                 owner.options.MergeFromString(read.SerializeToString(deterministic=True))
     return made
+
+
+def _add(pool: DescriptorPool, path: str) -> None:
+    """Add a built-in file, unless the schema or its references have it or define the same names."""
+    built = builtin_file(path)
+    assert built is not None
+    try:
+        pool.FindFileByName(path)
+    except KeyError:
+        with contextlib.suppress(TypeError):
+            pool.AddSerializedFile(built.SerializeToString())
 
 
 def _owners(file: File, made: Any) -> Iterator[_Owner]:
