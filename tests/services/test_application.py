@@ -192,6 +192,15 @@ async def test_an_offer_of_another_protocol_is_passed_over(request_: bytes, step
     assert '"word": "b"' in answers
 
 
+async def test_the_rest_of_a_refused_body_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 4)
+    monkeypatch.setattr(limits, "MAX_SERVICE_DROPPED_BYTES", 10)
+    monkeypatch.setattr(limits, "SERVICE_DROP_TIMEOUT_S", 3600.0)
+    async with serving() as (_, port):
+        begun = b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + b"x" * 20
+        assert (await asked(port, begun))[0] == 413, "nobody waits for the other 980 bytes"
+
+
 async def test_many_offers_in_one_packet_are_answered() -> None:
     request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     async with serving() as (_, port):
