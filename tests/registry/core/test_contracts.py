@@ -66,6 +66,9 @@ def test_rules_are_stored_with_their_defaults_in_confluents_order() -> None:
         ({"domainRules": "r"}, "domainRules is a list of objects"),
         ({"domainRules": ["r"]}, "domainRules is a list of objects"),
         ({"migrationRules": 5}, "migrationRules is a list of objects"),
+        ({"domainRules": [{"name": "r", "type": "T", "tags": "x"}]}, "tags of a rule is a list"),
+        ({"domainRules": [{"name": "r", "type": "T", "params": []}]}, "params of a rule is an object"),
+        ({"domainRules": [{"name": "r", "type": "T", "mode": {}}]}, "mode of a rule is a string"),
     ],
 )
 def test_wrong_rules_are_refused(rules: dict[str, Any], message: str) -> None:

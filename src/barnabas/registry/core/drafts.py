@@ -41,10 +41,10 @@ def metadata_of(body: Mapping[str, Any], name: str) -> Json | None:
     for part in ("tags", "properties"):
         items = sorted((_object(value, part) or {}).items())
         if part == "tags":
-            made[part] = {path: _texts(tags, f"{name}.{part}") for path, tags in items}
+            made[part] = {path: sorted(texts(tags, f"{name}.{part}")) for path, tags in items}
         else:
             made[part] = {key: rule_sets.text(item) for key, item in items if item is not None}
-    made["sensitive"] = _texts(value.get("sensitive") or [], f"{name}.sensitive")
+    made["sensitive"] = sorted(texts(value.get("sensitive") or [], f"{name}.sensitive"))
     return {part: found for part, found in made.items() if found}
 
 
@@ -54,7 +54,7 @@ def rule_set_of(body: Mapping[str, Any], name: str) -> Json | None:
     return None if value is None else rule_sets.normal(value)
 
 
-def integer(body: Json, name: str, default: int) -> int:
+def integer(body: Mapping[str, Any], name: str, default: int) -> int:
     """A number of a request. Raises HttpError 422."""
     value = body.get(name)
     if value is None:
@@ -74,10 +74,11 @@ def _object(body: Mapping[str, Any], name: str) -> Json | None:
     return value
 
 
-def _texts(value: object, name: str) -> list[str]:
+def texts(value: object, name: str) -> list[str]:
+    """Different strings, in their order. Raises HttpError 422."""
     if not isinstance(value, list):
         raise wrong(name, "a list")
-    return sorted({rule_sets.text(item) for item in value})
+    return list(dict.fromkeys(rule_sets.text(item) for item in value))
 
 
 def wrong(name: str, expected: str) -> HttpError:

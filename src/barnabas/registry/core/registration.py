@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.registry.core import compatibility, errors, names, records, rule_sets
 from barnabas.registry.core.commands import ChangeTags, Outcome, Register
-from barnabas.registry.core.drafts import metadata_of, rule_set_of
+from barnabas.registry.core.drafts import integer, metadata_of, rule_set_of, texts, wrong
 from barnabas.registry.core.entities import (
     CONFLUENT_VERSION,
     Draft,
@@ -99,7 +99,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
         missing = errors.version_not_found if state.has(command.subject) else lambda _: errors.subject_not_found(command.subject)
         raise missing(command.version)
     request = command.request
-    number = int(request.get("newVersion") or 0)
+    number = integer(request, "newVersion", 0)
     parsed = parser.parse(command.subject, old.draft)
     try:
         parsed = parsed.with_tags(tag_map(request.get("tagsToAdd")), tag_map(request.get("tagsToRemove")))
@@ -109,7 +109,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
     if request.get("rulesToMerge") is not None or request.get("rulesToRemove") is not None:
         before = state.version(command.subject, number - 1 if number else -1)
         rule_set = merge_rule_sets(before.draft.rule_set if before else None, rule_set_of(request, "rulesToMerge"))
-        rule_set = rule_sets.without(rule_set, request.get("rulesToRemove") or ())
+        rule_set = rule_sets.without(rule_set, texts(request.get("rulesToRemove") or [], "rulesToRemove"))
     metadata = old.draft.metadata if request.get("metadata") is None else metadata_of(request, "metadata")
     metadata = with_confluent_version(metadata, number or state.versions(command.subject, deleted=True)[-1].version + 1)
     draft = Draft(parsed.canonical, old.draft.schema_type, old.draft.references, metadata, rule_set)
@@ -138,12 +138,14 @@ def validates_names(config: Json) -> bool:
 
 
 def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
-    """The tags of a request by entity; a request may name an entity several times."""
+    """The tags of a request by entity; a request may name an entity several times. Raises HttpError 422."""
     found: dict[Entity, tuple[str, ...]] = {}
     for item in items if isinstance(items, list) else ():
-        named = item.get("schemaEntity") or {}
+        named = item.get("schemaEntity") if isinstance(item, dict) else None
+        if not isinstance(named, dict):
+            raise wrong("schemaEntity", "an object")
         entity = Entity(str(named.get("entityPath", "")), str(named.get("entityType", "")).upper())
-        found[entity] = (*found.get(entity, ()), *(item.get("tags") or ()))
+        found[entity] = (*found.get(entity, ()), *texts(item.get("tags") or [], "tags"))
     return found
 
 

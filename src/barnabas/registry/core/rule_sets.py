@@ -13,24 +13,36 @@ DOMAIN_MODES = frozenset({"WRITE", "READ", "WRITEREAD"})
 KINDS = frozenset({"TRANSFORM", "CONDITION"})
 DEFAULTS = {"kind": "TRANSFORM", "mode": "WRITEREAD", "disabled": False}
 FIELDS = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
+SHAPES = {"tags": "a list", "params": "an object"}
 MAX_NAME = 64
 
 
 def normal(rule_set: Json) -> Json:
-    """A rule set with all fields that have a default, in Confluent's order. Parts of another type stay for `check`."""
-    parts = ((part, rule_set.get(part)) for part in RULE_PARTS)
-    return {part: [_normal_rule(rule) for rule in rules] if isinstance(rules, list) else rules for part, rules in parts if rules}
+    """A rule set with all fields that have a default, in Confluent's order. Raises HttpError 42210 for parts of another type."""
+    made: Json = {}
+    for part in RULE_PARTS:
+        rules = rule_set.get(part) or []
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise errors.invalid_rule_set(f"{part} is a list of objects")
+        if rules:
+            made[part] = [_normal_rule(rule) for rule in rules]
+    return made
 
 
-def _normal_rule(rule: object) -> object:
-    if not isinstance(rule, dict):
-        return rule
-    filled: dict[str, Any] = {**DEFAULTS, **{name: value for name, value in rule.items() if value is not None}}
-    if isinstance(filled.get("tags"), list):
-        filled["tags"] = sorted({text(tag) for tag in filled["tags"]})
-    if isinstance(filled.get("params"), dict):
-        filled["params"] = {name: text(value) for name, value in sorted(filled["params"].items())}
-    return {name: filled[name] for name in FIELDS if filled.get(name) not in (None, [], {})}
+def _normal_rule(rule: Json) -> Json:
+    filled = {**DEFAULTS, **{name: value for name, value in rule.items() if value is not None}}
+    made = {name: _field(name, filled[name]) for name in FIELDS if name in filled}
+    return {name: value for name, value in made.items() if value not in ([], {})}
+
+
+def _field(name: str, value: Any) -> Any:
+    if name == "tags" and isinstance(value, list):
+        return sorted({text(tag) for tag in value})
+    if name == "params" and isinstance(value, dict):
+        return {key: text(item) for key, item in sorted(value.items())}
+    if name in SHAPES or isinstance(value, list | dict):
+        raise errors.invalid_rule_set(f"{name} of a rule is {SHAPES.get(name, 'a string')}")
+    return text(value) == "true" if name == "disabled" else text(value)
 
 
 def text(value: object) -> str:
@@ -42,11 +54,8 @@ def check(rule_set: Json | None) -> None:
     """Raises HttpError 42210 if a rule is wrong, or two share a name."""
     names: set[str] = set()
     for part in RULE_PARTS:
-        rules = (rule_set or {}).get(part) or []
-        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            raise errors.invalid_rule_set(f"{part} is a list of objects")
-        for rule in rules:
-            _check_rule(part, _normal_rule(rule), names)
+        for rule in (rule_set or {}).get(part) or []:
+            _check_rule(part, {**DEFAULTS, **rule}, names)
 
 
 def _check_rule(part: str, rule: Any, names: set[str]) -> None:
