@@ -84,6 +84,7 @@ async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> 
 
 async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 4)
+    monkeypatch.setattr(limits, "SERVICE_DROP_TIMEOUT_S", 0.05)
     async with serving() as (_, port):
         declared = await asked(port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
         chunked = await asked(
@@ -92,6 +93,34 @@ async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.Monkey
         filler = b"x: " + b"y" * limits.MAX_SERVICE_HEAD_BYTES
         head = await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"\r\n\r\n")
     assert [each[0] for each in (declared, chunked, head)] == [413, 413, 431]
+
+
+async def test_a_client_that_sends_all_of_a_refused_body_reads_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 1_000)
+    size = 8_000_000  # more than the buffers of the sockets
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+        await writer.drain()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413")
+        writer.close()
+
+
+async def test_all_bodies_together_are_limited_and_a_compressed_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODIES_BYTES", 100)
+    request = b"POST /echo/a HTTP/1.1\r\nHost: a\r\n%sContent-Length: 60\r\n\r\n"
+    async with serving() as (_, port):
+        _, held = await asyncio.open_connection("127.0.0.1", port)
+        held.write(request % b"" + b"x" * 50)
+        await until(lambda: held.transport.get_write_buffer_size() == 0)
+        statuses = []
+        while 503 not in statuses:  # until the server has read what is held
+            statuses.append((await asked(port, request % b"" + b"x" * 60))[0])
+        held.close()
+        while 200 not in statuses:
+            statuses.append((await asked(port, request % b"" + b"x" * 60))[0])
+        encoded = await asked(port, request % b"Content-Encoding: gzip\r\n" + b"x" * 60)
+    assert encoded[0] == 415
 
 
 async def test_a_query_has_few_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +163,14 @@ async def test_what_is_no_http_gets_the_services_own_400(text: bytes) -> None:
         assert (status, json.loads(body)["error_code"]) == (400, 400)
         assert "connection: close" in head
         assert b'status="400"' in (await asked(port, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"))[2]
+
+
+async def test_a_large_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_ANSWER_BUFFER_BYTES", 7)
+    async with serving() as (_, port):
+        _, _, body = await asked(port, b"GET /echo/a HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, _, without = await asked(port, b"HEAD /echo/a HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert (json.loads(body)["word"], without) == ("a", b"")
 
 
 async def test_a_reader_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

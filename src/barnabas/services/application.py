@@ -9,6 +9,7 @@ Rule: a caller logs in before anything else, so that nobody learns which paths e
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -41,6 +42,7 @@ class Application:
 
     def __init__(self, name: str, service: Service, times: RequestTimes, logins: Logins | None = None) -> None:
         self._name, self._service, self._times, self._logins = name, service, times, logins
+        self._bodies = _Bodies()
         self._pages = {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +101,7 @@ class Application:
                 )
                 request.caller = Caller(principal, request.caller.host)
             handler, given = self._find(request)
-            request.body = await _body(request, scope["state"], receive)
+            request.body = await self._bodies.read(request, scope["state"], receive)
             return await handler(request, *given)
         except HttpError as error:
             return self._refuse(error, close=error.status in {413, 414, 431})
@@ -108,6 +110,8 @@ class Application:
         except Exception:  # a fault of a service must not end the host, and its text is not for callers
             logger.exception("event=http-request-failed service=%s method=%s path=%r", self._name, request.method, request.path)
             return self._refuse(HttpError(500, "Internal Server Error"))
+        finally:
+            self._bodies.held -= len(request.body)
 
     def _find(self, request: Request) -> tuple[Callable[..., Awaitable[Response]], list[str]]:
         try:
@@ -145,23 +149,71 @@ def _fields(query: str) -> tuple[tuple[str, str], ...]:
         raise HttpError(400, f"a query has at most {limits.MAX_SERVICE_QUERY_FIELDS} parameters") from None
 
 
-async def _body(request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
-    headers = request.headers
-    length = headers.get("content-length")
-    if length is None and "transfer-encoding" not in headers:
-        return b""
-    if length is not None and int(length) > limits.MAX_SERVICE_BODY_BYTES:
-        raise HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
-    pieces, size = [], 0
-    while True:
-        event = await receive()
-        if event["type"] != "http.request":
-            raise _Gone
-        if "refused" in state:
-            raise state["refused"]
-        pieces.append(event.get("body", b""))
-        size += len(pieces[-1])
-        if size > limits.MAX_SERVICE_BODY_BYTES:
-            raise HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
-        if not event.get("more_body"):
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+class _Bodies:
+    """Reads the bodies of requests, and counts the bytes of those that are held."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    async def read(self, request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
+        """The body. The caller counts it off `held` when it is done. Raises HttpError 413, 415 or 503."""
+        if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+            return b""
+        pieces: list[bytes] = []
+        size, more = 0, True
+        try:
+            _check_head(request)
+            while more:
+                piece, more = await _piece(receive)
+                if "refused" in state:
+                    raise state["refused"]
+                pieces.append(piece)
+                size += len(piece)
+                self.held += len(piece)
+                if size > limits.MAX_SERVICE_BODY_BYTES:
+                    raise _too_large()
+                if self.held > limits.MAX_SERVICE_BODIES_BYTES:
+                    raise HttpError(503, "too many large requests run; try again", headers=((b"retry-after", b"1"),))
+        except HttpError:
+            self._let_go(pieces)
+            if more and "refused" not in state and "expect" not in request.headers:
+                await _drop_rest(receive)
+            raise
+        except BaseException:
+            self._let_go(pieces)
+            raise
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _let_go(self, pieces: list[bytes]) -> None:
+        self.held -= sum(map(len, pieces))
+        pieces.clear()
+
+
+def _check_head(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"", "identity"}:
+        raise HttpError(415, f"a body is sent without Content-Encoding, not with {encoding[:40]!r}")
+    if int(request.headers.get("content-length", 0)) > limits.MAX_SERVICE_BODY_BYTES:
+        raise _too_large()
+
+
+def _too_large() -> HttpError:
+    return HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
+
+
+async def _piece(receive: Receive) -> tuple[bytes, bool]:
+    """The next part of a body, and whether more follows."""
+    event = await receive()
+    if event["type"] != "http.request":
+        raise _Gone
+    return event.get("body", b""), event.get("more_body", False)
+
+
+async def _drop_rest(receive: Receive) -> None:
+    """Read the rest of a refused body: many clients send all of it before they read, and a connection closed earlier hides the answer."""
+    size, more = 0, True
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limits.SERVICE_DROP_TIMEOUT_S):
+            while more and size < limits.MAX_SERVICE_DROPPED_BYTES:
+                piece, more = await _piece(receive)
+                size += len(piece)

@@ -174,13 +174,14 @@ class State:
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions of a subject, oldest first."""
-        return [each for each in self.subjects.get(subject, {}).values() if deleted or not each.deleted]
+        versions = list(self.subjects.get(subject, {}).values())  # a copy, because threads read it too
+        return versions if deleted else [each for each in versions if not each.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
         """One version; -1 is the latest that is not deleted."""
         versions = self.subjects.get(subject, {})
         if number == -1:
-            return next((each for each in reversed(versions.values()) if not each.deleted), None)
+            return next((each for each in reversed(list(versions.values())) if not each.deleted), None)
         found = versions.get(number)
         return found if found is not None and (deleted or not found.deleted) else None
 
@@ -250,7 +251,12 @@ class State:
         if latest is not None and latest.version == number:
             targets.append((subject, -1))
         return sorted(
-            {each for context in self.contexts.values() for target in targets for each in context.references.get(target, ())}
+            {
+                each
+                for context in list(self.contexts.values())
+                for target in targets
+                for each in context.references.get(target, ())
+            }
         )
 
     def matching(self, subject: str | None, *, deleted: bool = False) -> list[str]:

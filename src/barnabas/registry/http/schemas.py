@@ -25,7 +25,7 @@ async def by_id(surface: Surface, request: Request, context: str, text: str) -> 
     state = surface.state
     if request.query or surface.rights is not None:
         version = _version(surface, request, context, schema_id)
-        fields = shown(surface, request, version)
+        fields = await shown(surface, request, version)
         del fields["id"]
         if flag(request, "fetchMaxId"):
             fields["maxId"] = state.contexts[names.context_of(version.subject)].last_id
@@ -33,7 +33,7 @@ async def by_id(surface: Surface, request: Request, context: str, text: str) -> 
     key = names.parse(context).context, schema_id
     body = state.answers.get(key)
     if body is None:
-        body = encode(_fields(surface, _version(surface, request, context, schema_id), request))
+        body = encode(await _fields(surface, _version(surface, request, context, schema_id), request))
         if len(state.answers) >= limits.MAX_RENDERED_SCHEMAS:
             state.answers.clear()
         state.answers[key] = body
@@ -48,15 +48,15 @@ def _version(surface: Surface, request: Request, context: str, schema_id: int) -
     return surface.readable_version(request, found)
 
 
-def _fields(surface: Surface, version: Version, request: Request) -> Json:
-    fields = version_fields(version, formatted(surface, version, request.query.get("format", "")))
+async def _fields(surface: Surface, version: Version, request: Request) -> Json:
+    fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
     del fields["id"]
     return fields
 
 
 async def text_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
     version = _version(surface, request, context, integer(text))
-    form = formatted(surface, version, request.query.get("format", ""))
+    form = await formatted(surface, version, request.query.get("format", ""))
     return raw(request, (version.draft.schema if form is None else form).encode())
 
 
@@ -108,7 +108,7 @@ async def by_guid(surface: Surface, request: Request, context: str, text: str) -
     version = surface.state.by_id(schema_id, names.Name(name, "").prefix)
     if version is None:
         raise errors.schema_not_found(text)
-    fields = _fields(surface, surface.readable_version(request, version), request)
+    fields = await _fields(surface, surface.readable_version(request, version), request)
     del fields["subject"], fields["version"]
     return answer(request, fields)
 

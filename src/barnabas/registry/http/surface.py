@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from barnabas import limits
 from barnabas.errors import BarnabasError
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import Command
@@ -15,6 +16,7 @@ from barnabas.registry.core.state import State
 from barnabas.registry.http import exchange, rights
 from barnabas.registry.http.forwarding import FORWARDED, HOST, PRINCIPAL
 from barnabas.registry.http.rights import OTHERWISE, RULES, Right, Rights, Rule
+from barnabas.registry.store.large_work import LargeWork
 from barnabas.security.acls import CLUSTER, Operation
 from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 
@@ -50,6 +52,7 @@ class Surface:
     def __init__(self, registry: Registry, backend: Backend, rights: Rights | None = None) -> None:
         self.registry = registry
         self.backend = backend
+        self.large = LargeWork(limits.MAX_LARGE_REQUESTS_AT_ONCE)
         self.rights = rights
 
     @property
