@@ -42,7 +42,7 @@ PLAIN = (
     "tls",
     *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("server/*.py")])),
 )
-BESIDE = ("bench", "demo", "examples", "tools")  # beside the package
+BESIDE = ("bench", "demo", "examples", "tests", "tools")  # beside the package
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")
 
