@@ -123,7 +123,7 @@ def test_who_reads_what_compaction_emptied_gets_the_records_behind_it(tmp_path: 
 
 
 def test_one_cold_page_does_not_send_all_that_follow_through_the_thread(tmp_path: Path) -> None:
-    """The loop serves verified data in memory again, from the position on that the kernel's read-ahead cannot have brought from the disk."""
+    """The loop serves verified data in memory again, behind the reach of the kernel's read-ahead from the disk."""
 
     batch_bytes = 200_000
     batches = 3 * READ_AHEAD_BYTES // batch_bytes
