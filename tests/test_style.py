@@ -27,20 +27,11 @@ PLAIN = (
     "quota",
     "replication",
     "security",
-    "server/apis",
-    "server/authorization",
-    "server/cleaning",
-    "server/cluster",
-    "server/guards",
-    "server/logs",
-    "server/quotas",
-    "server/replication",
-    "server/tls",
-    "server/transactions",
+    "server",
     "storage",
     "testing",
     "tls",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("server/*.py")])),
+    *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
 )
 BESIDE = ("bench", "demo", "examples", "tests", "tools")  # beside the package
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
