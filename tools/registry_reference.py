@@ -9,8 +9,8 @@ from typing import Any
 
 from barnabas.registry.core import errors
 from barnabas.registry.http import rights
+from barnabas.registry.http.all_tables import DOCUMENT
 from barnabas.registry.http.openapi import document
-from barnabas.registry.http.routes import DOCUMENT
 from barnabas.web.routing import NAMED, HttpError
 
 Json = dict[str, Any]

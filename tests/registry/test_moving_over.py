@@ -57,7 +57,7 @@ def fill(client: RegistryClient) -> None:
 
 
 def shown(client: RegistryClient) -> list[Any]:
-    """What readers see."""
+    """The view of readers."""
     schemas = client.get("schemas", deleted=True, subjectPrefix=":*:")
     return [schemas, *(client.get(*path) for path in SETTINGS)]
 

@@ -380,7 +380,7 @@ def _read(talk: Talk, step: str, topic: str) -> None:
 
 
 def fetch_session_that_changes_its_parameters(talk: Talk) -> None:
-    """What a session was told under one isolation level, or as a consumer, is not what it is told under another."""
+    """A session is told other things under another isolation level, and as a follower instead of a consumer."""
     topic, line = talk.create("topic"), talk.connect()
     talk.do(produce(topic, Batch(values("plain"))), 9)
     owner = _open(talk, talk.name("name"), topic, "open")

@@ -92,7 +92,7 @@ def migration(client: SchemaRegistryClient, topic: str) -> None:
 def main() -> None:
     url, prefix = sys.argv[1:]
     for executor in (CelExecutor, CelFieldExecutor, JsonataExecutor):
-        executor.register()  # type: ignore[no-untyped-call]
+        executor.register()  # type: ignore[no-untyped-call]  # the library has no types here
     for run in (condition, transform_of_tagged_fields, migration):
         run(SchemaRegistryClient({"url": url}), f"{prefix}-{run.__name__}")
         print("ok", run.__name__)

@@ -1,4 +1,4 @@
-"""What counts as a schema that is registered already, with the real formats: rows of requests as in `test_interface.py`."""
+"""Schemas that count as registered already, with the real formats: rows of requests as in `test_interface.py`."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import jsonschema_rs
 import pytest
 
 from barnabas.registry.http import openapi
+from barnabas.registry.http.all_tables import TABLES
 from barnabas.registry.http.operations import OPERATIONS
-from barnabas.registry.http.routes import TABLES
 from barnabas.web.routing import Request, Response
 from tests.registry.http import described
 from tests.registry.http.asking import InMemory

@@ -1,4 +1,4 @@
-"""What is known of the ids of a subject, and the check of a batch against it."""
+"""The known ids of a subject, and the check of a batch against them."""
 
 from __future__ import annotations
 

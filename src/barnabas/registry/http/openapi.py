@@ -11,9 +11,9 @@ import msgspec
 
 from barnabas.registry.core.entities import Json
 from barnabas.registry.http import bodies
+from barnabas.registry.http.all_tables import DOCUMENT, TABLES
 from barnabas.registry.http.exchange import CONSUMED, PRODUCED
 from barnabas.registry.http.operations import OPERATIONS, Operation
-from barnabas.registry.http.routes import DOCUMENT, TABLES
 from barnabas.web.routing import NAMED, Response
 
 HEADERS = ((b"content-type", b"application/json"),)

@@ -1,15 +1,12 @@
-"""All routes of the interface."""
+"""The router of the interface."""
 
 from __future__ import annotations
 
 import asyncio
 
-from barnabas.registry.http import associations, schemas, settings, subjects
+from barnabas.registry.http.all_tables import DOCUMENT, TABLES
 from barnabas.registry.http.surface import Surface, add_routes
 from barnabas.web.routing import Request, Response, Router
-
-TABLES = (subjects.TABLE, schemas.TABLE, settings.TABLE, associations.TABLE)
-DOCUMENT = "/openapi.json"
 
 
 def router_for(surface: Surface) -> Router:

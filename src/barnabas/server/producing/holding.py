@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class HoldingBroker(Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     add_partitions_to_txn: AddPartitionsToTxn
     receiver: Receiver

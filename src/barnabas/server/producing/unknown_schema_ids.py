@@ -27,7 +27,7 @@ Waiting = list[tuple["LeaderPartition", int]]
 
 
 class ValidatingBroker(HoldingBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     schema_validation: SchemaValidation
 
@@ -46,7 +46,7 @@ class SchemasUnknown(PartitionAnswer):
 
 
 class Earlier(NamedTuple):
-    """What is known of a request before its batches are appended: answers of partitions that it has no batches for any more.
+    """The state of a request before its batches are appended: answers of partitions that it has no batches for any more.
 
     Fields:
         waiting: those of them that wait for more than the append, with their last offsets.
@@ -115,7 +115,7 @@ def ask_registry(
 
 
 def _still_waiting(answers: Topics, waiting: Waiting, acks: int) -> tuple[Topics, Waiting]:
-    """What became of the partitions that were appended to: some are committed by now, some are led by another broker."""
+    """The results of the partitions that were appended to: some are committed by now, some are led by another broker."""
     still, failed = [], {}
     for partition, last_offset in waiting:
         if partition.closed:

@@ -1,4 +1,4 @@
-"""What is known of the schema ids of one subject, and how long it holds.
+"""The known schema ids of one subject, and how long each answer holds.
 
 A subject here is a name, or for strategies with the name of the record a rule that makes a name of each schema.
 
