@@ -160,6 +160,36 @@ async def test_what_can_be_appended_is_and_the_rest_waits_for_one_answer(client:
     assert (await client.fetch())[1] == [GOOD]
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_partitions_that_were_appended_to_may_be_flushed_or_gone_meanwhile(
+    client: Client, registry: SmallRegistry, deleted: bool
+) -> None:
+    await client.create(**VALIDATED)
+    flushed: dict[str, Any] = {"flush_messages": "1"}
+    await client.create(name="u", **flushed)
+    registry.open.clear()
+    asked = asyncio.ensure_future(ask_elsewhere(client, {("u", 0): batch_of(b"plain"), ("t", 0): batch_of(GOOD)}))
+    await until(lambda: registry.asked)
+    partition = client.broker.partitions.require_leader("u", 0)
+    await until(lambda: partition.high_watermark == 1)
+    if deleted:
+        await client.delete("u")
+    registry.open.set()
+    gone = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert {key: each.error_code for key, each in (await asked).items()} == {("t", 0): OK, ("u", 0): gone if deleted else OK}
+
+
+async def ask_elsewhere(client: Client, batches: dict[tuple[str, int], bytes]) -> dict[tuple[str, int], Any]:
+    """As `produce`, on a connection of its own."""
+
+    def ask() -> ProduceResponse:
+        with Line(client.broker.endpoints[0].port) as line:
+            return line.ask(PRODUCE, request_of(batches), ProduceResponse)
+
+    answer = await client.broker.loop.run_in_executor(None, ask)
+    return {(topic.name, each.index): each for topic in answer.responses for each in topic.partition_responses}
+
+
 async def test_a_slow_registry_delays_only_who_needs_it_and_keeps_the_order(client: Client, registry: SmallRegistry) -> None:
     await client.create(**VALIDATED)
     await client.create(name="u")
