@@ -7,7 +7,8 @@ are done as soon as the last answer has left. Of a consumer that is alone, and a
 Rules
   1. Only for who asks again within `QUICK_S` of the last answer, so that nothing is looked for that is not wanted.
   2. What was found is good for the next request of the connection and for `GOOD_FOR_S`, and if the log still has it where it was. It is
-     never less than would be found now, but for records that came meanwhile.
+     never less than would be found now, but for records that came meanwhile. A request that is read, and not recognised, ends it
+     (`forget`): it may have another isolation level.
   3. Records are read for one consumer of a broker at most, and no more than go in one turn (`Readers`).
 """
 
@@ -91,6 +92,11 @@ class ReadAhead:
         if self.found and now - self._found_s > GOOD_FOR_S:
             self.found.clear()
         return now - before <= QUICK_S
+
+    def forget(self) -> None:
+        """Find nothing for the next request."""
+        self.found.clear()
+        self._given.clear()
 
     def take(
         self, broker: ReadAheadBroker, partition: OnlinePartition, offset: int, max_bytes: int
