@@ -128,6 +128,34 @@ def test_what_is_not_asked_for_is_not_given(tmp_path: Path, counted: Counted) ->
     assert not counted.taken
 
 
+def test_what_was_found_under_another_isolation_level_is_not_given(tmp_path: Path, counted: Counted) -> None:
+    def test(client: Client, line: Line) -> None:
+        started(client, line, counted, 0)
+        for _ in range(2):  # the first one is read, the second one is recognised
+            asked(line, LATEST, request(client.broker, [7], partition_max_bytes=PULL, isolation_level=1))
+        wait_until(partial(counted.has_looked_since, 1), "the second one is not recognised")
+
+    run(tmp_path, test)
+    assert not counted.taken
+
+
+@pytest.mark.parametrize("change", [{"isolation_level": 1}, {"max_wait_ms": 1}])
+def test_what_was_found_for_a_session_is_not_given_after_a_request_of_another_kind(
+    tmp_path: Path, counted: Counted, change: dict[str, int]
+) -> None:
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line)
+        for offset in (0, 0, 0):
+            session.ask([wanted(0, offset, partition_max_bytes=PULL)])
+        wait_until(lambda: counted.looked == 1)
+        session.change(**change)
+        for _ in range(2):
+            session.ask([wanted(0, 7, partition_max_bytes=PULL)])
+
+    run(tmp_path, test)
+    assert not counted.taken
+
+
 def test_what_was_deleted_is_not_given(tmp_path: Path, counted: Counted) -> None:
     def test(client: Client, line: Line) -> None:
         started(client, line, counted, 0)

@@ -83,6 +83,10 @@ class Session:
             **self._fields,
         )
 
+    def change(self, **fields: int) -> None:
+        """Of the requests that follow."""
+        self._fields |= fields
+
     def ask(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> bytes:
         """The answer but for the session's id."""
         frame = framed((FETCH, self._version), self.request(named, forgotten), 7, self._client_id)

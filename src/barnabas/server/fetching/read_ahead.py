@@ -7,7 +7,8 @@ left. If the consumer is alone and asks for little at a time, its records are re
 Rules
   1. Only for consumers that ask again within `QUICK_S` of the last answer, so that no unwanted data is looked up.
   2. A result is good for the next request of the connection and for `GOOD_FOR_S`, if the log still has the data at that place. It is never
-     less than a lookup would find now, except for records that came meanwhile.
+     less than a lookup would find now, except for records that came meanwhile. A request that is read, and not recognised, ends it
+     (`forget`): it may have another isolation level.
   3. Records are read for at most one consumer of a broker, and at most as many as go in one turn (`Readers`).
 """
 
@@ -91,6 +92,11 @@ class ReadAhead:
         if self.found and now - self._found_s > GOOD_FOR_S:
             self.found.clear()
         return now - before <= QUICK_S
+
+    def forget(self) -> None:
+        """Find nothing for the next request."""
+        self.found.clear()
+        self._given.clear()
 
     def take(
         self, broker: ReadAheadBroker, partition: OnlinePartition, offset: int, max_bytes: int

@@ -94,6 +94,7 @@ class FetchTemplate:
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
         """Remember a request that the general way handled, if the fast path can handle its like."""
         broker, self._shape = self._broker, None
+        self._ahead.forget()
         if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_repeat(request, version):
             return
         self._patience -= 1

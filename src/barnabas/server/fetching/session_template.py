@@ -114,6 +114,7 @@ class SessionFetchTemplate:
 
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
         """Remember a request that was taken the general way, if it is of the kind."""
+        self._ahead.forget()
         self._session_id = 0
         if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_continue(request):
             return
