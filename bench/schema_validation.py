@@ -73,7 +73,8 @@ async def _measure() -> list[tuple[str, Sequence[float]]]:
                 await client.create_topics([NewTopic(TOPIC, 1), checked])
                 topic_id = (await client.topics())[TOPIC].topic_id
             _know_the_id(broker)
-            steps, found = Steps(broker, topic_id), []
+            steps = Steps(broker, topic_id)
+            found: list[tuple[str, Sequence[float]]] = []
             for title, records, codec in CASES:
                 batch = batch_of([VALUE] * records, codec=codec)
                 frames = [produce_frame(topic, 0, batch, acks=1) for topic in (TOPIC, CHECKED_TOPIC)]

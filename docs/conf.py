@@ -53,6 +53,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/reference/apis",
         "docs/reference/errors",
         "docs/reference/metrics",
+        "docs/reference/registry-rest",
     ],
     "Status and proofs": ["docs/status", "docs/performance", "docs/scale", "docs/simulation", "SECURITY", "CHANGELOG"],
     "Contribute": ["CONTRIBUTING", "ARCHITECTURE", "docs/internals/README", "docs/decisions/README"],

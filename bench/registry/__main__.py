@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from bench.peers.peer import PeerUnavailable
 from bench.peers.process import cpu_of, resident_mb
 from bench.registry import load
 from bench.registry.systems import MAKERS, OURS, Bare, RegistryProcess, Together, call
-from bench.servers import Barnabas, create_topic
+from bench.servers import Barnabas, busy_seconds, create_topic
 from bench.storage.result import Result, lines_of
 
 CONNECTIONS = 8
@@ -48,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", metavar="FILE", help="write the results here")
     options = parser.parse_args(arguments)
     absent: dict[str, str] = {}
+    began = time.perf_counter(), busy_seconds(), sum(os.times()[:4])
     results = measure(options.repeat, QUICK if options.quick else FULL, absent)
+    others = busy_seconds() - began[1] - (sum(os.times()[:4]) - began[2])
+    others_cpu = max(others, 0.0) / (time.perf_counter() - began[0]) / (os.cpu_count() or 1)
     for result in results:
         print("\n".join(lines_of(result)), flush=True)
     if options.json:
@@ -59,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "machine": report.describe_machine(),
             "reader": "wrk" if load.WRK else "a client in Python",
             "absent": absent,
+            "others_cpu": others_cpu,
             "results": [result.as_json() for result in results],
         }
         Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
@@ -70,17 +75,17 @@ def measure(repeat: int, amounts: Amounts, absent: dict[str, str]) -> list[Resul
     results = _results(amounts)
     with Barnabas() as broker:
         bootstrap = "{}:{}".format(*broker.address)
-        filled = [f"filled-{name}" for name in MAKERS]
-        for topic in filled:
-            create_topic(broker, topic, 1, {"cleanup.policy": "compact"})
-            _fill(bootstrap, topic, amounts.stored)
         for number in range(repeat):
             for name, make in MAKERS.items():
                 if name in absent:
                     continue
                 try:
                     _one(make(bootstrap, f"schemas-{name}-{number}"), name, amounts, results)
+                    if not number:
+                        create_topic(broker, f"filled-{name}", 1, {"cleanup.policy": "compact"})
+                        _fill(bootstrap, f"filled-{name}", amounts.stored)
                     with make(bootstrap, f"filled-{name}") as registry:
+                        _add(results, "stored-cpu", name, cpu_of(registry.pids))
                         _add(results, "stored-ready", name, registry.ready_after_s)
                         _add(results, "stored-memory", name, resident_mb(registry.pids))
                 except PeerUnavailable as error:
@@ -95,8 +100,8 @@ def measure(repeat: int, amounts: Amounts, absent: dict[str, str]) -> list[Resul
 
 
 def _results(amounts: Amounts) -> dict[str, Result]:
-    def rate(case: str, title: str, least: float = 0.0) -> Result:
-        return Result(case, title, "requests/s", {}, f">= {least:,.0f}" if least else "")
+    def rate(case: str, title: str, least: float = 0.0, unit: str = "requests/s") -> Result:
+        return Result(case, title, unit, {}, f">= {least:,.0f}" if least else "")
 
     found = [
         rate("new-1", "registrations, 1 connection"),
@@ -105,16 +110,18 @@ def _results(amounts: Amounts) -> dict[str, Result]:
         rate("known-8", f"registrations of known schemas, {CONNECTIONS} connections", 3_000),
         rate("get-1", "GET by id, 1 connection"),
         rate("get-8", f"GET by id, {CONNECTIONS} connections", 8_000),
-        Result("new-cpu", "CPU for a registration", "us", {}),
-        Result("known-cpu", "CPU for a registration of a known schema", "us", {}),
-        Result("get-cpu", "CPU for a GET by id", "us", {}),
+        rate("new-cpu", "registrations, of CPU time", 1_000, "requests/CPU s"),
+        rate("known-cpu", "registrations of known schemas, of CPU time", 3_000, "requests/CPU s"),
+        rate("get-cpu", "GET by id, of CPU time", 8_000, "requests/CPU s"),
         Result("p50", f"GET by id at {PACED_PER_S}/s, median delay", "ms", {}),
         Result("p99", f"GET by id at {PACED_PER_S}/s, p99 delay", "ms", {}, "< 10"),
         Result("new-p99", f"registrations at {PACED_PER_S}/s, p99 delay", "ms", {}),
         Result("ready", "ready, empty topic", "s", {}, "< 1"),
+        Result("ready-cpu", "CPU until ready, empty topic", "CPU s", {}, "< 1"),
         Result("idle", "memory, idle", "MB", {}, "< 90"),
         Result("loaded", "memory, after the load", "MB", {}),
         Result("stored-ready", f"ready, {amounts.stored:,} schemas in the topic", "s", {}, "< 3"),
+        Result("stored-cpu", f"CPU until ready, {amounts.stored:,} schemas in the topic", "CPU s", {}, "< 3"),
         Result("stored-memory", f"memory, {amounts.stored:,} schemas", "MB", {}),
         Result("start", "`barnabas start`: broker ready", "s", {}, "< 0.3"),
         Result("beside", "`barnabas start`: registry ready after the broker", "s", {}, "< 1"),
@@ -131,6 +138,7 @@ def _add(results: dict[str, Result], case: str, label: str, value: float) -> Non
 def _one(registry: RegistryProcess, name: str, amounts: Amounts, results: dict[str, Result]) -> None:
     with registry:
         address = registry.address
+        _add(results, "ready-cpu", name, cpu_of(registry.pids))
         _add(results, "ready", name, registry.ready_after_s)
         time.sleep(SETTLE_S)
         _add(results, "idle", name, resident_mb(registry.pids))
@@ -152,7 +160,7 @@ def _one(registry: RegistryProcess, name: str, amounts: Amounts, results: dict[s
             if connections > 1:
                 requests = (len(new), 2 * len(new), rates[2] * amounts.seconds)
                 for number, kind in enumerate(("new", "known", "get")):
-                    _add(results, f"{kind}-cpu", name, (spent[number + 1] - spent[number]) / requests[number] * 1e6)
+                    _add(results, f"{kind}-cpu", name, requests[number] / (spent[number + 1] - spent[number]))
         count = int(PACED_PER_S * amounts.seconds)
         gets = [load.request(address, "GET", f"/schemas/ids/{first_id + number}") for number in range(amounts.schemas // 2)]
         delays = load.delays_ms(address, (gets * (count // len(gets) + 1))[:count], PACED_PER_S, CONNECTIONS)

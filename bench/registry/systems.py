@@ -132,7 +132,8 @@ def karapace_python() -> Path:
 def _words(text: str) -> str:
     """Why uv fails, in one line without its symbols."""
     words = " ".join(re.sub(r"[^\x20-\x7e]+", " ", text).split())
-    return words.rpartition("cause: ")[2].strip(" .:")[:300]
+    reason = re.search(r"Because (.+?)(?: and you require|$)", words)
+    return (reason[1] if reason else words).strip(" .:")[:300]
 
 
 def _quietly(command: Sequence[str]) -> None:

@@ -73,6 +73,20 @@ def test_no_recent_python_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
         systems.karapace_python()
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "  No solution found:\n  ╰─▶ Because a was not found in the\n  registry and you require a==1, we give up.",
+            "a was not found in the registry",
+        ),
+        ("error: Could not connect.\n", "error: Could not connect"),
+    ],
+)
+def test_why_an_environment_cannot_be_made_is_one_line(said: str, why: str) -> None:
+    assert systems._words(said) == why
+
+
 @pytest.mark.parametrize(("target", "met"), [(">= 1,000", True), ("< 1,100", True), ("< 90", False), (">= 3,000", False)])
 def test_a_target_is_judged_by_our_median(target: str, met: bool) -> None:
     result = Result("case", "title", "unit", {"barnabas": [1_000.0, 5.0, 1_050.0], "Karapace": [1.0]}, target)
@@ -84,8 +98,10 @@ def test_the_page_says_what_was_not_measured() -> None:
     result = Result("get", "GET by id", "requests/s", {"barnabas": [9_000.0]}, ">= 8,000", met=True)
     kept = {
         "date": "2001-02-03", "command": "python -m bench.registry", "quick": False, "reader": "wrk",
-        "absent": {"Karapace": "no Python 3.12"}, "results": [result.as_json()],
+        "absent": {"Karapace": "no Python 3.12"}, "others_cpu": 0.25, "results": [result.as_json()],
     }  # fmt: skip
     text = page.render(kept)
+    assert "Other work took 25% of the machine's CPU meanwhile." in text
     assert "Karapace was not measured: no Python 3.12." in text
     assert "| GET by id (requests/s) | barnabas | 9,000 | >= 8,000: yes |" in text
+    assert "| GET by id (requests/s) | barnabas | 9,000 | >= 8,000 |" in page.render({**kept, "others_cpu": 0.5})

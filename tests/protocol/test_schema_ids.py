@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.records.batch import build_batch, iterate_records
 from barnabas.protocol.records.batch_header import HEADER_SIZE
-from barnabas.protocol.records.record import Headers
-from barnabas.protocol.records.schema_ids import NO_SCHEMA_ID, schema_ids
+from barnabas.protocol.records.record import Headers, Record
+from barnabas.protocol.records.schema_ids import NO_SCHEMA_ID, name_known_schemas, read_known, schema_ids
 
 ID = b"\0\0\0\0\7"
 GUID = b"\1" + bytes(range(16))
@@ -17,8 +19,12 @@ KEY, VALUE = "__key_schema_id", "__value_schema_id"
 Triple = tuple[bytes | None, bytes | None, Headers]
 
 
+def batch_of(records: Sequence[Triple]) -> bytes:
+    return bytes(build_batch([Record(0, 0, *each) for each in records]))
+
+
 def found(*records: Triple, keys: bool = True, values: bool = True) -> tuple[list[bytes | None], list[bytes | None]] | None:
-    data = bytes(build_batch(records))[HEADER_SIZE:]
+    data = batch_of(records)[HEADER_SIZE:]
     ids = schema_ids(data, len(records), keys=keys, values=values)
     return None if ids is None else (ids.of_keys, ids.of_values)
 
@@ -46,6 +52,7 @@ def test_where_ids_are(record: Triple, key: bytes | None, value: bytes | None) -
     assert found(record, values=False) == ([key], [])
 
 
+KNOWN = frozenset({ID, GUID})
 SMALL = st.one_of(st.none(), st.binary(max_size=12), st.binary(min_size=100, max_size=200), st.just(ID), st.just(GUID))
 NAMES = st.one_of(st.sampled_from([KEY, VALUE]), st.text(max_size=20))
 RECORDS = st.lists(st.tuples(SMALL, SMALL, st.lists(st.tuples(NAMES, SMALL), max_size=3).map(tuple)), min_size=1, max_size=8)
@@ -64,16 +71,28 @@ def naive(part: bytes | None, headers: Headers, name: str) -> bytes | None:
 
 @given(RECORDS)
 def test_as_the_reader_of_records(records: list[Triple]) -> None:
-    batch = bytes(build_batch(records))
+    batch = batch_of(records)
     expected = [(naive(r.key, r.headers, KEY), naive(r.value, r.headers, VALUE)) for r in iterate_records(batch)]
     assert found(*records) == ([key for key, _ in expected], [value for _, value in expected])
 
 
 @given(RECORDS, st.data())
 def test_bytes_that_are_no_records_raise_nothing(records: list[Triple], data: st.DataObject) -> None:
-    damaged = bytearray(build_batch(records)[HEADER_SIZE:])
+    damaged = bytearray(batch_of(records)[HEADER_SIZE:])
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
-    schema_ids(bytes(damaged), len(records), keys=True, values=True)
-    schema_ids(cut, len(records), keys=True, values=True)
+    for each in (bytes(damaged), cut):
+        for keys, values in ((KNOWN, KNOWN), (None, KNOWN), (KNOWN, None)):
+            if name_known_schemas(each, len(records), keys, values):
+                assert read_known(each, len(records), keys, values)
+
+
+@pytest.mark.parametrize("known", [frozenset(), frozenset({ID}), frozenset({GUID}), KNOWN])
+@given(RECORDS)
+def test_known_ids(known: frozenset[bytes], records: list[Triple]) -> None:
+    data = batch_of(records)[HEADER_SIZE:]
+    for keys, values in ((known, known), (None, known), (known, None)):
+        assert name_known_schemas(data, len(records), keys, values) is read_known(data, len(records), keys, values)
+        assert not name_known_schemas(data + b"\0", len(records), keys, values)
+    assert name_known_schemas(data, len(records), None, None)

@@ -52,7 +52,7 @@ def test_the_broker_knows_the_registry(tmp_path: Path, options: list[str]) -> No
         assert address is not None
         assert url is not None
         settings, of_registry = client_settings(tmp_path, address[1])
-        admin = AdminClient(settings)
+        admin = AdminClient(dict(settings))
         for made in admin.create_topics([NewTopic("t", 1, config=VALIDATED)]).values():
             made.result()
         with RegistryClient(url[0], of_registry) as registry:

@@ -8,13 +8,20 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+from fastavro._read_py import schemaless_reader as _careful_reader  # the same in Python, whose recursion ends with an error
 
+from barnabas import limits
+from barnabas.schemas.avro_bounds import has_weightless_items, is_recursive
 from barnabas.schemas.avro_json import from_json
 from barnabas.schemas.avro_names import whole_schema
 from barnabas.schemas.errors import CannotDecode, CannotEncode
-from barnabas.schemas.plain import plain
+from barnabas.schemas.plain import is_too_deep, plain
 from barnabas.schemas.registered import RegisteredSchema
 
+MOST_QUICK_BYTES = (
+    500  # of a recursive type: each byte may nest one level, and fastavro's decoder in C takes 1.6 KB of the stack for it
+)
+TOO_DEEP = f"the {{}} is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays"
 # What fastavro raises for data and values that do not fit: there is no class of its own for all of them.
 _FAILURES = (
     ValueError,
@@ -39,11 +46,15 @@ class AvroCodec:
         self._parsed = fastavro.parse_schema(written)
         self._reader = None if read is None else fastavro.parse_schema(read)
         self._is_raw = written in ("bytes", {"type": "bytes"})  # Confluent's serialisers write bytes without their length
+        self._is_recursive = is_recursive(written)
+        self._is_unbounded = has_weightless_items(written)
         self.record_name: str | None = self._parsed["name"] if isinstance(self._parsed, dict) and "name" in self._parsed else None
 
     def encode(self, value: Any) -> bytes:
         if self._is_raw and isinstance(value, bytes):
             return value
+        if self._is_recursive and is_too_deep(value):
+            raise CannotEncode(TOO_DEEP.format("value"))
         out = BytesIO()
         try:
             fastavro.schemaless_writer(out, self._parsed, value)
@@ -54,20 +65,29 @@ class AvroCodec:
     def decode(self, data: bytes, path: Sequence[int] | None = None) -> Any:
         if self._is_raw:
             return data
+        if self._is_unbounded:
+            raise CannotDecode("the Avro schema has an array of items without bytes, whose length has no bound")
         stream = BytesIO(data)
+        read = _careful_reader if self._is_recursive and len(data) > MOST_QUICK_BYTES else fastavro.schemaless_reader
         try:
-            value = fastavro.schemaless_reader(stream, self._parsed, self._reader)
+            value = read(stream, self._parsed, self._reader)
         except _FAILURES as error:
             raise CannotDecode(f"the data does not fit the Avro schema: {_first_line(error)}") from error
         if stream.tell() != len(data):
             raise CannotDecode(f"{len(data) - stream.tell()} bytes follow the Avro data")
+        if self._is_recursive and is_too_deep(value):
+            raise CannotDecode(TOO_DEEP.format("data"))
         return value
 
     def from_json(self, value: Any) -> Any:
+        if self._is_recursive and is_too_deep(value):
+            raise CannotEncode(TOO_DEEP.format("value"))
         try:
             return from_json(self.schema, value)
         except CannotEncode as error:
             raise CannotEncode(f"the value does not fit the Avro schema: {error}") from None
+        except RecursionError:  # the text of a value that does not fit
+            raise CannotEncode("the value does not fit the Avro schema, and nests deeper") from None
 
     def to_json(self, value: Any) -> Any:
         return plain(value)

@@ -8,8 +8,9 @@ from typing import Any
 
 import jsonschema_rs
 
+from barnabas import limits
 from barnabas.schemas.errors import CannotDecode, CannotEncode
-from barnabas.schemas.plain import plain
+from barnabas.schemas.plain import is_too_deep, plain
 from barnabas.schemas.registered import RegisteredSchema
 
 _BACKTRACK_STEPS = 10_000
@@ -31,13 +32,16 @@ class JsonCodec:
     def encode(self, value: Any) -> bytes:
         try:
             self._validator.validate(value)
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        except (jsonschema_rs.ValidationError, ValueError, TypeError) as error:
+            data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+            _check_depth(value, data)
+        except (jsonschema_rs.ValidationError, ValueError, TypeError, RecursionError) as error:
             raise CannotEncode(f"the value does not fit the JSON Schema: {_reason(error)}") from error
+        return data
 
     def decode(self, data: bytes, path: Sequence[int] | None = None) -> Any:
         try:
             value = json.loads(data)
+            _check_depth(value, data)
             self._validator.validate(value)
         except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
             raise CannotDecode(f"the data does not fit the JSON Schema: {_reason(error)}") from error
@@ -56,6 +60,12 @@ def make(schema: RegisteredSchema, reader: RegisteredSchema | None, message: str
         return JsonCodec(json.loads(schema.text), [(each.name, json.loads(each.text)) for each in schema.needed])
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         raise CannotDecode(f"the JSON Schema cannot be used: {_reason(error)}") from error
+
+
+def _check_depth(value: Any, data: bytes) -> None:
+    """Raises ValueError. A text with few brackets is not counted in full."""
+    if data.count(b"[") + data.count(b"{") > limits.MAX_VALUE_DEPTH and is_too_deep(value):
+        raise ValueError(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays")
 
 
 def _reason(error: Exception) -> str:

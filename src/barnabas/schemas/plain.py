@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
+from barnabas import limits
 
 
 def plain(value: Any) -> Any:
@@ -32,6 +34,24 @@ def plain(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     raise TypeError(f"a {type(value).__name__} has no form in JSON")
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether objects and arrays are nested deeper than `MAX_VALUE_DEPTH`."""
+    level = list(_containers([value]))
+    for _ in range(limits.MAX_VALUE_DEPTH):
+        level = [inner for each in level for inner in _containers(each.values() if isinstance(each, dict) else each)]
+        if not level:
+            return False
+    return True
+
+
+def _containers(values: Iterable[Any]) -> Iterator[Any]:
+    """The objects and arrays among some values. fastavro names the branch of a union by a pair, which is no level of its own."""
+    for each in values:
+        found = each[1] if isinstance(each, tuple) and len(each) == 2 else each
+        if isinstance(found, dict | list | tuple):
+            yield found
 
 
 def _named(value: float) -> str:

@@ -25,14 +25,13 @@ class Listener(NamedTuple):
 
 
 def reached_at(listener: Listener, host_name: str | None) -> Listener:
-    """The address by which other instances reach a service.
+    """The address by which other instances reach a service, in lower case as in the URLs that instances compare.
 
     Args:
         host_name: the setting `host.name`; without one a listener on all addresses is reached by the name of this machine.
     """
-    if host_name:
-        return listener._replace(host=host_name)
-    return listener._replace(host=socket.gethostname()) if listener.host in WILDCARDS else listener
+    host = host_name or (socket.gethostname() if listener.host in WILDCARDS else listener.host)
+    return listener._replace(host=host.lower())
 
 
 def parse_listener(text: str, default_port: int) -> Listener:

@@ -160,7 +160,7 @@ def test_records_that_are_not_the_registrys_change_nothing() -> None:
 def test_merging() -> None:
     old = {"tags": {"a": ["x"]}, "properties": {"p": "1", "q": "1"}}
     new = {"tags": {"a": ["y"]}, "properties": {"p": "2"}, "sensitive": ["p"]}
-    assert merge_metadata(old, new) == {"tags": {"a": ["x", "y"]}, "properties": {"p": "2", "q": "1"}, "sensitive": ["p"]}
+    assert merge_metadata(old, new) == {"tags": {"a": ["y"]}, "properties": {"p": "2", "q": "1"}, "sensitive": ["p"]}
     first, second, third = {"name": "1", "doc": "old"}, {"name": "2"}, {"name": "1", "doc": "new"}
     merged = merge_rule_sets({"domainRules": [first, second]}, {"domainRules": [third]})
     assert merged == {"domainRules": [second, third]}

@@ -226,7 +226,7 @@ ROWS: dict[str, list[Row]] = {
         (
             "POST",
             REGISTER,
-            schema(A, ruleSet={"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE"}]}),
+            schema(A, ruleSet={"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}),
             200,
             {"id": 1},
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
@@ -47,10 +47,11 @@ class SmallRegistry:
                 answer = registry.answer(self.path)
                 status = registry.status if registry.status != 200 or answer is not None else 404
                 body = json.dumps({"error_code": status, "message": "no"} if status != 200 else answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                with suppress(OSError):  # a broker that waits no longer has closed its connection
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -78,7 +78,8 @@ def test_what_serializers_write_passes_and_the_rest_does_not(
 
 
 def test_ids_in_headers(broker: Broker, registry: SchemaRegistryClient, producer: Producer) -> None:
-    topic, headers = create(broker, "headed"), []  # type: tuple[str, list[tuple[str, bytes]]]
+    topic = create(broker, "headed")
+    headers: list[tuple[str, str | bytes | None]] = []
     serializer = AvroSerializer(registry, ORDER, conf={"schema.id.serializer": header_schema_id_serializer})
     data = serializer({"id": 1}, SerializationContext(topic, MessageField.VALUE, headers))
     assert [name for name, _ in headers] == ["__value_schema_id"]

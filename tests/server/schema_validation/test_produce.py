@@ -22,7 +22,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from barnabas.protocol.records.batch import build_batch
+from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.protocol.records.compression import Compression
 from tests.server.in_process import Client, running
 from tests.server.schema_validation.small_registry import SmallRegistry, small_registry
@@ -33,7 +33,7 @@ PRODUCE = (0, 12)
 OK, INVALID, UNASKED = 0, int(ErrorCode.INVALID_RECORD), int(ErrorCode.NOT_ENOUGH_REPLICAS)
 GOOD, ELSEWHERE, ABSENT = (b"\0\0\0\0" + bytes([number]) + b"rest" for number in (1, 2, 3))
 GUID = b"\1" + bytes(range(16))
-VALIDATED = {"confluent_value_schema_validation": "true"}
+VALIDATED: dict[str, Any] = {"confluent_value_schema_validation": "true"}
 Records = Sequence[Any]
 
 
@@ -47,17 +47,15 @@ def registry() -> Iterator[SmallRegistry]:
 
 @pytest_asyncio.fixture
 async def client(registry: SmallRegistry, tmp_path: Path) -> AsyncIterator[Client]:
-    settings = {"confluent_schema_registry_url": registry.url, "min_insync_replicas": "1"}
-    async with running([tmp_path], **settings) as client:
+    async with running([tmp_path], confluent_schema_registry_url=registry.url) as client:
         yield client
 
 
 def request_of(batches: dict[tuple[str, int], bytes], *, acks: int = -1, transactional_id: str | None = None) -> ProduceRequest:
-    topics: dict[str, TopicProduceData] = {}
+    topics: dict[str, list[PartitionProduceData]] = {}
     for (name, index), batch in batches.items():
-        topic = topics.setdefault(name, TopicProduceData(name=name, partition_data=[]))
-        topic.partition_data.append(PartitionProduceData(index=index, records=batch))
-    data = list(topics.values())
+        topics.setdefault(name, []).append(PartitionProduceData(index=index, records=batch))
+    data = [TopicProduceData(name=name, partition_data=partitions) for name, partitions in topics.items()]
     return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=data, transactional_id=transactional_id)
 
 
@@ -93,7 +91,7 @@ async def codes_of(client: Client, *values: bytes | None, **options: Any) -> int
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
 async def test_records(client: Client, records: Records, code: int, told: str, codec: Compression) -> None:
     await client.create(**VALIDATED)
-    batch = bytes(build_batch(records, timestamp_ms=NOW_MS, compression=codec))
+    batch = bytes(build_batch([Record(0, NOW_MS, *each) for each in records], compression=codec))
     for _ in range(3):  # also when the registry has answered, and in the way of repeated requests
         answer = (await produce(client, {("t", 0): batch}))["t", 0]
         assert answer.error_code == code
@@ -187,6 +185,27 @@ async def test_a_slow_registry_delays_only_who_needs_it_and_keeps_the_order(clie
     assert (await client.fetch())[1] == [GOOD, GOOD]
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+async def test_requests_that_arrive_together(client: Client, partitions: int) -> None:
+    await client.create(partitions=partitions, **VALIDATED)
+    values = [GOOD, GOOD, GOOD, ELSEWHERE, GOOD, GOOD, b"plain", GOOD] * 4
+
+    def pipelined() -> list[int]:
+        with Line(client.broker.endpoints[0].port) as line:
+            for _ in range(2):  # the first time they are learnt
+                for index in range(partitions):
+                    line.ask(PRODUCE, request_of({("t", index): batch_of(GOOD)}), ProduceResponse)
+            batches = [(number % partitions, batch_of(value)) for number, value in enumerate(values)]
+            line.socket.sendall(b"".join(framed(PRODUCE, request_of({("t", index): batch})) for index, batch in batches))
+            decoded = [decode(ProduceResponse, PRODUCE[1], line.receive(), 5) for _ in batches]
+        return [each.responses[0].partition_responses[0].error_code for each in decoded]
+
+    codes = await client.broker.loop.run_in_executor(None, pipelined)
+    assert codes == [OK if value == GOOD else INVALID for value in values]
+    stored = [len((await client.fetch(index))[1]) for index in range(partitions)]
+    assert sum(stored) == 2 * partitions + values.count(GOOD)
+
+
 async def test_an_idempotent_producer_goes_on_after_a_refusal(client: Client) -> None:
     await client.create(**VALIDATED)
     made = await client.ask(
@@ -245,13 +264,17 @@ async def test_an_error_of_the_batch_itself_comes_first(client: Client, registry
 
 
 @pytest.mark.parametrize("status", [401, 500])
-async def test_a_registry_that_fails_is_retriable_and_comes_back(client: Client, registry: SmallRegistry, status: int) -> None:
+async def test_a_registry_that_fails_is_retriable_and_comes_back(
+    client: Client, registry: SmallRegistry, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await client.create(**VALIDATED)
+    monkeypatch.setattr(limits, "SCHEMA_REGISTRY_PAUSE_S", 60.0)
     registry.status = status
     assert await codes_of(client, GOOD) == UNASKED
     asked = len(registry.asked)
     assert await codes_of(client, GOOD) == UNASKED
     assert len(registry.asked) == asked, "it is left alone for a while"
+    client.broker.schema_validation._paused_until_s = 0.0
     registry.status = 200
     await until_accepted(lambda: codes_of(client, GOOD))
     registry.status = status
@@ -273,6 +296,34 @@ async def test_a_registry_that_hangs(client: Client, registry: SmallRegistry, mo
     assert "no answer within 0.05 s" in answer.error_message
     registry.open.set()
     await until_accepted(lambda: codes_of(client, GOOD))
+
+
+async def test_a_url_that_hangs_gives_way_to_the_next(
+    registry: SmallRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SCHEMA_REGISTRY_TIMEOUT_S", 0.05)
+    with small_registry() as hanging:
+        hanging.open.clear()
+        async with running([tmp_path], confluent_schema_registry_url=f"{hanging.url},{registry.url}") as client:
+            await client.create(**VALIDATED)
+            assert await codes_of(client, GOOD) == OK
+        assert len(hanging.asked) == 1
+        hanging.open.set()
+
+
+async def test_a_broker_stops_while_it_asks(registry: SmallRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEMA_REGISTRY_TIMEOUT_S", 100.0)
+    monkeypatch.setattr(limits, "SCHEMA_QUESTION_TIMEOUT_S", 100.0)
+    registry.open.clear()
+    loop = asyncio.get_running_loop()
+    async with running([tmp_path], confluent_schema_registry_url=registry.url) as client:
+        await client.create(**VALIDATED)
+        line = Line(client.broker.endpoints[0].port)
+        line.send(PRODUCE, request_of({("t", 0): batch_of(GOOD)}))
+        await until(lambda: registry.asked)
+        began = loop.time()
+    line.socket.close()
+    assert loop.time() - began < 60
 
 
 async def test_an_id_that_is_registered_later(client: Client, registry: SmallRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,8 +364,10 @@ async def test_a_url_that_was_taken_away(tmp_path: Path) -> None:
 async def test_strategies_have_names(client: Client, key: str) -> None:
     name = key.replace(".", "_")
     for good in ("TopicName", "RecordName", "TopicRecordName"):
-        assert await client.create(name=good, **{name: f"io.confluent.kafka.serializers.subject.{good}Strategy"}) == 0
-    assert await client.create(name="bad", **{name: "TopicNameStrategy"}) == ErrorCode.INVALID_CONFIG
+        config: dict[str, Any] = {name: f"io.confluent.kafka.serializers.subject.{good}Strategy"}
+        assert await client.create(name=good, **config) == 0
+    config = {name: "TopicNameStrategy"}
+    assert await client.create(name="bad", **config) == ErrorCode.INVALID_CONFIG
 
 
 async def test_the_broker_logs_in(registry: SmallRegistry, tmp_path: Path) -> None:

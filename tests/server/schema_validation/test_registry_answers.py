@@ -74,6 +74,18 @@ def test_a_guid_stands_for_the_id_of_the_default_context(registry: SmallRegistry
         assert verdict_of(client, Question(guid[:-1] + b"\0", BY_TOPIC)) == Verdict(False, "t-value")
 
 
+def test_a_negative_id_is_not_asked_about(registry: SmallRegistry) -> None:
+    with RegistryClient(registry.url) as client:
+        assert verdict_of(client, Question(b"\0\xff\xff\xff\xff", BY_TOPIC)) == Verdict(False, "t-value")
+    assert registry.asked == []
+
+
+def test_an_id_that_a_registry_finds_invalid_is_not_registered(registry: SmallRegistry) -> None:
+    registry.status = 422
+    with RegistryClient(registry.url) as client:
+        assert verdict_of(client, Question(named(7), BY_TOPIC)) == Verdict(False, "t-value")
+
+
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
 def test_a_registry_that_refuses_has_not_answered(registry: SmallRegistry, status: int) -> None:
     registry.status = status

@@ -10,14 +10,18 @@ known ones without any object for a record.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from typing import NamedTuple
 
+from barnabas.protocol.records.batch_header import Buffer
 from barnabas.protocol.records.request_scan import NotSane, read_short
+from barnabas.protocol.records.scan import compiled
 
 SchemaId = bytes  # of 5 or 17 bytes; NO_SCHEMA_ID if a record names none
 NO_SCHEMA_ID = b""
 ID_BYTES, GUID_BYTES = 5, 17
 KEY_HEADER, VALUE_HEADER = b"__key_schema_id", b"__value_schema_id"
+ONLY_NULL = frozenset({None})
 NULL = 1  # a length of -1 as a varint
 
 
@@ -26,6 +30,21 @@ class SchemaIds(NamedTuple):
 
     of_keys: list[SchemaId | None]
     of_values: list[SchemaId | None]
+
+
+def read_known(data: Buffer, count: int, keys: Set[SchemaId] | None, values: Set[SchemaId] | None) -> bool:
+    """Whether `count` records fill `data`, and the ids of their keys and values are in these sets; null ones need none.
+
+    False also for records that are rare: `schema_ids` says more. None for a set: nobody asks.
+    """
+    ids = schema_ids(bytes(data), count, keys=keys is not None, values=values is not None)
+    if ids is None:
+        return False
+    return (keys is None or set(ids.of_keys) - ONLY_NULL <= keys) and (values is None or set(ids.of_values) - ONLY_NULL <= values)
+
+
+name_known_schemas: Callable[[Buffer, int, Set[SchemaId] | None, Set[SchemaId] | None], bool]
+name_known_schemas = read_known if compiled is None else compiled.name_known_schemas
 
 
 def schema_ids(data: bytes, count: int, *, keys: bool, values: bool) -> SchemaIds | None:

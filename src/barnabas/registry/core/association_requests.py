@@ -85,7 +85,7 @@ def _change(item: Json, operation: str, context: str) -> Change:
     operation = operation or str(item.get("opType") or UPSERT).upper()
     if operation not in OPERATIONS:
         raise errors.invalid_association("opType", f"must be one of {', '.join(sorted(OPERATIONS))}")
-    kind = item.get("associationType") or "value"
+    kind = str(item.get("associationType") or "value")
     if kind not in TYPES:
         raise errors.invalid_association("associationType", "must be either 'key' or 'value'")
     if operation == DELETE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.registry.core import errors
+from barnabas.registry.core import errors, rule_sets
 from barnabas.registry.core.entities import Draft, Json
 from barnabas.registry.formats.interface import Reference
 from barnabas.web.routing import HttpError
@@ -22,16 +22,38 @@ def draft_from(body: Json) -> Draft:
     text, kind = body.get("schema"), body.get("schemaType")
     if isinstance(text, bool) or not (text is None or isinstance(text, str | int | float)):
         raise wrong("schema", "a string")
-    metadata, rule_set = body.get("metadata"), body.get("ruleSet")
-    for name, value in (("metadata", metadata), ("ruleSet", rule_set)):
-        if value is not None and not isinstance(value, dict):
-            raise wrong(name, "an object")
     references = body.get("references") or ()
     if not isinstance(references, list | tuple):
         raise wrong("references", "a list")
     return Draft(
-        "" if text is None else str(text), str(kind or "AVRO").upper(), tuple(map(_reference, references)), metadata, rule_set
+        "" if text is None else str(text),
+        str(kind or "AVRO").upper(),
+        tuple(map(_reference, references)),
+        metadata_of(body, "metadata"),
+        rule_set_of(body, "ruleSet"),
     )
+
+
+def metadata_of(body: Mapping[str, Any], name: str) -> Json | None:
+    """Metadata of a request, without empty parts and with sorted ones. Raises HttpError 422."""
+    value = _object(body, name)
+    if value is None:
+        return None
+    made: Json = {}
+    for part in ("tags", "properties"):
+        items = sorted((_object(value, part) or {}).items())
+        if part == "tags":
+            made[part] = {path: sorted(texts(tags, f"{name}.{part}")) for path, tags in items}
+        else:
+            made[part] = {key: rule_sets.text(item) for key, item in items if item is not None}
+    made["sensitive"] = sorted(texts(value.get("sensitive") or [], f"{name}.sensitive"))
+    return {part: found for part, found in made.items() if found}
+
+
+def rule_set_of(body: Mapping[str, Any], name: str) -> Json | None:
+    """A rule set of a request in the form that is stored. Raises HttpError 422."""
+    value = _object(body, name)
+    return None if value is None else rule_sets.normal(value)
 
 
 def integer(body: Mapping[str, Any], name: str, default: int) -> int:
@@ -48,6 +70,20 @@ def integer(body: Mapping[str, Any], name: str, default: int) -> int:
     if not -LARGEST <= found <= LARGEST:
         raise wrong(name, "a number of 32 bits")
     return found
+
+
+def _object(body: Mapping[str, Any], name: str) -> Json | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise wrong(name, "an object")
+    return value
+
+
+def texts(value: object, name: str) -> list[str]:
+    """Different strings, in their order. Raises HttpError 422."""
+    if not isinstance(value, list):
+        raise wrong(name, "a list")
+    return list(dict.fromkeys(rule_sets.text(item) for item in value))
 
 
 def wrong(name: str, expected: str) -> HttpError:

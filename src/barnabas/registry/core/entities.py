@@ -118,14 +118,12 @@ def version_fields(version: Version, text: str | None = None) -> Json:
 
 
 def merge_metadata(old: Json | None, new: Json | None) -> Json | None:
-    """`old` with the tags, properties and sensitive names of `new` added; new values win."""
+    """`old` with the tags, properties and sensitive names of `new` added; what `new` says of a path or a property wins."""
     if old is None or new is None:
         return new if old is None else old
     merged: Json = {}
-    tags = {**(old.get("tags") or {})}
-    for name, values in (new.get("tags") or {}).items():
-        tags[name] = sorted({*tags.get(name, ()), *values})
-    properties = {**(old.get("properties") or {}), **(new.get("properties") or {})}
+    tags = dict(sorted({**(old.get("tags") or {}), **(new.get("tags") or {})}.items()))
+    properties = dict(sorted({**(old.get("properties") or {}), **(new.get("properties") or {})}.items()))
     sensitive = sorted({*(old.get("sensitive") or ()), *(new.get("sensitive") or ())})
     for key, part in (("tags", tags), ("properties", properties), ("sensitive", sensitive)):
         if part:

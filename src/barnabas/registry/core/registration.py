@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.registry.core import compatibility, errors, names, records, rule_sets
 from barnabas.registry.core.commands import ChangeTags, Outcome, Register
-from barnabas.registry.core.drafts import integer
+from barnabas.registry.core.drafts import integer, metadata_of, rule_set_of, texts, wrong
 from barnabas.registry.core.entities import (
     CONFLUENT_VERSION,
     Draft,
@@ -52,7 +52,7 @@ def register(state: State, parser: Parser, command: Register, reserved: Mapping[
         draft = _completed(parser, command, draft, living, config, number, next_version)
     elif not draft.schema.strip():
         raise errors.invalid_schema("Empty schema")
-    rule_sets.check(draft.rule_set)
+    rule_sets.check(command.draft.rule_set)
     normalize = mode not in IMPORTING and (command.normalize or bool(config.get("normalize")))
     parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and validates_names(config))
     given, draft = draft, canonical(draft, parsed, normalize=normalize)
@@ -106,12 +106,12 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
         parsed = parsed.with_tags(tag_map(request.get("tagsToAdd")), tag_map(request.get("tagsToRemove")))
     except InvalidSchema as error:
         raise errors.invalid_schema(str(error)) from None
-    rule_set = request.get("ruleSet")
+    rule_set = rule_set_of(request, "ruleSet")
     if request.get("rulesToMerge") is not None or request.get("rulesToRemove") is not None:
         before = state.version(command.subject, number - 1 if number else -1)
-        rule_set = merge_rule_sets(before.draft.rule_set if before else None, request.get("rulesToMerge"))
-        rule_set = rule_sets.without(rule_set, request.get("rulesToRemove") or ())
-    metadata = old.draft.metadata if request.get("metadata") is None else request["metadata"]
+        rule_set = merge_rule_sets(before.draft.rule_set if before else None, rule_set_of(request, "rulesToMerge"))
+        rule_set = rule_sets.without(rule_set, texts(request.get("rulesToRemove") or [], "rulesToRemove"))
+    metadata = old.draft.metadata if request.get("metadata") is None else metadata_of(request, "metadata")
     metadata = with_confluent_version(metadata, number or state.versions(command.subject, deleted=True)[-1].version + 1)
     draft = Draft(parsed.canonical, old.draft.schema_type, old.draft.references, metadata, rule_set)
     return register(state, parser, Register(command.subject, draft, number))
@@ -139,12 +139,14 @@ def validates_names(config: Json) -> bool:
 
 
 def tag_map(items: object) -> dict[Entity, tuple[str, ...]]:
-    """The tags of a request by entity; a request may name an entity several times."""
+    """The tags of a request by entity; a request may name an entity several times. Raises HttpError 422."""
     found: dict[Entity, tuple[str, ...]] = {}
     for item in items if isinstance(items, list) else ():
-        named = item.get("schemaEntity") or {}
+        named = item.get("schemaEntity") if isinstance(item, dict) else None
+        if not isinstance(named, dict):
+            raise wrong("schemaEntity", "an object")
         entity = Entity(str(named.get("entityPath", "")), str(named.get("entityType", "")).upper())
-        found[entity] = (*found.get(entity, ()), *(item.get("tags") or ()))
+        found[entity] = (*found.get(entity, ()), *texts(item.get("tags") or [], "tags"))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.registry.core import errors, names, records, rule_sets
 from barnabas.registry.core.commands import DeleteConfig, DeleteMode, Outcome, SetConfig, SetMode
+from barnabas.registry.core.drafts import metadata_of, rule_set_of
 from barnabas.registry.core.entities import Json
 from barnabas.registry.core.registration import check_writable
 from barnabas.registry.core.state import DEFAULT_LEVEL, State
@@ -118,8 +119,10 @@ def _checked(name: str, value: object) -> object:
         return str(value).upper()
     if name in {"normalize", "validateFields", "validateNames"}:
         return value is True or str(value).lower() == "true"
+    if name.endswith("Metadata"):
+        return metadata_of({name: value}, name)
     if name.endswith("RuleSet"):
-        if not isinstance(value, dict):
-            raise errors.invalid_rule_set(f"{name} is an object")
-        rule_sets.check(value)
+        rule_set = rule_set_of({name: value}, name)
+        rule_sets.check(rule_set)
+        return rule_set
     return value

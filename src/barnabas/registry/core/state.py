@@ -89,10 +89,11 @@ class State:
             self._replay_association(name, value, timestamp_ms)
 
     def _replay_schema(self, subject: str, number: int, value: bytes | None, timestamp_ms: int) -> None:
-        context = self.contexts[names.context_of(subject)]
         if value is None:
             self._forget(subject, number)
             return
+        name = names.context_of(subject)
+        context = self.contexts[name]
         read = records.read_schema(value)
         version = records.version_of(read, read.ts or timestamp_ms)
         version.subject, version.version = subject, number
@@ -104,10 +105,10 @@ class State:
         context.ids.setdefault(version.id, {})[subject] = number
         context.contents[version.identity] = version.id
         context.last_id = max(context.last_id, version.id)
-        self.answers.pop((names.context_of(subject), version.id), None)
+        self.answers.pop((name, version.id), None)
         self._count_references(context, version)
-        if subject.startswith(":."):
-            self.named_contexts.add(names.context_of(subject))
+        if name != DEFAULT_CONTEXT:
+            self.named_contexts.add(name)
 
     def _count_references(self, context: Context, version: Version) -> None:
         for reference in version.draft.references:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from http.client import NOT_FOUND
+from http.client import NOT_FOUND, UNPROCESSABLE_ENTITY
 from typing import Any
 
 from barnabas.protocol.records.schema_ids import ID_BYTES, SchemaId
@@ -41,18 +41,19 @@ def verdict_of(client: RegistryClient, question: Question) -> Verdict:
 
 
 def _get(client: RegistryClient, *path: object, **query: object) -> Any:
-    """The answer's JSON; None if there is no such thing."""
+    """The answer's JSON; None if there is no such thing, or cannot be."""
     try:
         return client.get(*path, **query)
     except RegistryError as error:
-        if error.status == NOT_FOUND:
+        if error.status in (NOT_FOUND, UNPROCESSABLE_ENTITY):
             return None
         raise
 
 
 def _number(client: RegistryClient, schema_id: SchemaId) -> int | None:
     if len(schema_id) == ID_BYTES:
-        return int.from_bytes(schema_id[1:], signed=True)
+        number = int.from_bytes(schema_id[1:], signed=True)
+        return None if number < 0 else number  # no registry gives such ids
     text = schema_id[1:].hex()
     guid = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     for each in _get(client, "schemas", "guids", guid, "ids") or []:

@@ -18,8 +18,6 @@ from barnabas import limits
 from barnabas.config.definitions.schema_validation import RECORD_NAME, TOPIC_NAME
 from barnabas.protocol.records.schema_ids import SchemaId
 
-ONLY_NULL: frozenset[SchemaId | None] = frozenset({None})
-
 
 class SubjectRule(NamedTuple):
     """Which subjects an id must be registered under.
@@ -76,15 +74,16 @@ class Subject:
         self._turn_s = float("-inf")  # when `registered` becomes `_old`
         self._refused: dict[SchemaId, tuple[float, str]] = {}  # until when, and the subject that was looked for
 
-    def missing(self, ids: Iterable[SchemaId | None], now_s: float) -> set[SchemaId]:
-        """Those that are not known to be registered; null keys and values need none."""
+    def known(self, now_s: float) -> set[SchemaId]:
+        """The ids that need no question; of old ones only `missing` knows."""
         if now_s >= self._turn_s or len(self.registered) > limits.MAX_KNOWN_SCHEMA_IDS:
             self._old, self.registered = self.registered, set()
             self._turn_s = now_s + limits.SCHEMA_ID_KEPT_S
-        missing = set(ids) - self.registered
-        if not missing or missing == ONLY_NULL:
-            return set()
-        unknown = {each for each in missing if each is not None}
+        return self.registered
+
+    def missing(self, ids: Iterable[SchemaId | None], now_s: float) -> set[SchemaId]:
+        """Those that are not known to be registered; null keys and values need none."""
+        unknown = {each for each in ids if each is not None} - self.known(now_s)
         if still := unknown & self._old:
             self.registered |= still
             self._ask_again([Question(each, self.rule) for each in still])

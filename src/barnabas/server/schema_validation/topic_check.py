@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 
 from barnabas import limits
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
-from barnabas.protocol.records.schema_ids import ID_BYTES, NO_SCHEMA_ID, SchemaId, SchemaIds
+from barnabas.protocol.records.batch_header import Buffer
+from barnabas.protocol.records.schema_ids import (
+    ID_BYTES,
+    NO_SCHEMA_ID,
+    SchemaId,
+    SchemaIds,
+    name_known_schemas,
+    schema_ids,
+)
 from barnabas.server.schema_validation.subject import Question, Subject
 
 SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's list
@@ -51,13 +59,16 @@ class TopicCheck:
         self._now_s = now_s
         self._why_unknown = why_unknown
 
-    def passes(self, ids: SchemaIds) -> bool:
-        """Whether all of them are known to be registered."""
-        now_s = self._now_s()
-        keys, values = self.keys, self.values
-        return (values is None or not values.missing(ids.of_values, now_s)) and (
-            keys is None or not keys.missing(ids.of_keys, now_s)
+    def passes(self, data: Buffer, count: int) -> bool:
+        """Whether `count` records fill `data` and all their ids are known to be registered."""
+        now_s, keys, values = self._now_s(), self.keys, self.values
+        return name_known_schemas(
+            data, count, None if keys is None else keys.known(now_s), None if values is None else values.known(now_s)
         )
+
+    def ids_in(self, data: Buffer, count: int) -> SchemaIds | None:
+        """The ids that are checked; None if the records are not well-formed."""
+        return schema_ids(bytes(data), count, keys=self.keys is not None, values=self.values is not None)
 
     def refuse(self, ids: SchemaIds) -> None:
         """Raises InvalidRecordError for ids that are not registered, and SchemaIdsUnknown if only the registry knows."""

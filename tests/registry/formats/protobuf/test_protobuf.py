@@ -69,7 +69,7 @@ def test_the_canonical_text_has_confluents_layout_and_parses_to_itself() -> None
 
 
 def test_tags_are_written_and_read() -> None:
-    entity = Entity(".T.a", "SR_FIELD")
+    entity = Entity("T.a", "SR_FIELD")
     assert FORMAT.parse(_ONE, {}).with_tags({entity: ["PII"]}, {}).tags() == {entity: frozenset({"PII"})}
 
 
@@ -81,7 +81,7 @@ def test_several_paths_name_one_field_and_the_imports_stay() -> None:
     field = f"  string a = 1 [(confluent.field_meta) = {{\n    tags: [\n{tags}\n    ]\n  }}];\n"
     assert tagged.canonical == f'syntax = "proto3";\npackage p;\n\nmessage T {{\n{field}}}\n'
     again = FORMAT.parse(tagged.canonical, {})
-    assert again.tags() == {Entity(".p.T.a", "SR_FIELD"): frozenset({"T0", "T1", "T2", "T3"})}
+    assert again.tags() == {Entity("T.a", "SR_FIELD"): frozenset({"T0", "T1", "T2", "T3"})}
     assert FORMAT.parse(again.formatted("serialized"), {}).tags() == again.tags()
     assert again.with_tags({}, {Entity(path, "SR_FIELD"): [f"T{number}"] for number, path in enumerate(paths)}).tags() == {}
 
@@ -114,3 +114,26 @@ def test_extensions_groups_and_ranges_keep_their_meaning() -> None:
     assert FORMAT.parse(schema.canonical, {}).canonical == schema.canonical
     assert FORMAT.parse(schema.formatted("serialized"), {}).normalized().canonical == schema.normalized().canonical
     assert "exten" not in schema.formatted("ignore_extensions")
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("0123", "83"),
+        ("-017", "-15"),
+        ("0x1F", "31"),
+        ("0123.0", "123"),
+        ("123.", "123"),
+        ("1.23E+3", "1230"),
+        ("123E-1", "12.3"),
+        (".5", "0.5"),
+        ("10f", "10"),
+        ("1.250F", "1.25"),
+        ("-2.0", "-2"),
+        ("inf", "inf"),
+        ("1e999999", "1e999999"),
+    ],
+)
+def test_numbers_have_one_normal_form(written: str, normal: str) -> None:
+    schema = FORMAT.parse(_HEAD + f"message T {{ string a = 1 [(x) = {{ v: {written} }}]; }}", {})
+    assert f"v: {normal}\n" in schema.normalized().canonical

@@ -139,10 +139,13 @@ class Documents:
         return self._pointed(found, fragment, reference)
 
     def _pointed(self, located: Located, pointer: str, reference: str) -> Located:
+        """The part of a schema that a JSON pointer names; as for Confluent's registry, `$defs` holds the old `definitions` too."""
         value, place = located
         for step in unquote(pointer).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, dict) and step in value:
+            if step == "$defs" and isinstance(value, dict) and value is place.root and "definitions" in value:
+                value = {**mapping(value["definitions"]), **mapping(value.get("$defs"))}
+            elif isinstance(value, dict) and step in value:
                 value = value[step]
             elif isinstance(value, list) and step.isascii() and step.isdigit() and len(step) < 10 and int(step) < len(value):
                 value = value[int(step)]

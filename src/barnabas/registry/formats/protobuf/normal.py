@@ -27,7 +27,8 @@ from barnabas.registry.formats.protobuf.tree import (
     Word,
 )
 
-_NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+\.?(?:[eE][+-]?[0-9]+)?)")
+_NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+\.?(?:[eE][+-]?[0-9]+)?[fF]?)")
+_OCTAL = re.compile(r"0[0-7]+")
 _OWN_PREFIX = "confluent."
 _MAX_EXPONENT = 30  # of a number that is written out; 1e999999 stays as it is
 
@@ -186,11 +187,15 @@ def _items(value: Value) -> tuple[Text | Word | Aggregate | ValueList, ...]:
 
 
 def _number(text: str) -> str:
-    """A number without exponent and with three decimals at most; other words stay."""
+    """A number in base 10 without exponent and suffix, with three decimals at most; other words stay."""
     if not _NUMBER.fullmatch(text):
         return text
-    if text.lstrip("-")[:2] in ("0x", "0X"):
+    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
+    if digits[:2] in ("0x", "0X"):
         return str(int(text, 16))
+    if _OCTAL.fullmatch(digits):
+        return f"{sign}{int(digits, 8)}"
+    text = text.rstrip("fF")
     try:
         number = Decimal(text)
         if abs(number.adjusted()) > _MAX_EXPONENT:

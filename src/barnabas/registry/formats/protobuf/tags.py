@@ -13,8 +13,8 @@ _OPTIONS = {_RECORD: "confluent.message_meta", _FIELD: "confluent.field_meta"}
 
 
 def tags_of(file: File) -> dict[Entity, frozenset[str]]:
-    """The tags of each tagged message and field; the path is `.` and the full name."""
-    reader = _Reader()
+    """The tags of each tagged message and field; a path begins below the package."""
+    reader = _Reader(file.package)
     reader.file(file)
     return reader.found
 
@@ -31,45 +31,33 @@ def change_tags(file: File, added: Mapping[Entity, Collection[str]], removed: Ma
 
 
 class _Reader(Rewrite):
-    def __init__(self) -> None:
+    def __init__(self, package: str) -> None:
         self.found: dict[Entity, frozenset[str]] = {}
+        self._package = package
 
     def message(self, message: Message, scope: str) -> Message:
         inner = f"{scope}.{message.name}" if scope else message.name
-        self._note(Entity("." + inner, _RECORD), message.options)
+        self._note(inner, _RECORD, message.options)
         return super().message(message, scope)
 
     def field(self, field: Field, scope: str) -> Field:
-        self._note(Entity(f".{scope}.{field.name}", _FIELD), field.options)
+        self._note(f"{scope}.{field.name}", _FIELD, field.options)
         return field
 
-    def _note(self, entity: Entity, options: tuple[Option, ...]) -> None:
-        tags = frozenset(_tags(options, _OPTIONS[entity.kind]))
+    def _note(self, name: str, kind: str, options: tuple[Option, ...]) -> None:
+        tags = frozenset(_tags(options, _OPTIONS[kind]))
         if tags:
-            self.found[entity] = tags
+            self.found[Entity(_below(self._package, name), kind)] = tags
 
 
 class _Writer(Rewrite):
+    """Changes tags. A path may begin with a dot, with the package, or below the package."""
+
     def __init__(self, package: str, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> None:
-        self._added = self._by_name(added, package)
-        self._removed = self._by_name(removed, package)
+        self._package = package
+        self._added = _without_dots(added)
+        self._removed = _without_dots(removed)
         self._met: set[Entity] = set()
-
-    @classmethod
-    def _by_name(cls, changes: Mapping[Entity, Collection[str]], package: str) -> dict[Entity, list[str]]:
-        """The tags of each entity; several paths can name the same one."""
-        found: dict[Entity, list[str]] = {}
-        for entity, tags in changes.items():
-            found.setdefault(cls._key(entity, package), []).extend(tags)
-        return found
-
-    @staticmethod
-    def _key(entity: Entity, package: str) -> Entity:
-        """The entity with its full name: the package may be left out."""
-        path = entity.path.removeprefix(".")
-        if package and not path.startswith(package + "."):
-            path = f"{package}.{path}"
-        return Entity("." + path, entity.kind)
 
     def missing(self) -> Entity | None:
         """An entity that the file does not have."""
@@ -78,32 +66,45 @@ class _Writer(Rewrite):
     def message(self, message: Message, scope: str) -> Message:
         inner = f"{scope}.{message.name}" if scope else message.name
         made = super().message(message, scope)
-        return made._replace(options=self._changed([Entity("." + inner, _RECORD)], made.options))
+        return made._replace(options=self._changed(inner, _RECORD, made.options))
 
     def oneofs(self, oneofs: tuple[OneOf, ...], scope: str) -> tuple[OneOf, ...]:
         """A path to a field of a oneof may also name the oneof."""
         made = []
         for oneof in super().oneofs(oneofs, scope):
             fields = [
-                one._replace(options=self._changed([Entity(f".{scope}.{oneof.name}.{one.name}", _FIELD)], one.options))
+                one._replace(options=self._changed(f"{scope}.{oneof.name}.{one.name}", _FIELD, one.options))
                 for one in oneof.fields
             ]
             made.append(oneof._replace(fields=tuple(fields)))
         return tuple(made)
 
     def field(self, field: Field, scope: str) -> Field:
-        return field._replace(options=self._changed([Entity(f".{scope}.{field.name}", _FIELD)], field.options))
+        return field._replace(options=self._changed(f"{scope}.{field.name}", _FIELD, field.options))
 
-    def _changed(self, entities: list[Entity], options: tuple[Option, ...]) -> tuple[Option, ...]:
-        for entity in entities:
-            added, removed = self._added.get(entity), self._removed.get(entity)
-            if added is None and removed is None:
-                continue
-            self._met.add(entity)
-            name = _OPTIONS[entity.kind]
-            tags = dict.fromkeys([*_tags(options, name), *(added or ())])
-            options = _with_tags(options, name, [tag for tag in tags if tag not in (removed or ())])
-        return options
+    def _changed(self, name: str, kind: str, options: tuple[Option, ...]) -> tuple[Option, ...]:
+        paths = dict.fromkeys((_below(self._package, name), name))
+        entities = [one for one in (Entity(path, kind) for path in paths) if one in self._added or one in self._removed]
+        if not entities:
+            return options
+        self._met.update(entities)
+        added = [tag for entity in entities for tag in self._added.get(entity, ())]
+        removed = {tag for entity in entities for tag in self._removed.get(entity, ())}
+        tags = dict.fromkeys([*_tags(options, _OPTIONS[kind]), *added])
+        return _with_tags(options, _OPTIONS[kind], [tag for tag in tags if tag not in removed])
+
+
+def _below(package: str, name: str) -> str:
+    """A full name without the package of its file."""
+    return name.removeprefix(f"{package}.") if package else name
+
+
+def _without_dots(changes: Mapping[Entity, Collection[str]]) -> dict[Entity, list[str]]:
+    """The tags of each path without its leading dot; both spellings name one entity."""
+    found: dict[Entity, list[str]] = {}
+    for entity, tags in changes.items():
+        found.setdefault(Entity(entity.path.removeprefix("."), entity.kind), []).extend(tags)
+    return found
 
 
 def _is_meta(option: Option, name: str) -> bool:
