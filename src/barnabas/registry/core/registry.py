@@ -47,7 +47,7 @@ class Registry:
         if draft.references:  # what they lead to is only known when they are resolved
             return limits.MAX_SCHEMA_CHARACTERS
         earlier = self.state.versions(subject)
-        if not compared:
+        if not compared and len(draft.schema) <= limits.MAX_KEPT_CHARACTERS:  # larger texts take long to hash too
             identity = self.parser.identity(draft)
             if identity is not None and self.state.find(subject, identity) is not None:
                 return 0  # nothing is parsed
