@@ -18,6 +18,8 @@ from bench.cluster.page import render as render_cluster
 from bench.meter import Meter
 from bench.quota import RESULTS as QUOTA_RESULTS
 from bench.quota import render as render_quota
+from bench.registry.page import RESULTS as REGISTRY_RESULTS
+from bench.registry.page import render as render_registry
 from bench.servers import Barnabas, Kafka, Server, resident_mb
 from bench.standstill import alone, standing_still
 from bench.storage.result import render as render_storage
@@ -34,6 +36,7 @@ PARTS = (
     (TLS_RESULTS, render_tls),
     (STORAGE_RESULTS, render_storage),
     (QUOTA_RESULTS, render_quota),
+    (REGISTRY_RESULTS, render_registry),
 )  # as far as measured
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

@@ -41,6 +41,7 @@ when](guides/performance.md).
 | CPU and memory | [CPU for a record](#cpu-seconds-of-the-server-per-million-records-and-its-memory), [memory](#start-and-memory) |
 | three brokers beside Kafka | [cluster](#three-brokers-beside-three-of-kafka) |
 | transactions, TLS, quotas | [transactions](#transactions), [TLS](#tls), [quotas](#quotas) |
+| schema registry | [schema registry](#schema-registry) |
 | storage, Spark | [storage and compaction](#storage-at-work), [Spark](spark.md#speed) |
 | RabbitMQ, ActiveMQ, NATS, Redis | [beside other systems](#beside-other-systems) |
 

@@ -79,7 +79,7 @@ def _median_us(calls: Callable[[], None], count: int) -> float:
     return statistics.median(taken)
 
 
-def _each(call: Callable[[], object], count: int = CALLS) -> float:
+def each_us(call: Callable[[], object], count: int = CALLS) -> float:
     def calls() -> None:
         for _ in range(count):
             call()
@@ -88,7 +88,7 @@ def _each(call: Callable[[], object], count: int = CALLS) -> float:
 
 
 def _in_turn(call: Callable[[Any], object], given: Sequence[Any], make: Callable[[Any], Any] | None = None) -> float:
-    """As `_each`, of calls that are each given something else, of which some is made beforehand."""
+    """As `each_us`, of calls that are each given something else, of which some is made beforehand."""
     rest = cycle(given)
 
     def round_us() -> float:
@@ -101,7 +101,7 @@ def _in_turn(call: Callable[[Any], object], given: Sequence[Any], make: Callable
     return statistics.median(round_us() for _ in range(ROUNDS))
 
 
-class _Steps:
+class Steps:
     """The steps on one broker."""
 
     def __init__(self, broker: Broker, topic_id: UUID) -> None:
@@ -112,13 +112,13 @@ class _Steps:
         assert found.is_leader
         self._partition: Any = found
 
-    def _connection(self) -> Connection:
+    def connection(self) -> Connection:
         receiver = Receiver(self._broker.config.socket_request_max_bytes, 0)
         connection = Connection(self._broker, receiver, "PLAINTEXT", self._broker.loop)
         connection.connection_made(cast(asyncio.BaseTransport, _Transport()))
         return connection
 
-    def _dispatch(self, connection: Connection, framed: memoryview) -> None:
+    def dispatch(self, connection: Connection, framed: memoryview) -> None:
         """Handle a request, which begins with its size."""
         self._broker.dispatch(connection, framed, 0, len(framed))
         outbox = connection._outbox
@@ -139,7 +139,7 @@ class _Steps:
         assert records_at is not None
         partition, now_ms = self._partition, int(time.time() * 1000)
         told = [(TOPIC.encode(), [PartitionAnswer(0, 0, 0, -1, 0)])]
-        connection, repeating = self._connection(), self._connection()
+        connection, repeating = self.connection(), self.connection()
 
         def append() -> None:
             received[:] = framed
@@ -148,32 +148,32 @@ class _Steps:
         def general() -> None:
             received[:] = framed
             connection.recognisers.clear()
-            self._dispatch(connection, whole)
+            self.dispatch(connection, whole)
 
         def learnt() -> None:
             received[:] = framed
-            self._dispatch(repeating, whole)
+            self.dispatch(repeating, whole)
 
         return [
-            ("header", _each(lambda: read_request_header(frame))),
-            ("topics, partitions, views of the records", _each(lambda: read_produce(frame, body, PRODUCE_VERSION))),
-            ("the partition by its name", _each(lambda: self._broker.partitions.by_name_bytes(TOPIC.encode()))),
-            ("check, number, write", _each(append)),
-            ("the answer's bytes", _each(lambda: write_produce_answer(PRODUCE_VERSION, 1, told))),
-            ("the general way in all, and learning", _each(general)),
-            ("learnt", _each(learnt)),
-            ("a run of one", self._run([framed])),
-            (f"a run of {RUN}, each", self._run([framed] * RUN)),
-            (f"{RUN} to {SPREAD} partitions in turn, each", self._run(self._spread(batch))),
+            ("header", each_us(lambda: read_request_header(frame))),
+            ("topics, partitions, views of the records", each_us(lambda: read_produce(frame, body, PRODUCE_VERSION))),
+            ("the partition by its name", each_us(lambda: self._broker.partitions.by_name_bytes(TOPIC.encode()))),
+            ("check, number, write", each_us(append)),
+            ("the answer's bytes", each_us(lambda: write_produce_answer(PRODUCE_VERSION, 1, told))),
+            ("the general way in all, and learning", each_us(general)),
+            ("learnt", each_us(learnt)),
+            ("a run of one", self.run([framed])),
+            (f"a run of {RUN}, each", self.run([framed] * RUN)),
+            (f"{RUN} to {SPREAD} partitions in turn, each", self.run(self._spread(batch))),
         ]
 
     def _spread(self, batch: bytes) -> list[bytes]:
         return [produce_frame(SPREAD_TOPIC, number % SPREAD, batch, acks=1) for number in range(RUN)]
 
-    def _run(self, frames: Sequence[bytes]) -> float:
-        connection = self._connection()
+    def run(self, frames: Sequence[bytes]) -> float:
+        connection = self.connection()
         for framed in set(frames):
-            self._dispatch(connection, memoryview(bytearray(framed)))
+            self.dispatch(connection, memoryview(bytearray(framed)))
         fresh = b"".join(frames)
         data = memoryview(bytearray(fresh))
 
@@ -186,7 +186,7 @@ class _Steps:
             assert outbox is not None
             outbox.flush()
 
-        return _each(call, max(CALLS // len(frames), 1)) / len(frames)
+        return each_us(call, max(CALLS // len(frames), 1)) / len(frames)
 
     # --- fetch
 
@@ -222,33 +222,33 @@ class _Steps:
 
         region = self.region(offsets[0], size)
         answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
-        connection, repeating = self._connection(), self._connection()
+        connection, repeating = self.connection(), self.connection()
         template = FetchTemplate(broker)
         template._patience = 0  # it learns nothing
         use(connection.recognisers, template)
 
         def dispatch(frame: bytes) -> None:
-            self._dispatch(connection, memoryview(frame))
+            self.dispatch(connection, memoryview(frame))
 
         def repeat(frame: bytes) -> None:
-            self._dispatch(repeating, memoryview(frame))
+            self.dispatch(repeating, memoryview(frame))
 
         sessions = broker.fetch_sessions
         return [
-            ("header", _each(lambda: read_request_header(frame))),
-            ("the request", _each(lambda: decode_request(FetchRequest, FETCH_VERSION, frame, body))),
-            ("session, or none", _each(lambda: sessions.open(request, FETCH_VERSION, 0))),
+            ("header", each_us(lambda: read_request_header(frame))),
+            ("the request", each_us(lambda: decode_request(FetchRequest, FETCH_VERSION, frame, body))),
+            ("session, or none", each_us(lambda: sessions.open(request, FETCH_VERSION, 0))),
             ("offset to region", _in_turn(lambda offset: self.region(offset, size), offsets)),
-            ("in memory, and trusted?", _each(lambda: at_hand(broker.files, region, may_copy=True))),
-            ("the answer's bytes", _each(lambda: write_fetch_answer(FETCH_VERSION, 1, answer))),
+            ("in memory, and trusted?", each_us(lambda: at_hand(broker.files, region, may_copy=True))),
+            ("the answer's bytes", each_us(lambda: write_fetch_answer(FETCH_VERSION, 1, answer))),
             ("the general way in all", _in_turn(dispatch, frames)),
             ("learnt", _in_turn(repeat, frames)),
             ("in a session", self._in_session(offsets, size)),
         ]
 
     def _in_session(self, offsets: Sequence[int], size: int) -> float:
-        connection = self._connection()
-        self._dispatch(connection, memoryview(self._frame(self._request(offsets[0], size, 0, 0))))
+        connection = self.connection()
+        self.dispatch(connection, memoryview(self._frame(self._request(offsets[0], size, 0, 0))))
         sessions = self._broker.fetch_sessions
         session_id = max(sessions._sessions)
         epochs = count(1)
@@ -256,7 +256,7 @@ class _Steps:
         def frame_at(offset: int) -> bytes:
             return self._frame(self._request(offset, size, session_id, next(epochs)))
 
-        taken = _in_turn(lambda frame: self._dispatch(connection, memoryview(frame)), offsets, frame_at)
+        taken = _in_turn(lambda frame: self.dispatch(connection, memoryview(frame)), offsets, frame_at)
         sessions.remove(session_id)
         return taken
 
@@ -264,7 +264,7 @@ class _Steps:
 
     async def wait(self, *, has_session: bool) -> list[tuple[str, float]]:
         """Of fetches that wait, and of the turns of the loop in which they are answered."""
-        consumer, producer = self._connection(), self._connection()
+        consumer, producer = self.connection(), self.connection()
         log, sessions = self._partition.log, self._broker.fetch_sessions
         framed = produce_frame(TOPIC, 0, record_batch(1, VALUE_BYTES), acks=1)
         received = bytearray(framed)
@@ -274,9 +274,9 @@ class _Steps:
             frame = memoryview(self._frame(self._request(log.log_end_offset, 1 << 20, known, next(epochs))))
             received[:] = framed
             clock = [time.perf_counter_ns()]
-            self._dispatch(consumer, frame)
+            self.dispatch(consumer, frame)
             clock.append(time.perf_counter_ns())
-            self._dispatch(producer, memoryview(received))
+            self.dispatch(producer, memoryview(received))
             clock.append(time.perf_counter_ns())
             await asyncio.sleep(0)
             clock.append(time.perf_counter_ns())
@@ -299,7 +299,7 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
             async with AsyncClient.to(f"127.0.0.1:{broker.endpoints[0].port}") as client:
                 await client.create_topics([NewTopic(TOPIC, 1), NewTopic(SPREAD_TOPIC, SPREAD)])
                 topic_id = (await client.topics())[TOPIC].topic_id
-            steps = _Steps(broker, topic_id)
+            steps = Steps(broker, topic_id)
             produce = [steps.produce(1), steps.produce(MANY)]
             log = steps._partition.log
             batches = OLDER_BYTES // len(record_batch(MANY, VALUE_BYTES))

@@ -23,7 +23,7 @@ OURS = ("cli", "client", "cluster", "config", "coordination", "pipelines", "prot
 HOMES = {  # libraries that one package alone may know
     "kazoo": ("cluster/zookeeper/",),
     "pyspark": ("pipelines/",),
-    "pyarrow": ("pipelines/",),
+    "pyarrow": ("pipelines/", "schemas/arrow/"),
     "numba": (
         "protocol/records/kernels.py",
         "protocol/records/encode_kernels.py",

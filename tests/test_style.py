@@ -39,7 +39,7 @@ PLAIN = (
     "storage",
     "testing",
     "tls",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
+    *(path.relative_to(SOURCE).as_posix() for path in sorted([*SOURCE.glob("*.py"), *SOURCE.glob("server/*.py")])),
 )
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -17,6 +18,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.server.api_table import BETWEEN_BROKERS, SERVED
 from barnabas.server.apis.api_versions import KAFKA_4, announced_versions
 from barnabas.server.scraping import LABELS, NAMES, kind_of
+from tools.registry_reference import registry_page
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "tests/differential/golden/api_versions.json"  # what Apache Kafka 4.3.0 announced
@@ -84,6 +86,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/configuration.md": configuration_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/metrics.md": metrics_page,
+    "docs/reference/registry-rest.md": partial(registry_page, GENERATED),
 }
 
 

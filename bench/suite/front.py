@@ -88,6 +88,10 @@ OTHERS: Mapping[str, tuple[str, Callable[[int], int]]] = {
         _of_module("bench.storage.__main__", "--json", str(results.FOLDER / "storage.json")),
     ),
     "quota": ("quotas", _of_module("bench.quota")),
+    "registry": (
+        "the schema registry, beside Karapace",
+        _of_module("bench.registry.__main__", "--json", str(results.FOLDER / "registry.json")),
+    ),
     "spark": ("rows into and out of Spark", _spark),
 }
 

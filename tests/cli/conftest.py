@@ -16,6 +16,7 @@ import pytest
 
 from barnabas.cli.main import run
 from barnabas.testing import Broker
+from tests.retention import NO_RETENTION_CHECKS
 
 UNUSED = "127.0.0.1:1"  # nothing listens on port 1
 
@@ -51,7 +52,7 @@ def bootstrap() -> Iterator[str]:
     if other:
         yield other
         return
-    with Broker() as broker:
+    with Broker(NO_RETENTION_CHECKS) as broker:
         yield broker.bootstrap_servers
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.cli.bindings import REGISTRY_OPERATIONS
 from barnabas.cli.broker import STANDARD_AUTHORIZER
+from barnabas.registry.http import rights
 from barnabas.server.authorization.access_control import STANDARD
 from barnabas.testing import Broker
 from tests.cli.conftest import Command
@@ -121,3 +123,36 @@ def test_the_option_names_the_authorizer_that_is_built_in(command: Command, tmp_
     ended = command("broker", "start", "--data-dir", tmp_path, "--authorizer", "acl", "--config", "super.users=alice")
     assert ended.code == 2
     assert "super.users" in ended.err
+
+
+def test_rights_on_subjects_are_rights_on_their_topics(kafka_command: Command) -> None:
+    given = (
+        "--principal",
+        "User:eve",
+        "--subject",
+        "orders-value",
+        "--subject",
+        "orders-key",
+        "--subject",
+        ":.staging:orders-value",
+    )
+    made = kafka_command("acl", "add", *given, "--operation", "subject-read", "--operation", "SUBJECT_COMPATIBILITY_WRITE")
+    assert made.text == "made 4 bindings\n"
+    assert rows(kafka_command, "--principal", "User:eve") == [
+        ("allow", "User:eve", operation, "topic", topic, "literal", "*")
+        for topic in (":.staging:orders", "orders")
+        for operation in ("describe", "alter-configs")
+    ]
+    asked = ("acl", "test", "--principal", "User:eve", "--subject", "orders-value", "--operation")
+    assert [kafka_command(*asked, operation).code for operation in ("subject-read", "subject-write")] == [0, 1]
+    for wrong in (("--subject", ""), ("--subject", "orders-value", "--prefixed")):
+        ended = kafka_command("acl", "add", "--principal", "User:eve", *wrong)
+        assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+
+
+def test_operations_of_the_registry_are_those_it_asks_for() -> None:
+    every = (rights.READ, rights.WRITE, rights.DELETE, rights.READ_SETTINGS, rights.WRITE_SETTINGS)
+    words = {"ReadCompatibility": "COMPATIBILITY_READ", "WriteCompatibility": "COMPATIBILITY_WRITE"}
+    expected = {f"SUBJECT_{words.get(right.name, right.name.upper())}": right.on_topic for right in every}
+    expected |= {f"GLOBAL_{words[right.name]}": right.on_cluster for right in every if right.name in words}
+    assert expected == REGISTRY_OPERATIONS

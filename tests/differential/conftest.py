@@ -12,13 +12,14 @@ import pytest
 from barnabas.testing import Broker
 from tests.differential.runner import AS_KAFKA_4, CONFIG
 from tests.differential.talk import Address
+from tests.retention import NO_RETENTION_CHECKS
 
 CHANGES_BROKERS = frozenset({"change-broker-configs", "a-broker-wide-setting-shows-in-topics"})
 
 
 @pytest.fixture(scope="session")
 def shared_address() -> Iterator[Address]:
-    with Broker(config=CONFIG | AS_KAFKA_4) as broker:
+    with Broker(config=CONFIG | AS_KAFKA_4 | NO_RETENTION_CHECKS) as broker:
         yield Address.of(broker.bootstrap_servers)
 
 
@@ -26,7 +27,7 @@ def shared_address() -> Iterator[Address]:
 def address(name: str, request: pytest.FixtureRequest) -> Iterator[Address]:
     """Where the scenario `name` finds its broker."""
     if name in CHANGES_BROKERS:
-        with Broker(config=CONFIG | AS_KAFKA_4) as broker:
+        with Broker(config=CONFIG | AS_KAFKA_4 | NO_RETENTION_CHECKS) as broker:
             yield Address.of(broker.bootstrap_servers)
     else:
         yield request.getfixturevalue("shared_address")

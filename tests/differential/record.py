@@ -17,6 +17,7 @@ from tests.differential.compare import ABSENT, Known, Recording, differences
 from tests.differential.known import KNOWN, PAGE, page_with
 from tests.differential.runner import CONFIG, GOLDEN, load, run, save, scenarios
 from tests.differential.talk import Address
+from tests.retention import NO_RETENTION_CHECKS
 
 Recordings = dict[str, dict[str, Recording]]
 
@@ -71,7 +72,7 @@ def main() -> int:
         return 1 if report(golden, record(options.bootstrap, options.only), KNOWN) else 0
     runs = []
     for _ in range(2):
-        with KafkaNode(config=CONFIG) as node:
+        with KafkaNode(config=CONFIG | NO_RETENTION_CHECKS) as node:
             runs.append(record(node.bootstrap, options.only))
     if report(runs[0], runs[1], []):
         print("Two runs against Kafka differ: nothing is written.", file=sys.stderr)

@@ -9,7 +9,7 @@ Rules
   2. `shell` blocks run line by line in bash (a here-document is one line); the first command that fails ends the page, but for one of
      which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running, and the next
      begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a port that
-     another one has ends that one first, as Ctrl-C would.
+     another one has ends that one first, as Ctrl-C would. If the page names the port of the schema registry, a server starts one.
   3. `python` blocks are programs, run as `venv/bin/python job.py` without activating the environment: the PATH does not have its folder.
      One with tests in it is run by pytest. The environment names the page's broker to the command line.
   4. A `text` block behind another block is what that one prints: each of its lines stands in the output, in order; `…` stands for
@@ -44,7 +44,7 @@ PLACES = re.compile(r"(?<![\w.])/(tmp|var/lib)/")
 HERE_DOCUMENT = re.compile(r"<<'(\w+)'")
 REFUSED = re.compile(r"\s# refused\b")
 WITHIN_S = 300.0
-DEFAULT_PORT = "9092"
+DEFAULT_PORT, REGISTRY_PORT = "9092", "8081"
 STRICTNESS = {"PYTHONWARNINGS", "PYTHONDEVMODE"}  # of the tests; a reader's shell has none, and libraries may warn
 QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 
@@ -79,6 +79,7 @@ class Pasted:
     folder: Path
     ports: dict[str, int] = field(default_factory=dict)
     servers: dict[int, Child[str]] = field(default_factory=dict)
+    has_registry: bool = False
 
     def __enter__(self) -> Pasted:
         for place in ("tmp", "var/lib"):
@@ -92,6 +93,7 @@ class Pasted:
     def run_page(self, page: Path) -> int:
         """Run every block of `page`; how many that were. A difference is an AssertionError that names the block's line."""
         blocks = blocks_of(page)
+        self.has_registry = any(f":{REGISTRY_PORT}" in block.text for block in blocks)
         for block in blocks:
             output = self.run(block)
             missing = first_missing(block.prints, output)
@@ -150,6 +152,8 @@ class Pasted:
                 f"{'SASL_SSL' if '--secure' in words else 'PLAINTEXT'}://127.0.0.1:{self.port(DEFAULT_PORT)}",
             ]
         words += [f"--config={setting}" for setting in QUICK]
+        if self.has_registry:
+            words += ["--registry-listener", f"http://127.0.0.1:{self.port(REGISTRY_PORT)}"]
         port, *others = map(int, re.findall(r":(\d+)", words[words.index("--listeners") + 1]))
         for taken in {port, *others} & self.servers.keys():
             self.stop(taken)
@@ -160,9 +164,9 @@ class Pasted:
             )
         self.servers[port] = server
         assert server.stdout is not None
-        ready = server.stdout.readline()
-        assert ready, f"{line}\n{log.read_text()}"
-        return ready
+        ready = [server.stdout.readline() for _ in range(2 if self.has_registry else 1)]
+        assert all(ready), f"{line}\n{log.read_text()}"
+        return "".join(ready)
 
     def _complete(self, command: list[str], what: str, *, is_refused: bool = False, is_activated: bool = True) -> str:
         done = subprocess.run(
@@ -188,6 +192,7 @@ class Pasted:
             "PATH": os.pathsep.join([own, *path] if is_activated else path),
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self.port(DEFAULT_PORT)}",
+            "SCHEMA_REGISTRY_URL": f"http://127.0.0.1:{self.port(REGISTRY_PORT)}",
         }
 
 

@@ -16,6 +16,7 @@ PAGES = [
     "docs/guides/moving-from-kafka.md",
     "docs/guides/old-clients.md",
     "docs/guides/python-clients.md",
+    "docs/guides/schemas-in-python.md",
     "docs/spark.md",
 ]
 

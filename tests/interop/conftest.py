@@ -20,9 +20,11 @@ from tools.kafka_3 import Kafka3OnZooKeeper
 from tools.kafka_cluster import KafkaCluster
 
 from barnabas.testing import Broker
+from tests.retention import NO_RETENTION_CHECKS
 from tests.server.cluster.processes import three_brokers
 
 CONFIG = {
+    **NO_RETENTION_CHECKS,
     "group.initial.rebalance.delay.ms": "100",
     "offsets.topic.num.partitions": "3",
     "message.max.bytes": "2000000",

@@ -387,6 +387,10 @@ def test_machine_code_refuses_what_it_cannot_read() -> None:
         ("place_batches", (b"", None, 0, 0)),
         ("answer_requests", (b"", None, 8, 0)),
         ("note_batches", (b"", *["x"] * 8)),
+        ("name_known_schemas", (b"", 1, None)),
+        ("name_known_schemas", ("text", 1, None, None)),
+        ("name_known_schemas", (b"", "1", None, None)),
+        ("name_known_schemas", (b"\x16\0\0\0\1\x0a\0\0\0\0\1\0", 1, None, 7)),
     ]
     for name, arguments in refused:
         with pytest.raises((TypeError, SystemError, IndexError)):

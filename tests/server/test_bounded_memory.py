@@ -99,7 +99,7 @@ async def test_answers_that_nobody_reads_are_so_many_bytes_at_most(tmp_path: Pat
                 room.register(line.socket, select.POLLOUT)
                 while room.poll(300):
                     line.socket.send(framed(METADATA, MetadataRequest(topics=None)) * 1_000)
-                return "unsent" in newest_connection(client)._paused_for
+                return "unsent" in newest_connection(client).paused_for
 
             await client.in_thread(lambda: wait_until(ask_on))
             connection = newest_connection(client)
@@ -107,7 +107,7 @@ async def test_answers_that_nobody_reads_are_so_many_bytes_at_most(tmp_path: Pat
             assert connection._outbox.waiting_bytes < limits.MAX_UNSENT_BYTES + 20_000
             assert waiting
             assert all(limits.MAX_UNSENT_BYTES < size < limits.MAX_UNSENT_BYTES + 20_000 for size in waiting)
-            assert "unsent" in connection._paused_for
+            assert "unsent" in connection.paused_for
 
 
 def is_sending(connection: Connection) -> bool:

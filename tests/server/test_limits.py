@@ -19,7 +19,7 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersi
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from barnabas.server.connection import _cost
+from barnabas.server.answer_order import _cost
 from barnabas.server.listeners import ConnectionLimits
 from barnabas.server.receiver import Receiver
 from barnabas.storage.file_region import FileRegion
@@ -305,12 +305,12 @@ async def test_answers_behind_one_that_waits_are_bounded_in_bytes(tmp_path: Path
             line.send((1, 11), fetch(0, 0, 60_000))  # begins a session, and waits
             for number in range(asked):
                 line.send((1, 11), fetch(1, -1, 0), number)
-            connection = await until_some(lambda: [c for c in client.broker.connections if "held" in c._paused_for])
-            assert connection._held_bytes < 2 * limits_module.MAX_UNSENT_BYTES
+            connection = await until_some(lambda: [c for c in client.broker.connections if "held" in c.paused_for])
+            assert connection.order.held_bytes < 2 * limits_module.MAX_UNSENT_BYTES
             assert await client.produce(b"v") == 0
             answers = await asyncio.get_running_loop().run_in_executor(None, lambda: [line.receive() for _ in range(asked + 1)])
             assert [int.from_bytes(answer[:4], "big") for answer in answers[1:]] == list(range(asked))
-            assert connection._held_bytes == 0
+            assert connection.order.held_bytes == 0
 
 
 async def until_some(find: Callable[[], list[Any]]) -> Any:

@@ -22,6 +22,7 @@ from barnabas.testing import Broker
 from tests.differential.older_formats.script import PAIRS, write
 from tests.differential.older_formats.sets import GZIP, message, message_set, wrapped
 from tests.differential.older_formats.talk import FETCH, PRODUCE, OldLine, text
+from tests.retention import NO_RETENTION_CHECKS
 from tests.server.authorization.people import ALICE, acl, guarded
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import quota_request
@@ -36,7 +37,7 @@ Answer = TypeVar("Answer")
 
 @pytest.fixture(scope="module", name="broker")
 def _broker() -> Iterator[Broker]:
-    with Broker() as broker:
+    with Broker(NO_RETENTION_CHECKS) as broker:
         yield broker
 
 

@@ -10,8 +10,9 @@ from typing import cast
 import pytest
 
 from barnabas import limits
-from barnabas.server import connection as connection_module
-from barnabas.server.connection import Connection, Dispatcher
+from barnabas.server import frame_reader
+from barnabas.server.connection import Connection
+from barnabas.server.connection_interfaces import Dispatcher
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.receiver import Receiver
 from barnabas.server.write_waiters import WriteWaiters
@@ -45,7 +46,7 @@ class Recorder:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LARGE_FRAME_BYTES", LARGE_FRAME_BYTES)
-    monkeypatch.setattr(connection_module, "LARGE", LARGE_FRAME_BYTES // 2)
+    monkeypatch.setattr(frame_reader, "LARGE", LARGE_FRAME_BYTES // 2)
     monkeypatch.setattr(limits, "RECEIVE_BUFFER_BYTES", RECEIVE_BUFFER_BYTES)
     monkeypatch.setattr(limits, "RECEIVED_SMALL_BYTES", RECEIVE_BUFFER_BYTES // 3)
     monkeypatch.setattr(limits, "SMALL_FRAME_BYTES", 40)
@@ -63,7 +64,7 @@ async def test_frames_come_out_as_they_were_sent(seed: int) -> None:
     sent: dict[Connection, list[bytes]] = {}
     stream: dict[Connection, bytes] = {}
     for _ in range(PEERS):
-        line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+        line = Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
         line.connection_made(FakeTransport(-1))
         sent[line] = [choose.randbytes(choose.randint(*sizes)) for _ in range(choose.randint(1, 25))]
         stream[line] = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent[line])
@@ -83,7 +84,7 @@ async def test_frames_come_out_as_they_were_sent(seed: int) -> None:
 async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_REQUESTS_PER_TURN", 10)
     recorder, receiver, loop = Recorder(), Receiver(10_000, -1), asyncio.get_running_loop()
-    greedy, other = (Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", loop) for _ in range(2))
+    greedy, other = (Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", loop) for _ in range(2))
     for line in (greedy, other):
         line.connection_made(FakeTransport(-1))
     sent = [b"%d" % number for number in range(35)]
@@ -108,7 +109,7 @@ async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monke
 
 async def test_who_sends_small_frames_has_a_part_of_the_buffer_a_turn() -> None:
     recorder, receiver = Recorder(), Receiver(2 * limits.LARGE_FRAME_BYTES, -1)
-    line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+    line = Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
     line.connection_made(FakeTransport(-1))
     small, larger = (struct.pack(">i", size) + bytes(size) for size in (limits.SMALL_FRAME_BYTES, limits.SMALL_FRAME_BYTES + 1))
     assert len(line.get_buffer(-1)) == limits.RECEIVED_SMALL_BYTES
@@ -129,7 +130,7 @@ async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_
     frame = struct.pack(">i", 1496) + b"x" * 1496
     used: set[int] = set()
     for _ in range(10):
-        line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+        line = Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
         line.connection_made(FakeTransport(-1))
         for part in (frame[:600], frame[600:], frame[:1100]):
             used |= _receive(line, part)
@@ -155,7 +156,9 @@ def _receive(line: Connection, data: bytes) -> set[int]:
 @pytest.mark.usefixtures("small_limits")
 async def test_a_buffer_that_grew_with_a_frame_is_kept_for_the_next_unless_it_is_too_large() -> None:
     recorder, receiver = Recorder(), Receiver(20_000, -1)
-    lines = [Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop()) for _ in range(2)]
+    lines = [
+        Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", asyncio.get_running_loop()) for _ in range(2)
+    ]
     for line in lines:
         line.connection_made(FakeTransport(-1))
     first, second, third = (struct.pack(">i", size) + bytes([size % 251]) * size for size in (5_000, 4_000, 7_000))
@@ -177,7 +180,7 @@ async def test_a_buffer_that_grew_with_a_frame_is_kept_for_the_next_unless_it_is
 @pytest.mark.usefixtures("small_limits")
 async def test_a_lost_connection_gives_the_grown_buffer_back() -> None:
     recorder, receiver = Recorder(), Receiver(20_000, -1)
-    line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+    line = Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
     line.connection_made(FakeTransport(-1))
     frame = struct.pack(">i", 5_000) + bytes(5_000)
     _receive(line, frame + frame[:2_000])
@@ -188,7 +191,7 @@ async def test_a_lost_connection_gives_the_grown_buffer_back() -> None:
 
 async def test_the_start_of_a_frame_behind_others_is_received_with_what_follows_it() -> None:
     recorder, receiver = Recorder(), Receiver(10_000, -1)
-    line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+    line = Connection(cast(Dispatcher[Connection], recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
     line.connection_made(FakeTransport(-1))
     frames = [bytes([number]) * 100 for number in range(6)]
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)

@@ -11,9 +11,9 @@ import pytest
 
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.server.answer_order import ORDER
 from barnabas.server.api_table import BETWEEN_BROKERS, SERVED
 from barnabas.server.authorization.access_control import STANDARD
-from barnabas.server.connection import ORDER
 from barnabas.server.request_order import EFFECTS, Effect, effect_of, may_begin
 from barnabas.testing import Broker
 from tests.differential.runner import load
@@ -71,7 +71,7 @@ async def test_what_comes_behind_a_fetch_that_waits_sees_what_the_fetch_brings(t
         with Line(broker.endpoints[0].port) as other:
             both = [fetched(TOPIC, max_wait_ms=60_000), asked(TOPIC)]
             answers = asyncio.create_task(asyncio.to_thread(ask_together, other, both))
-            await cluster.until(lambda: any(ORDER in each._paused_for for each in broker.connections))
+            await cluster.until(lambda: any(ORDER in each.paused_for for each in broker.connections))
             await client.produce(b"first")
             waited, then = await answers
         assert waited.responses[0].partitions[0].high_watermark == 1

@@ -13,7 +13,9 @@ import pytest
 
 from barnabas import limits
 from barnabas.protocol.messages.api_keys import ApiKey
-from barnabas.server.connection import Answer, Connection, Dispatcher
+from barnabas.server.answer_order import Answer
+from barnabas.server.connection import Connection
+from barnabas.server.connection_interfaces import Dispatcher
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.receiver import Receiver
 from barnabas.server.request_order import Effect, effect_of, may_begin
@@ -78,7 +80,9 @@ class Peer:
         theirs.setblocking(False)
         self.ours.setblocking(False)
         self.dispatcher, self.receiver = Waiting(), receiver
-        self.connection = Connection(cast(Dispatcher, self.dispatcher), receiver, "PLAINTEXT", asyncio.get_running_loop())
+        self.connection = Connection(
+            cast(Dispatcher[Connection], self.dispatcher), receiver, "PLAINTEXT", asyncio.get_running_loop()
+        )
         self.connection.connection_made(FakeTransport(self.ours.fileno()))
 
     def say(self, data: bytes) -> None:
@@ -118,7 +122,7 @@ async def test_whatever_waits_for_whatever_all_begin_and_are_answered_in_order(p
     frames = [framed(api, number) for number, api in enumerate(apis)]
     answered: list[int] = []
     while len(answered) < count:
-        may_say = not connection._paused_for  # as a transport that is not read
+        may_say = not connection.paused_for  # as a transport that is not read
         if frames and may_say and choose.random() < 0.6:
             together = choose.randint(1, 8)
             peer.say(b"".join(frames[:together]))
@@ -151,17 +155,17 @@ async def test_a_large_frame_that_waits_is_counted_until_it_begins_or_its_connec
     assert receiver.queued_bytes > size // 2
     third = Peer(receiver)
     third.say(framed(PRODUCE, 0, 200_000)[:100_000])  # more than may be in memory, but somebody always goes on
-    assert not third.connection._paused_for
+    assert not third.connection.paused_for
     fourth = Peer(receiver)
     fourth.say(framed(PRODUCE, 0, 200_000)[:100_000])
-    assert fourth.connection._paused_for == {"queue"}
+    assert fourth.connection.paused_for == {"queue"}
     other.close()
     peer.dispatcher.end(peer.connection, 0)
     ran = asyncio.Event()
     loop.call_soon(ran.set)
     await ran.wait()
     assert peer.dispatcher.begun == [0, 1]
-    assert not fourth.connection._paused_for
+    assert not fourth.connection.paused_for
     third.close()
     fourth.close()
     assert receiver.queued_bytes == 0
@@ -169,12 +173,12 @@ async def test_a_large_frame_that_waits_is_counted_until_it_begins_or_its_connec
 
 async def test_a_backlog_is_not_copied_for_each_of_its_requests(peer: Peer) -> None:
     peer.say(b"".join(framed(CREATE, number) for number in range(1_000)))
-    backlog = peer.connection._backlog.obj
+    backlog = peer.connection.frames.backlog.obj
     for number in range(500):
         peer.dispatcher.end(peer.connection, number)
         await asyncio.sleep(0)
     assert peer.dispatcher.begun == list(range(501))
-    assert peer.connection._backlog.obj is backlog
+    assert peer.connection.frames.backlog.obj is backlog
 
 
 async def test_a_request_that_is_put_off_comes_again_before_those_behind_it(peer: Peer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from typing import Self, TypeVar
 
 from barnabas.protocol.base_message import Message
@@ -17,7 +18,7 @@ SIZE = struct.Struct(">i")
 TIMEOUT_S = 60.0
 CLIENT_ID = "limits"
 CREATE_TOPICS = (19, 7)
-NOW_MS = 1_700_000_000_000
+NOW_MS = int(time.time()) * 1000  # of records: a check of retention keeps them, however long a test takes
 
 Answer = TypeVar("Answer", bound=Message)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,18 +14,23 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.services.application import Application
 from barnabas.services.listener import Listener, bind
+from barnabas.services.logins import Logins
 from barnabas.services.metrics import RequestTimes
 from barnabas.services.web_server import WebServer
 from barnabas.web.service import ServiceContext
-from tests.services.trivial import TRIVIAL, Trivial
+from tests.services.trivial import LARGE, TRIVIAL, Trivial
+from tests.waiting import until
+
+NOWHERE = ClientConfig((("127.0.0.1", 1),))
+BASIC = Logins(NOWHERE, frozenset({"BASIC"}), "PLAIN")
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[tuple[Trivial, int]]:
-    service = Trivial(ServiceContext(ClientConfig((("127.0.0.1", 1),)), "http://127.0.0.1:0", {}))
+async def serving(logins: Logins | None = None) -> AsyncIterator[tuple[Trivial, int]]:
+    service = Trivial(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
     listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
-    server = WebServer(Application("trivial", service, RequestTimes()), listening, None)
+    server = service.web = WebServer(Application("trivial", service, RequestTimes(), logins), listening, None)
     await server.start()
     try:
         yield service, listening.getsockname()[1]
@@ -61,6 +67,15 @@ async def test_statuses(line: str, status: int) -> None:
         assert json.loads(body)["error_code"] == status
 
 
+@pytest.mark.parametrize(
+    ("line", "allowed"), [("PUT /", "GET, HEAD"), ("PUT /echo/a", "GET, HEAD, POST"), ("PUT /metrics", "GET, HEAD")]
+)
+async def test_a_refused_method_names_the_others(line: str, allowed: str) -> None:
+    async with serving() as (_, port):
+        _, head, _ = await asked(port, f"{line} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert f"allow: {allowed}\r\n" in head
+
+
 async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> None:
     async with serving() as (_, port):
         _, _, body = await asked(port, b"POST /echo/a%2Fb?x=1&x=%32 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
@@ -69,6 +84,7 @@ async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> 
 
 async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 4)
+    monkeypatch.setattr(limits, "SERVICE_DROP_TIMEOUT_S", 0.05)
     async with serving() as (_, port):
         declared = await asked(port, b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
         chunked = await asked(
@@ -77,6 +93,110 @@ async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.Monkey
         filler = b"x: " + b"y" * limits.MAX_SERVICE_HEAD_BYTES
         head = await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"\r\n\r\n")
     assert [each[0] for each in (declared, chunked, head)] == [413, 413, 431]
+
+
+async def test_a_client_that_sends_all_of_a_refused_body_reads_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 1_000)
+    size = 8_000_000  # more than the buffers of the sockets
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+        await writer.drain()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413")
+        writer.close()
+
+
+async def test_all_bodies_together_are_limited_and_a_compressed_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODIES_BYTES", 100)
+    request = b"POST /echo/a HTTP/1.1\r\nHost: a\r\n%sContent-Length: 60\r\n\r\n"
+    async with serving() as (_, port):
+        _, held = await asyncio.open_connection("127.0.0.1", port)
+        held.write(request % b"" + b"x" * 50)
+        await until(lambda: held.transport.get_write_buffer_size() == 0)
+        statuses = []
+        while 503 not in statuses:  # until the server has read what is held
+            statuses.append((await asked(port, request % b"" + b"x" * 60))[0])
+        held.close()
+        while 200 not in statuses:
+            statuses.append((await asked(port, request % b"" + b"x" * 60))[0])
+        encoded = await asked(port, request % b"Content-Encoding: gzip\r\n" + b"x" * 60)
+    assert encoded[0] == 415
+
+
+async def test_a_query_has_few_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_QUERY_FIELDS", 2)
+    async with serving() as (_, port):
+        for fields, status in (("a=1&b=2", 200), ("a=1&b=2&c=3", 400)):
+            assert (await asked(port, f"GET /?{fields} HTTP/1.1\r\nHost: a\r\n\r\n".encode()))[0] == status
+
+
+@pytest.mark.parametrize("line", ["GET /", "GET /nowhere", "PUT /", "GET /metrics", "GET /echo/a", "POST /echo/a"])
+async def test_before_the_log_in_no_path_is_known(line: str) -> None:
+    async with serving(BASIC) as (_, port):
+        status, head, body = await asked(port, f"{line} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n".encode())
+    assert (status, json.loads(body)) == (401, {"error_code": 401, "message": "Unauthorized"})
+    assert 'www-authenticate: Basic realm="barnabas"' in head
+
+
+async def test_probes_do_not_log_in() -> None:
+    async with serving(BASIC) as (service, port):
+        for page in ("/healthz", "/readyz"):
+            assert (await asked(port, f"GET {page} HTTP/1.1\r\nHost: a\r\n\r\n".encode()))[0] == 200
+        service.is_started = False
+        assert (await asked(port, b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 503
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01", b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET nowhere HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"POST /echo/a HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"POST /echo/a HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /echo/a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"POST /echo/a HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /echo/a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)  # fmt: skip
+async def test_what_is_no_http_gets_the_services_own_400(text: bytes) -> None:
+    async with serving() as (_, port):
+        status, head, body = await asked(port, text)
+        assert (status, json.loads(body)["error_code"]) == (400, 400)
+        assert "connection: close" in head
+        assert b'status="400"' in (await asked(port, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"))[2]
+
+
+async def test_a_large_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_ANSWER_BUFFER_BYTES", 7)
+    async with serving() as (_, port):
+        _, _, body = await asked(port, b"GET /echo/a HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, _, without = await asked(port, b"HEAD /echo/a HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert (json.loads(body)["word"], without) == ("a", b"")
+
+
+async def test_a_reader_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_ANSWER_TIMEOUT_S", 0.1)
+    async with serving() as (service, port):
+        for request in (
+            b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        ):
+            still = socket.create_connection(("127.0.0.1", port))
+            still.sendall(request)
+            await until(lambda: service.web is not None and service.web.connections == 0, "the connection stays")
+            assert (await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 200
+            still.close()
+
+
+async def test_a_reader_that_goes_on_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_ANSWER_TIMEOUT_S", 0.5)
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64 * 1024)
+        writer.write(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        size = 0
+        while piece := await reader.read(1024 * 1024):
+            size += len(piece)
+        assert size > LARGE
+        writer.close()
 
 
 async def test_a_slow_client_is_given_up_and_blocks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from base64 import b64encode
+import json
+import ssl
+import time
+from base64 import b64encode, urlsafe_b64encode
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +15,13 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.client.sasl import Credentials
 from barnabas.errors import ConfigError
+from barnabas.security import penalties
+from barnabas.security.principals import PrincipalRules
 from barnabas.services.logins import Logins, logins_from
 from barnabas.testing import Broker
+from barnabas.tls.authority import Authority
 from barnabas.web.routing import HttpError
+from tests.waiting import until
 
 PASSWORDS = {"service": "of-the-service", "alice": "of-alice"}
 
@@ -77,3 +85,105 @@ async def test_the_cache_is_bounded_and_short_and_the_cluster_is_asked_in_turns(
             with pytest.raises(HttpError) as unknown:
                 await logins.principal(header)
             assert unknown.value.status == 503
+
+
+class Believing(Logins):
+    """Asks no cluster."""
+
+    asked = 0
+
+    def _ask(self, credentials: Credentials) -> None:
+        self.asked += 1
+
+
+def token(**claims: object) -> str:
+    parts = (urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "none"}, claims))
+    return f"Bearer {'.'.join(parts)}."
+
+
+AT_ALL = ClientConfig((("127.0.0.1", 1),))
+
+
+async def test_a_token_counts_no_longer_than_it_says() -> None:
+    logins = Believing(AT_ALL, frozenset({"BEARER"}), "PLAIN")
+    ends_s = time.time()
+    for header, asked in ((token(sub="alice", exp=ends_s + 600), 1), (token(sub="alice", exp=ends_s), 2)):
+        logins.asked = 0
+        for _ in range(2):
+            assert await logins.principal(header) == "User:alice"
+        assert logins.asked == asked
+
+
+async def test_the_claim_that_names_the_user_is_a_setting() -> None:
+    logins = Believing(AT_ALL, frozenset({"BEARER"}), "PLAIN", subject_claim="email")
+    assert await logins.principal(token(sub="x", email="alice@here", exp=time.time() + 60)) == "User:alice@here"
+
+
+DEEP = f"Bearer a.{urlsafe_b64encode(b'[' * 40_000).decode()}.c"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer", "Bearer ", "Bearer a.b.c", "Bearer a.!.c", token(sub=5, exp=9e9), token(sub="", exp=9e9), token(exp=9e9), token(sub="a"),
+     token(sub="a", exp="soon"), token(sub="a", exp=9e9) + "\x01x", DEEP, "Basic ÿ", "Basic OmE=", "Basic YTo=", "Digest a", "x" * 60_000],
+)  # fmt: skip
+async def test_a_header_that_is_none_is_refused(header: str) -> None:
+    logins = Believing(AT_ALL, frozenset({"BASIC", "BEARER"}), "PLAIN")
+    with pytest.raises(HttpError) as refused:
+        await logins.principal(header)
+    assert (refused.value.status, refused.value.message, logins.asked) == (401, "Unauthorized", 0)
+    assert [value for _, value in logins.challenges] == [b'Basic realm="barnabas"', b'Bearer realm="barnabas"']
+
+
+async def test_a_certificate_names_its_owner_by_rules(tmp_path: Path) -> None:
+    issued = Authority.create(tmp_path / "ca", password="geheim").issue("Alice")
+    shown = ssl.PEM_cert_to_DER_cert(
+        issued.certificate.read_text().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----"
+    )
+    by_rule = Believing(AT_ALL, frozenset({"BASIC"}), "PLAIN", rules=PrincipalRules("RULE:^CN=([A-Z].*)$/$1/L"))
+    assert await by_rule.principal("", shown) == "User:alice"
+    assert await by_rule.principal(basic("bob", "of-bob"), shown) == "User:bob", (
+        "what a proxy hands on counts more than its certificate"
+    )
+    for logins, certificate in (
+        (by_rule, None),
+        (Believing(AT_ALL, frozenset({"BASIC"}), "PLAIN"), shown),
+        (Believing(AT_ALL, frozenset(), "PLAIN", rules=PrincipalRules("RULE:^CN=bob$/bob/")), shown),
+    ):
+        with pytest.raises(HttpError) as refused:
+            await logins.principal("", certificate)
+        assert refused.value.status == 401
+
+
+class Refusing(Logins):
+    """A cluster that knows nobody but alice."""
+
+    asked = 0
+
+    def _ask(self, credentials: Credentials) -> None:
+        self.asked += 1
+        if credentials.username != "alice":
+            raise HttpError(401, "Unauthorized")
+
+
+async def test_a_guesser_is_slowed_down_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_LOGIN_DELAY_MS", 10_000)
+    monkeypatch.setattr(limits, "SERVICE_LOGIN_KEPT_S", 0.0)
+    monkeypatch.setattr(limits, "MAX_WAITING_LOGINS", 4)
+    monkeypatch.setattr(penalties, "FREE_FAILURES", 0)
+    logins, alice = Refusing(AT_ALL, frozenset({"BASIC"}), "PLAIN"), basic("alice", "of-alice")
+    assert await logins.principal(alice, None, "10.0.0.1") == "User:alice"
+    guesses = [asyncio.create_task(logins.principal(basic("guest", str(each)), None, "10.0.0.1")) for each in range(5)]
+    await until(lambda: logins.asked == 6, "the first guesses were not checked")
+    await until(lambda: len(logins._penalties) == 1, "no guess was refused")
+    waiting = [asyncio.create_task(logins.principal(basic("guest", str(each)), None, "10.0.0.1")) for each in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(HttpError) as refused:
+        await logins.principal(basic("guest", "x"), None, "10.0.0.1")
+    assert refused.value.status == 429
+    assert await logins.principal(alice, None, "10.0.0.1") == "User:alice", "a user who is known there"
+    assert await logins.principal(alice, None, "10.0.0.2") == "User:alice", "another address"
+    assert logins.asked == 8, "the guesses that wait are not checked"
+    for task in (*guesses, *waiting):
+        task.cancel()
+    await asyncio.gather(*guesses, *waiting, return_exceptions=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 
+from barnabas.services.web_server import WebServer
 from barnabas.web.routing import HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext, ServiceEntry
 
+LARGE = 32 * 1024 * 1024  # more than the kernel's buffers hold
 JSON = ((b"content-type", b"application/json"),)
 
 
@@ -20,9 +22,11 @@ class Trivial:
         for method, pattern, handler in (
             ("GET", "/", self.root), ("GET", "/echo/{}", self.echo), ("POST", "/echo/{}", self.echo),
             ("GET", "/fault", self.fault), ("GET", "/slow", self.slow),
+            ("GET", "/large", self.large),
         ):  # fmt: skip
             self.router.add(method, pattern, handler)
         self.is_started = False
+        self.web: WebServer | None = None
         self.reached, self.proceed = asyncio.Event(), asyncio.Event()
 
     async def start(self) -> None:
@@ -52,5 +56,8 @@ class Trivial:
         await self.proceed.wait()
         return Response(b"late")
 
+    async def large(self, request: Request) -> Response:
+        return Response(bytes(LARGE))
 
-TRIVIAL = ServiceEntry("trivial", "trivial service", 0, "registry", Trivial)
+
+TRIVIAL = ServiceEntry("trivial", "trivial service", 0, "registry", (), Trivial)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,27 @@ def test_they_end_with_a_block_that_fails() -> None:
         process.communicate()
         assert process.returncode == 1
         wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_child_does_not_begin_whose_starter_is_killed_before_the_guard_knows_it(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    code = (
+        "import os, signal, sys; from barnabas.testing import children; "
+        "children._CHILDREN.started = lambda pid: (print(pid, flush=True), os.kill(os.getpid(), signal.SIGKILL)); "
+        f"children.Child(['touch', {str(begun)!r}])"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.wait()
+    wait_until(lambda: not is_alive(pid))
+    assert not begun.exists()
+
+
+def test_a_child_is_the_command_itself() -> None:
+    with Child([sys.executable, "-c", "import os; print(os.getpid(), os.getpgrp())"], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.read().split() == [str(child.pid)] * 2
 
 
 def test_no_guard_is_left_when_the_last_child_has_ended() -> None:

@@ -125,7 +125,9 @@ def test(
     from barnabas.security.authorizer import Session
 
     if len(resources) != 1:
-        raise BadInput("name one resource: --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
+        raise BadInput(
+            "name one resource: --topic, --group, --cluster, --subject, --transactional-id, --delegation-token or --user"
+        )
     resource = Resource(*resources[0])
     with connection.wire() as wire:
         authorizer = _authorizer(wire)

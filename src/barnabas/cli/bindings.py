@@ -28,17 +28,25 @@ KINDS = {
     "users": ResourceType.USER,
 }
 Pattern = tuple[ResourceType, str]
+REGISTRY_OPERATIONS = {  # of Confluent's schema registry, as `registry/http/rights.py` asks for them
+    "SUBJECT_READ": Operation.DESCRIBE,
+    "SUBJECT_WRITE": Operation.WRITE,
+    "SUBJECT_DELETE": Operation.DELETE,
+    "SUBJECT_COMPATIBILITY_READ": Operation.DESCRIBE_CONFIGS,
+    "SUBJECT_COMPATIBILITY_WRITE": Operation.ALTER_CONFIGS,
+    "GLOBAL_COMPATIBILITY_READ": Operation.DESCRIBE_CONFIGS,
+    "GLOBAL_COMPATIBILITY_WRITE": Operation.ALTER_CONFIGS,
+}
 
 
 def _parse_operation(text: str) -> Operation:
-    """`describe-configs`; raises BadInput."""
-    try:
-        operation = Operation[text.strip().upper().replace("-", "_")]
-    except KeyError:
-        operation = Operation.UNKNOWN
+    """`describe-configs`, or an operation of the schema registry such as `subject-read`; raises BadInput."""
+    name = text.strip().upper().replace("-", "_")
+    operation = REGISTRY_OPERATIONS.get(name) or Operation.__members__.get(name, Operation.UNKNOWN)
     if operation in (Operation.UNKNOWN, Operation.ANY):
         names = ", ".join(each.name.lower().replace("_", "-") for each in Operation if each > Operation.ANY)
-        raise BadInput(f"there is no operation {text!r}; there are {names}")
+        more = ", ".join(each.lower().replace("_", "-") for each in REGISTRY_OPERATIONS)
+        raise BadInput(f"there is no operation {text!r}; there are {names}; and for the schema registry {more}")
     return operation
 
 
@@ -57,8 +65,10 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command options that name resources, and call it with a list of them as `resources`."""
 
     @functools.wraps(function)
-    def command(*, on_cluster: bool, **options: Any) -> Any:
+    def command(*, on_cluster: bool, subjects: tuple[str, ...], **options: Any) -> Any:
         resources = [(kind, name) for option, kind in KINDS.items() for name in options.pop(option)]
+        topics = dict.fromkeys(_topic_of(subject, prefixed=options.get("prefixed", False)) for subject in subjects)
+        resources += [(ResourceType.TOPIC, name) for name in topics]
         if on_cluster:
             resources.append((ResourceType.CLUSTER, CLUSTER_NAME))
         return function(resources=resources, **options)
@@ -67,12 +77,31 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--user", "users", multiple=True, metavar="PRINCIPAL", help="A user, as User:NAME; repeatable."),
         click.option("--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="A token; repeatable."),
         click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="Repeatable."),
+        click.option(
+            "--subject",
+            "subjects",
+            multiple=True,
+            metavar="NAME",
+            help="The topic of a subject of the schema registry: --subject t-value is --topic t; repeatable.",
+        ),
         click.option("--cluster", "on_cluster", is_flag=True, help="The cluster."),
         click.option("--group", "groups", multiple=True, metavar="NAME", help="A group, * for all; repeatable."),
         click.option("--topic", "topics", multiple=True, metavar="NAME", help="A topic, * for all; repeatable."),
     ):
         command = option(command)
     return command
+
+
+def _topic_of(subject: str, *, prefixed: bool) -> str:
+    """The topic of a subject; raises BadInput for a name whose rights belong to the cluster, and for a prefix that would widen."""
+    from barnabas.registry.http.rights import resource_of
+
+    resource = resource_of(subject)
+    if resource.type is not ResourceType.TOPIC:
+        raise BadInput(f"--subject {subject}: rights on all subjects belong to the cluster; give --cluster")
+    if prefixed and resource.name != subject:
+        raise BadInput(f"--subject {subject}: with --prefixed give the prefix of the topics, such as {resource.name}")
+    return resource.name
 
 
 def rights_options(denying: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -116,7 +145,9 @@ def bindings(
         for principal, host in itertools.product(principals, hosts):
             found.append(Acl(kind, name, pattern, principal, host, operation, Permission.DENY if deny else Permission.ALLOW))
     if not found:
-        raise BadInput("no resource: give --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
+        raise BadInput(
+            "no resource: give --topic, --group, --cluster, --subject, --transactional-id, --delegation-token or --user"
+        )
     return found
 
 

@@ -23,6 +23,8 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.fatal import with_exceptions
 from barnabas.cli.offsets import POSITION, Partition, Position, PositionKind, resolve_positions
 from barnabas.cli.records import OUTPUT_FORMAT, Printer, printer_for, unescape
+from barnabas.cli.registry_connection import RegistryOptions, registry_options
+from barnabas.cli.schema_records import Decoding, decoding_options
 from barnabas.cli.types import ANY_TEXT, COUNT, PARTITION, UNPADDED
 from barnabas.signals import interrupted_by_sigterm
 
@@ -193,6 +195,8 @@ class ByGroup:
 @click.option(
     "--null", "null_marker", type=ANY_TEXT, metavar="TEXT", help="Print TEXT for a null key or value.  [default: nothing]"
 )
+@decoding_options
+@registry_options
 @connection_options
 def consume(
     connection: Connection,
@@ -208,6 +212,8 @@ def consume(
     as_json: bool,
     key_separator: str | None,
     null_marker: str | None,
+    decoded_parts: set[str],
+    registry: RegistryOptions,
 ) -> None:
     """Print the records of TOPICs, from the beginning to the end that they have now.
 
@@ -215,14 +221,19 @@ def consume(
     barnabas consume flights --follow --from latest
     barnabas consume flights --from -5m --format '%T %k %v\\n'
     barnabas consume flights --group dashboards --json
+    barnabas consume orders --schema
 
     Ctrl-C and SIGTERM end it in order; a member leaves its group.
     """
     separator = unescape(key_separator) if key_separator else None
     null = null_marker.encode() if null_marker is not None else None
-    printer = printer_for("json" if as_json else format_name, key_separator=separator, null_marker=null)
+    format_name = "json" if as_json else format_name
+    printer = printer_for(format_name, key_separator=separator, null_marker=null)
     if follow and end:
         raise click.UsageError("--follow and --to exclude each other")
+    decoding = Decoding(registry, decoded_parts) if decoded_parts else None
+    if decoding is not None:
+        printer = decoding.printer(printer, as_json=format_name == "json")
     consumer: Consumer
     reader: ByPartition | ByGroup
     if group:
@@ -238,6 +249,10 @@ def consume(
         pass  # the usual end of --follow
     finally:
         consumer.close()
+        if decoding is not None:
+            decoding.client.close()
+    if decoding is not None and decoding.failed:
+        raise Failure(f"{decoding.failed} records could not be decoded")
 
 
 def open_group(

@@ -25,6 +25,8 @@ from barnabas.cli.fatal import with_exceptions
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pair
 from barnabas.cli.records import INPUT_FORMAT, BadRecord, Record, parser_for, unescape
+from barnabas.cli.registry_connection import RegistryOptions, registry_options
+from barnabas.cli.schema_records import Encoding, encoding_options
 from barnabas.cli.sizes import batch_settings, explain
 from barnabas.cli.types import ANY_TEXT, PARTITION, RATE, FilePath
 from barnabas.protocol.records.batch_header import CODEC_NAMES
@@ -181,6 +183,8 @@ def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> i
     "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop duplicates that retries send."
 )
 @click.option("--rate", type=RATE, metavar="N", help="Records a second at most.")
+@encoding_options
+@registry_options
 @connection_options
 @output_option
 def produce(
@@ -202,6 +206,8 @@ def produce(
     acks: str,
     idempotence: bool,
     rate: float | None,
+    registry: RegistryOptions,
+    encoding: Encoding,
 ) -> None:
     """Write records to TOPIC, one for each line of standard input or of the FILEs.
 
@@ -209,6 +215,7 @@ def produce(
     echo '{"delay": 5}' | barnabas produce flights --key UA
     barnabas produce flights --key-separator : < lines.txt
     barnabas consume flights --format json | barnabas produce copy --format json
+    barnabas produce orders lines.json --schema order.avsc
     """
     if key is not None and key_separator is not None:
         raise click.UsageError("--key and --key-separator exclude each other")
@@ -216,9 +223,10 @@ def produce(
         raise click.UsageError("--tombstone takes a --key and no files")
     null = None if null_marker is None else null_marker.encode()
     separator = unescape(key_separator) if key_separator else None
-    parse = parser_for(format_name, key_separator=separator, null_marker=null)
+    parse = parser_for(format_name, key_separator=separator, null_marker=null, json_parts=encoding.parts)
     fixed_headers = [(name, value.encode()) for name, value in (parse_pair(header, "--header") for header in headers)]
     fix = _fixer(key, fixed_headers, partition, drop_partitions=format_name == "json" and not keep_partitions)
+    encode = encoding.encoder(registry, topic) if encoding.parts else None
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
     settings["enable.idempotence"] = idempotence
     if not idempotence:
@@ -234,6 +242,8 @@ def produce(
             records = map(parse, pieces)
         if fix is not None:
             records = map(fix, records)
+        if encode is not None:
+            records = map(encode, records)
         if rate is not None:
             records = pace(records, rate)
         sender = _send_all(connection, settings, topic, records, with_offsets=output.as_json)

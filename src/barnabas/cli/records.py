@@ -17,7 +17,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas.cli.errors import BadInput
@@ -64,14 +65,19 @@ def unescape(text: str) -> bytes:
 # --- reading
 
 
-def parser_for(format_name: str, *, key_separator: bytes | None, null_marker: bytes | None) -> Parser:
+def parser_for(
+    format_name: str, *, key_separator: bytes | None, null_marker: bytes | None, json_parts: Collection[str] = ()
+) -> Parser:
     """The function that parses a piece of input into a record.
+
+    Args:
+        json_parts: `key` or `value` if it stays JSON text in the record, also a string; for the format json.
 
     Raises:
         BadInput: there is no such format, or options contradict each other.
     """
     if format_name == "json":
-        return parse_json
+        return partial(parse_json, json_parts=json_parts) if json_parts else parse_json
     if "%" in format_name:
         return _template_parser(format_name, null_marker)
     if format_name not in {"text", "hex"}:
@@ -101,7 +107,7 @@ def _from_hex(data: bytes) -> bytes:
         raise BadRecord(f"not hexadecimal: {_excerpt(data)}") from None
 
 
-def parse_json(line: bytes) -> Record:
+def parse_json(line: bytes, json_parts: Collection[str] = ()) -> Record:
     """A record from a JSON object; a value that is not a string is kept as JSON text. Raises BadRecord."""
     try:
         data = json.loads(line)
@@ -115,7 +121,8 @@ def parse_json(line: bytes) -> Record:
     timestamp, partition = data.get("timestamp"), data.get("partition")
     if not (_is_within(timestamp, LAST_TIMESTAMP) and _is_within(partition, LAST_PARTITION)):
         raise BadRecord(f"timestamp and partition are whole numbers of 0 or more: {_excerpt(line)}")
-    return Record(_json_bytes(data, "key"), _json_bytes(data, "value"), _json_headers(data), timestamp, partition)
+    key, value = (_json_bytes(data, name, is_json=name in json_parts) for name in ("key", "value"))
+    return Record(key, value, _json_headers(data), timestamp, partition)
 
 
 JSON_FIELDS = {
@@ -123,7 +130,7 @@ JSON_FIELDS = {
 }  # fmt: skip
 
 
-def _json_bytes(data: dict[str, Any], name: str) -> bytes | None:
+def _json_bytes(data: dict[str, Any], name: str, *, is_json: bool = False) -> bytes | None:
     if f"{name}_base64" in data:
         try:
             return base64.b64decode(data[f"{name}_base64"], validate=True)
@@ -132,7 +139,7 @@ def _json_bytes(data: dict[str, Any], name: str) -> bytes | None:
     value = data.get(name)
     if value is None:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = value if isinstance(value, str) and not is_json else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _encoded(text, name)
 
 
@@ -242,11 +249,17 @@ TIMESTAMP_TYPES = {1: "CreateTime", 2: "LogAppendTime"}
 
 
 def print_json(message: Any) -> bytes:
+    return print_json_of(message, {})
+
+
+def print_json_of(message: Any, decoded: Mapping[str, Any]) -> bytes:
+    """The line of a message; `decoded` has its key or value if they are not bytes but JSON."""
     timestamp_type, timestamp = message.timestamp()
     data: dict[str, Any] = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
     if timestamp_type in TIMESTAMP_TYPES:
         data |= {"timestamp": timestamp, "timestamp_type": TIMESTAMP_TYPES[timestamp_type]}
-    data |= _bytes_as_json("key", message.key()) | _bytes_as_json("value", message.value())
+    data |= {"key": decoded["key"]} if "key" in decoded else _bytes_as_json("key", message.key())
+    data |= {"value": decoded["value"]} if "value" in decoded else _bytes_as_json("value", message.value())
     data["headers"] = [{"key": name, **_bytes_as_json("value", value)} for name, value in message.headers() or []]
     return json.dumps(data, ensure_ascii=False).encode() + b"\n"
 

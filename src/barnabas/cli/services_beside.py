@@ -17,6 +17,9 @@ import click
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
 
+OF_THE_BROKER = frozenset({"ssl.client.auth"})  # of a listener with SASL, which asks for no certificate
+SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
+
 if TYPE_CHECKING:
     from barnabas.services.supervisor import Supervisor
 
@@ -49,12 +52,12 @@ class WithoutServices:
 
 
 def beside(
-    asked: ServicesAsked, properties: Mapping[str, str], admin_file: Path | None, log_level: str, *, by_default: bool
+    asked: ServicesAsked, properties: dict[str, str], admin_file: Path | None, log_level: str, *, by_default: bool
 ) -> Supervisor | WithoutServices | None:
     """The services, to be started when the broker is ready and stopped at its end; None if the broker is to run alone.
 
     Args:
-        properties: the broker's.
+        properties: the broker's; it learns where the schema registry is.
         admin_file: the client settings that `--secure` has made.
         by_default: whether services run if no option asks for them.
 
@@ -75,7 +78,7 @@ def beside(
         return WithoutServices(error.message)
 
 
-def _prepare(asked: ServicesAsked, properties: Mapping[str, str], admin_file: Path | None, log_level: str) -> Supervisor:
+def _prepare(asked: ServicesAsked, properties: dict[str, str], admin_file: Path | None, log_level: str) -> Supervisor:
     from barnabas.services.supervisor import Supervisor
     from barnabas.services.table import SERVICES
 
@@ -86,7 +89,27 @@ def _prepare(asked: ServicesAsked, properties: Mapping[str, str], admin_file: Pa
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:
         raise BadInput(f"the services need --services-config FILE to reach the listener {protocol}")
+    if "registry" in listeners and "confluent.schema.registry.url" not in properties:
+        properties |= _registry_settings(listeners["registry"], settings)
     return Supervisor(listeners, settings, log_level.lower())
+
+
+def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """With which the broker asks the registry beside it: as the user whom the services themselves log in as."""
+    for everywhere, here in (("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
+        url = url.replace(everywhere, here)
+    result = {"confluent.schema.registry.url": url}
+    if "BASIC" in settings.get("authentication.method", "").upper():
+        from barnabas.client.config import credentials_from
+
+        own = credentials_from(settings)
+        if own is not None and own.username and own.password:
+            result["confluent.basic.auth.credentials.source"] = "USER_INFO"
+            result["confluent.basic.auth.user.info"] = f"{own.username}:{own.password}"
+    for key in ("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"):
+        if url.startswith("https:") and key in settings:
+            result[f"confluent.{key}"] = settings[key]
+    return result
 
 
 def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str) -> dict[str, str]:
@@ -100,8 +123,10 @@ def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str)
         for entry in entries(names):
             check_installed(entry)
             listener = parse_listener(listeners.get(entry.name) or f"{scheme}://127.0.0.1:{entry.port}", entry.port)
-            bind(entry, listener).close()
-            result[entry.name] = str(listener)
+            listening = bind(entry, listener)
+            port = listening.getsockname()[1]  # a free one for port 0, which the service keeps when it is started again
+            listening.close()
+            result[entry.name] = str(listener._replace(port=port))
     except ServiceError as error:
         raise BadInput(str(error)) from None
     if not result:
@@ -110,10 +135,22 @@ def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str)
 
 
 def _from_secure(properties: Mapping[str, str], admin_file: Path) -> dict[str, str]:
-    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate."""
+    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate.
+
+    Certificates of the private authority count too, by the broker's rules for names.
+    """
+    client = read_properties_file(str(admin_file))
+    mechanisms = properties["sasl.enabled.mechanisms"].replace(" ", "").split(",")
+    listener = {
+        "ssl.client.auth": "requested",
+        "ssl.truststore.type": client["ssl.truststore.type"],
+        "ssl.truststore.location": client["ssl.truststore.location"],
+        **{key: value for key, value in properties.items() if key.startswith("ssl.") and key not in OF_THE_BROKER},
+    }
+    own = {SUBJECT_CLAIM: properties[SUBJECT_CLAIM]} if SUBJECT_CLAIM in properties else {}
     return {
-        **read_properties_file(str(admin_file)),
-        "listener.ssl.keystore.type": properties["ssl.keystore.type"],
-        "listener.ssl.keystore.location": properties["ssl.keystore.location"],
-        "authentication.method": "BASIC",
+        **client,
+        **{f"listener.{key}": value for key, value in listener.items()},
+        **own,
+        "authentication.method": "BASIC,BEARER" if "OAUTHBEARER" in mechanisms else "BASIC",
     }

@@ -20,6 +20,7 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResource
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.offset_commit import (
@@ -36,6 +37,7 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.partitions import by_topic
 from barnabas.protocol.values import ResourceType
 
+ANY = 1  # in a filter of bindings: of every type, pattern, operation and permission
 LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
 
 
@@ -117,6 +119,44 @@ def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) ->
         return {item.name: item.value for item in result.configs}
 
     return (yield from retrying(config, f"configuration of {topic}", attempt))
+
+
+def describe_broker_config(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, str | None]]:
+    """The configuration of one broker, by key; the value of a key that nobody may see is None."""
+
+    def attempt() -> Plan[dict[str, str | None]]:
+        if not cluster.brokers:
+            yield from refresh(config, cluster, [])
+        node_id = min(cluster.brokers)
+        resource = DescribeConfigsResource(resource_type=ResourceType.BROKER, resource_name=str(node_id), configuration_keys=None)
+        try:
+            response = yield from call(DescribeConfigsRequest(resources=[resource]), node_id)
+        except ClientError:
+            cluster.brokers = {}  # it may be gone
+            raise
+        (result,) = response.results
+        if result.error_code:
+            raise ResourceError(ErrorCode(result.error_code), f"broker {node_id}", result.error_message)
+        return {item.name: item.value for item in result.configs}
+
+    return (yield from retrying(config, "configuration of a broker", attempt))
+
+
+def describe_acls(config: ClientConfig) -> Plan[Sequence[DescribeAclsResource]]:
+    """All bindings of the cluster's access control lists, by the pattern of their resources."""
+    request = DescribeAclsRequest(
+        resource_type_filter=ANY, resource_name_filter=None, pattern_type_filter=ANY, principal_filter=None, host_filter=None,
+        operation=ANY, permission_type=ANY,
+    )  # fmt: skip
+
+    def attempt() -> Plan[Sequence[DescribeAclsResource]]:
+        response = yield from call(request)
+        if response.error_code:
+            raise ResourceError(ErrorCode(response.error_code), "access control lists", response.error_message)
+        found: Sequence[DescribeAclsResource] = response.resources
+        return found
+
+    return (yield from retrying(config, "access control lists", attempt))
 
 
 def delete_records(config: ClientConfig, cluster: Cluster, before: Mapping[TopicPartition, int]) -> Plan[None]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from barnabas.config import definitions
 from barnabas.config.broker_attributes import BrokerAttributes
-from barnabas.config.combined_checks import check_groups, check_logins
+from barnabas.config.combined_checks import check_groups, check_logins, check_registry_login
 from barnabas.config.config_key import ConfigKey, Effect, Value
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.folders import check_named
@@ -119,6 +119,7 @@ class BrokerConfig(BrokerAttributes):
         check_named(self.log_dirs)
         check_cordoned(self.cordoned_log_dirs, self.log_dirs)
         check_logins(self, self.listener_endpoints)
+        check_registry_login(self.confluent_basic_auth_credentials_source, self.confluent_basic_auth_user_info)
         check_together(self.topic_defaults)
 
     @cached_property

@@ -377,6 +377,16 @@ class BrokerAttributes:
     ssl_truststore_location: str | None
     ssl_truststore_password: str | None
     ssl_truststore_type: str
+    confluent_schema_registry_url: tuple[str, ...]
+    confluent_basic_auth_credentials_source: str
+    confluent_basic_auth_user_info: str | None
+    confluent_ssl_key_password: str | None
+    confluent_ssl_keystore_location: str | None
+    confluent_ssl_keystore_password: str | None
+    confluent_ssl_keystore_type: str | None
+    confluent_ssl_truststore_location: str | None
+    confluent_ssl_truststore_password: str | None
+    confluent_ssl_truststore_type: str | None
     controller_performance_always_log_threshold_ms: int
     controller_performance_sample_period_ms: int
     group_consumer_regex_refresh_interval_ms: int

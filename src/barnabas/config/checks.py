@@ -13,6 +13,7 @@ REPLICAS_ALLOWED = (
     "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
 )
 RESET_ALLOWED = "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+REGISTRY_URL = r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]]+)(:\d{1,5})?(/[^\s?#]*)?"
 DURATION = r"by_duration:[pP](?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?"
 
 
@@ -65,3 +66,18 @@ class Digest:
 
     def __str__(self) -> str:
         return "user:password"
+
+
+class RegistryUrls:
+    """URLs without a user and a password, which are a setting of their own that nothing shows."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        for url in value:
+            if "@" in url:
+                raise ConfigError(key, url.rpartition("@")[2], "URLs without a user, whom confluent.basic.auth.user.info names")
+            if not re.fullmatch(REGISTRY_URL, url):
+                raise ConfigError(key, url, "URLs such as http://127.0.0.1:8081")
+
+    def __str__(self) -> str:
+        return "URLs of http or https"

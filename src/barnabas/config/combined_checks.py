@@ -41,6 +41,14 @@ def check_groups(value_of: Callable[[str], int]) -> None:
         )
 
 
+def check_registry_login(source: str, user_info: str | None) -> None:
+    """Raises ConfigError if the log-in to the schema registry has no user."""
+    if source == "USER_INFO" and (not user_info or ":" not in user_info):
+        raise ConfigError(
+            "confluent.basic.auth.user.info", "[hidden]", "user:password, since the credentials source is USER_INFO"
+        )
+
+
 def check_logins(settings: ListenerSettings, listeners: Iterable[Endpoint]) -> None:
     """Raises ConfigError if a listener requires a log-in with which no client could succeed."""
     for endpoint in filter(is_sasl, listeners):

@@ -124,7 +124,7 @@ class ConfigKey(NamedTuple):
 
     Args:
         default: parsed; None means unset.
-        hidden: a key that Kafka does not list; no response shows it.
+        hidden: a key that Kafka does not list; responses show it only where it is set.
     """
 
     name: str

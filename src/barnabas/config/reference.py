@@ -32,7 +32,8 @@ class BrokerAttributes:
 
 PAGE_HEAD = """# Configuration
 
-Keys, types, defaults and importance are those of Apache Kafka 4.3. The column *effect* is ours: *honoured* keys work as
+Keys, types, defaults and importance are those of Apache Kafka 4.3; keys that begin with `confluent.` are Confluent Server's.
+The column *effect* is ours: *honoured* keys work as
 described. The others are accepted, checked and shown, so that existing files and tools work, but change nothing; the broker warns of
 each one that is set. An unknown key is a warning; a value that is not allowed stops the start.
 
@@ -60,6 +61,7 @@ def reference_page() -> str:
     parts = [PAGE_HEAD]
     parts += [_section(module.__doc__ or "", module.KEYS, of_broker=True) for module in definitions.BROKER_MODULES]
     parts += [_section(module.__doc__ or "", module.KEYS, of_broker=False) for module in others]
+    parts.append(_section("Validation of schema ids of a topic", definitions.schema_validation.TOPIC_KEYS, of_broker=False))
     return "\n".join(parts)
 
 

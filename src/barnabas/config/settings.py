@@ -84,6 +84,16 @@ def check_topic(settings: Mapping[str, str], defaults: TopicConfig) -> None:
         raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
+def check_schema_validation(before: Mapping[str, str], after: Mapping[str, str], config: BrokerConfig) -> None:
+    """Raises KafkaError(INVALID_CONFIG) if a change turns schema validation on where brokers know no registry."""
+    if config.confluent_schema_registry_url or topic_config(before, config.topic_defaults).validates_schemas:
+        return
+    if topic_config(after, config.topic_defaults).validates_schemas:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, "Schema validation needs confluent.schema.registry.url in the broker's settings"
+        )
+
+
 def check_broker(settings: Mapping[str, str], *, of_all_brokers: bool) -> None:
     """Raises KafkaError(INVALID_REQUEST) unless running brokers accept these settings."""
     keys = {name: known_key(name) for name in settings}

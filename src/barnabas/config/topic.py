@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from barnabas.config.definitions.schema_validation import TOPIC_NAME
 from barnabas.errors import ConfigError
 
 FOREVER = -1  # retention without a limit
@@ -12,13 +13,17 @@ HOUR_MS = 3_600_000
 
 
 class TopicConfig(Struct, frozen=True):
-    """Parsed topic settings; the field is the key's name with underscores, the defaults are Kafka 4.3's."""
+    """Parsed topic settings; the field is the key's name with underscores, the defaults are Kafka 4.3's and Confluent's."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_type: str = "producer"
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
+    confluent_key_schema_validation: bool = False
+    confluent_key_subject_name_strategy: str = TOPIC_NAME
+    confluent_value_schema_validation: bool = False
+    confluent_value_subject_name_strategy: str = TOPIC_NAME
     delete_retention_ms: int = 24 * HOUR_MS
     file_delete_delay_ms: int = 60_000
     flush_messages: int = MAX_INT64
@@ -42,6 +47,11 @@ class TopicConfig(Struct, frozen=True):
     segment_jitter_ms: int = 0
     segment_ms: int = 7 * 24 * HOUR_MS
     unclean_leader_election_enable: bool = False
+
+    @property
+    def validates_schemas(self) -> bool:
+        """Whether records must have registered schema ids."""
+        return self.confluent_key_schema_validation or self.confluent_value_schema_validation
 
     @property
     def preallocated_bytes(self) -> int:

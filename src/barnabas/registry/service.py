@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 from typing import Any
 
 from barnabas.client.asynchronous import AsyncClient
@@ -24,6 +25,7 @@ from barnabas.registry.store.election import Election
 from barnabas.registry.store.interface import Store, StoreFailed
 from barnabas.registry.store.topic import TopicStore
 from barnabas.registry.store.writer import NotTheWriter, Writer
+from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import HttpError, Request, Response, Router
 from barnabas.web.service import ServiceContext, ServiceError
 
@@ -57,7 +59,8 @@ class RegistryService:
         self._started = False
         self._elected = False
         self._closed = False
-        self.router: Router = router_for(Surface(self.registry, self))
+        self._rights = ClusterRights(context.client, context.settings) if context.secured else None
+        self.router: Router = router_for(Surface(self.registry, self, self._rights))
 
     async def start(self) -> None:
         """Read all schemas, and take part in the election."""
@@ -84,6 +87,8 @@ class RegistryService:
         await self._writer.close()
         await self._store.close()
         await self._client.close()
+        if self._rights is not None:
+            await self._rights.close()
 
     def is_ready(self) -> bool:
         """Whether reads are answered, from records that still arrive."""
@@ -114,7 +119,7 @@ class RegistryService:
                     self._begin_to_write()
             leader = self._leader
             if leader is not None and leader != self._context.listener and FORWARDED not in request.headers:
-                response = await forward(leader, request)
+                response = await forward(leader, request, self._peers())
                 if response is not None:
                     raise Forwarded(response)
             if self._closed or loop.time() >= deadline:
@@ -122,6 +127,10 @@ class RegistryService:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(RETRY_S, deadline - loop.time())):
                     await self._changed.wait()
+
+    def _peers(self) -> ssl.SSLContext | None:
+        """The TLS context of connections to the leader; its files are read each time, since certificates are renewed."""
+        return None if self._context.peers is None else self._context.peers()
 
     async def cluster_id(self) -> str:
         """The id of the cluster."""

@@ -5,8 +5,10 @@ It keeps one connection open. Names of subjects go into paths percent-encoded. S
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -66,12 +68,20 @@ class RegistryClient:
         url: such as `http://127.0.0.1:8081`; several may be given with commas, the first that answers is used.
         settings: keys of `SETTINGS` besides `url`.
         timeout_s: for each request.
+        tls: instead of a context from the settings.
 
     Raises:
         ConfigError: a setting is unknown, or a URL is none.
     """
 
-    def __init__(self, url: str = DEFAULT_URL, settings: Mapping[str, str] | None = None, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        settings: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float = 30.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         given = dict(settings or {})
         for key in given:
             if key not in SETTINGS:
@@ -84,7 +94,7 @@ class RegistryClient:
             raise ConfigError("url", url, "a URL such as http://127.0.0.1:8081")
         self._timeout_s = timeout_s
         self._headers = {"Content-Type": CONTENT_TYPE, "Accept": f"{CONTENT_TYPE}, application/json", **_log_in(given)}
-        self._tls = _tls_context(given) if any(each.startswith("https:") for each in self.urls) else None
+        self._tls = tls or _tls_context(given) if any(each.startswith("https:") for each in self.urls) else None
         self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> RegistryClient:
@@ -97,6 +107,14 @@ class RegistryClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def abort(self) -> None:
+        """End the request that another thread waits for; the client may only be closed then."""
+        connection = self._connection
+        sock = connection.sock if connection is not None else None
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, *path: object, **query: object) -> Any:
         return self.request("GET", path, query)

@@ -1,8 +1,8 @@
-"""The C library's allocator, told to keep the memory of large buffers for the next ones.
+"""Tell the C library's allocator to keep the memory of large buffers for the next ones.
 
-A produce request of a megabyte is received into a buffer of its own and its records are copied once to be checked. By default glibc gives
-memory of that size back to the kernel at once and gets it anew, page by page, for the next request: measured with requests of 900 kB,
-that took 800 of 1,700 us of each. What is kept free is bounded by `limits.KEPT_FREE_BYTES`.
+A produce request of a megabyte is received into a buffer of its own. Its records are copied once for the check. By default glibc returns
+memory of that size to the kernel at once, and takes it back page by page for the next request. With requests of 900 kB this took 800 of
+1,700 us of each request. `limits.KEPT_FREE_BYTES` bounds the free memory that is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ M_MMAP_THRESHOLD = -3  # size from which a buffer is mapped by itself, and given
 
 
 def keep_large_buffers() -> bool:
-    """Whether the allocator could be told; other C libraries than glibc have no such call, and work as before."""
+    """Whether the allocator accepted it. Only glibc has this call; other C libraries work as before."""
     import ctypes  # here, for it takes milliseconds and nothing else needs it
 
     try:

@@ -1,4 +1,4 @@
-"""From a response to the frame of an answer."""
+"""Turns a response into the frame of an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def response_class(api_key: int) -> type[Message]:
 
 
 def encode_answer(response: Message, header: RequestHeader) -> bytearray:
-    """The frame of an answer, its size in front."""
+    """The frame of an answer, with its size in front."""
     out = bytearray(_FRAME_HEAD.pack(0, header.correlation_id))
     if has_flexible_response_header(header.api_key, header.api_version):
         out.append(0)

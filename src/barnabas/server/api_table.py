@@ -74,7 +74,7 @@ class ServingBroker(
     groups.GroupBroker,
     Protocol,
 ):
-    """What the handlers of all APIs ask of the broker, and the dispatcher itself."""
+    """The interface of the broker for the handlers of all APIs, and for the dispatcher."""
 
     old_requests: OldRequests
 

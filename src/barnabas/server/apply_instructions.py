@@ -1,12 +1,13 @@
-"""What the metadata asks of this broker, carried out: each instruction goes to the part of the broker that it is for, in their order.
+"""Executes the instructions that the metadata gives to this broker: each instruction goes to its part of the broker, in order.
 
-The order is that of whoever hands them on (`cluster/membership/image_changes.py`, the planners). What touches the disk comes in runs of one
-kind, so that a thousand logs are made at once and not one after the other.
+The planners and `cluster/membership/image_changes.py` decide the order. They put instructions of one kind that touch the disk together, so
+the broker makes a thousand logs in one step.
 
 Rules
-  1. In a cluster the coordinators give up what ends before its log is another's, and take up what begins when the replicas know of it.
-  2. A broker alone leads whatever it has. It answers a deletion when the offsets of the topics are gone too. In a cluster groups hear of
-     every topic that goes (`ForgetTopics`), not only of those that had logs here, and nobody waits for them.
+  1. In a cluster, the coordinators unload an ended partition before its log belongs to another broker. They load a partition when its
+     replica knows that it leads.
+  2. A broker that is alone leads all its partitions. It answers a deletion when the offsets of the topics are gone too. In a cluster,
+     groups learn of every deleted topic (`ForgetTopics`), also of topics without logs here, and the answer does not wait for them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Parts(Protocol):
-    """What instructions go to."""
+    """The parts of the broker that instructions go to."""
 
     coordinators: Coordinators
     declarations: DeclarationFollowers
@@ -43,12 +44,12 @@ class Parts(Protocol):
     replica_manager: ReplicaManager
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Settings of the broker changed."""
+        """Take over changed settings of the broker."""
         ...
 
 
 async def apply_instructions(broker: Parts, instructions: Sequence[Instruction]) -> None:
-    """See the module."""
+    """Execute `instructions` in their order; the module's docstring has the rules."""
     is_alone = broker.member is None
     if is_alone:
         broker.coordinators.unload_deleted(instructions)

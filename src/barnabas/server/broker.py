@@ -1,7 +1,7 @@
-"""A broker: everything it is made of, put together, and its start and stop.
+"""The broker: makes all its parts and connects them, and starts and stops them.
 
-Starts from the bottom up (data folder, metadata, logs, groups, sockets) and stops from the top down, so that nothing is asked of a part
-that is not there. All state is touched from the event loop only; what may block goes to `io_threads`.
+A start goes from the bottom up: data folder, metadata, logs, groups, sockets. A stop goes from the top down. So no part is asked for
+anything before it is there. Only the event loop touches the state. Calls that may block run in `io_threads`.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ from barnabas.server.replication.fetcher_manager import FetcherManager
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
+from barnabas.server.schema_validation.validation import SchemaValidation
 from barnabas.server.scraping import render_in_turns
 from barnabas.server.services import Services
 from barnabas.server.tls.listeners import BrokerTls
@@ -92,18 +93,18 @@ ELSEWHERE = (
 
 
 def encode_cluster_id(random_id: UUID) -> str:
-    """22 characters that stand for 128 random bits, as Kafka writes them."""
+    """Kafka's text of 128 random bits: 22 characters."""
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
 async def _close(part: AuditLog | HttpEndpoint | Forwarder | LivenessProber | Quorum | None) -> None:
-    """A part that not every broker has."""
+    """Close a part that not every broker has."""
     if part is not None:
         await part.close()
 
 
 class Opened(Flag):
-    """The parts that only a start makes, as far as it has come: a stop closes these and no others."""
+    """The parts that a start makes. A stop closes the parts that the start has reached, and no others."""
 
     CONTROLLER = auto()
     LOGS = auto()
@@ -115,8 +116,8 @@ class Broker:
 
     Args:
         config: as the user gave it.
-        loop: the loop everything runs on.
-        environment: the machine it runs on.
+        loop: everything runs on it.
+        environment: the machine that the broker runs on.
     """
 
     def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, environment: Environment | None = None) -> None:
@@ -149,7 +150,7 @@ class Broker:
         self._listeners = Listeners(services, self.tls, self.receiver, self)
 
     def _make_connection_parts(self) -> None:
-        """What serves connections and knows who is behind them."""
+        """Make the parts that serve connections and know their principals."""
         config, services, around = self.config, self.services, self.environment
         self.pinned_files = PinnedFiles(self.files, most_held_files())
         self.write_waiters = WriteWaiters(self.loop)
@@ -184,7 +185,7 @@ class Broker:
         self.connection_rates = ConnectionRates(services, self.quotas)
 
     def _make_log_parts(self) -> None:
-        """What keeps logs, and what keeps them the same as those of other brokers."""
+        """Make the parts that keep logs, and those that keep them equal to the logs of other brokers."""
         services, around = self.services, self.environment
         self.faults = services.faults = StorageFaults(services, self._stop_for, self._unload_coordinator)
         self.group_commit = GroupCommit(
@@ -197,6 +198,7 @@ class Broker:
         self.isr = IsrChanges(services)
         self.throttles = Throttles(services)
         self.fetcher_manager = FetcherManager(services, self.throttles, self.log_start_offsets)
+        self.schema_validation = SchemaValidation(services)
         self.replica_manager = ReplicaManager(
             services,
             cleaner=self.cleaner,
@@ -205,6 +207,7 @@ class Broker:
             group_commit=self.group_commit,
             isr=self.isr,
             fetchers=self.fetcher_manager,
+            fit=self.schema_validation.fit,
             load_late=lambda wanted: self.coordinators.load_late(wanted),
         )
         # Of a cluster
@@ -231,7 +234,7 @@ class Broker:
 
         Raises:
             StorageError, StoreUnavailable: the data folder cannot be used, or another broker uses it.
-            OSError: an address cannot be had.
+            OSError: an address is not available.
         """
         started_ms = self.clock.monotonic_ms()
         await self._open_metadata()
@@ -278,8 +281,8 @@ class Broker:
         )
 
     def _open_tls(self) -> None:
-        """By the settings as they were changed while it ran; where those cannot be used any more, by those that it was started with, so
-        that they can be changed again."""
+        """Open TLS with the settings that were changed at run time. If they cannot be used, open it with the settings of the start, so that
+        clients can connect and change them."""
         try:
             self.tls.open(self.config)
         except ConfigError as error:
@@ -289,7 +292,7 @@ class Broker:
             self.tls.open(self.controller.static)
 
     async def _open_metadata(self) -> None:
-        """Lock the data folder and open what says which topics there are: its own store, or the cluster's."""
+        """Lock the data folder and open the metadata: the broker's own store, or the store of the cluster."""
         config, files, new_id = self.config, self.files, self.new_id
         directories = [Path(d) for d in config.log_dirs]
         named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
@@ -321,7 +324,7 @@ class Broker:
             self._take_controller(StandaloneController(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
 
     async def _open_member(self, cluster_id: str) -> Member:
-        """The broker's part in its cluster, which is called `cluster_id` if it has no name yet."""
+        """Make this broker's membership in its cluster; the cluster gets the id `cluster_id` if it has none yet."""
         services = self.services
         member = await cluster_session.make_member(services, self.environment.open_cluster_store)
         self.member = services.member = member
@@ -332,7 +335,7 @@ class Broker:
         return member
 
     def _take_controller(self, controller: StandaloneController | Member) -> None:
-        """What decides on topics and settings here, or asks the broker that does."""
+        """Use `controller` for topics and settings. It decides, or it asks the broker that does."""
         self.controller = self.services.controller = controller
         controller.policies = self.plugins.policies
         self._opened |= Opened.CONTROLLER
@@ -356,7 +359,7 @@ class Broker:
         self._registered = True
 
     async def _bind(self) -> None:
-        """Take every address, so that clients can be told the ports; nothing is accepted yet."""
+        """Bind every address, so that clients can be told the ports. Connections are not accepted yet."""
         advertised = {endpoint.listener: endpoint for endpoint in self.config.advertised_endpoints}
         hostname = socket.getfqdn() if any(is_everywhere(e.host) for e in advertised.values()) else ""
         for endpoint in self.config.listener_endpoints:
@@ -365,7 +368,7 @@ class Broker:
             self.endpoints.append(advertise(advertised.get(endpoint.listener, endpoint), bound, hostname))
 
     async def stop(self) -> None:
-        """Stop as far as the start had come; the data folder is marked clean."""
+        """Stop all parts that the start has reached, and mark the data folder as clean."""
         await _close(self.liveness_prober)
         await cluster_session.leave(self.services)
         self.services.is_ready = False
@@ -389,6 +392,7 @@ class Broker:
         if Opened.COORDINATORS in self._opened:
             await self.add_partitions_to_txn.close()
             await self.coordinators.close()
+        await self.schema_validation.close()
         await _close(self.forwarder)
         await _close(self.quorum)
         if Opened.CONTROLLER in self._opened:
@@ -444,7 +448,7 @@ class Broker:
     # --- what handlers ask
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Dynamic settings changed."""
+        """Take over changed dynamic settings."""
         self._take_config(config)
         self.cleaner.update_config()
         self.sasl_listeners.update_config(config)
@@ -463,11 +467,11 @@ class Broker:
     async def find_coordinators(
         self, context: RequestContext, names: Sequence[str], *, of_transactions: bool
     ) -> Sequence[tuple[int, str, int] | None]:
-        """Id, host and port of the coordinators of groups or transactional ids, on the listener that the request came by."""
+        """The id, host and port of the coordinators of groups or transactional ids, on the listener of the request."""
         return await self.coordinators.find(context, names, TRANSACTIONS_TOPIC if of_transactions else OFFSETS_TOPIC)
 
     def _unload_coordinator(self, topic: str, index: int) -> None:
-        """The disk of a partition failed: what is coordinated there cannot be kept any more, and whoever asks is sent away."""
+        """The disk of a partition failed. Stop coordinating its groups or transactions; their clients look for another coordinator."""
         if Opened.COORDINATORS in self._opened:
             self.coordinators.unload(topic, index)
 

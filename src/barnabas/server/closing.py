@@ -1,4 +1,4 @@
-"""How listening sockets are closed without losing who has just connected."""
+"""Closes listening sockets without losing clients that have just connected."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 
 
 async def close_server(loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> None:
-    """Close a server when the connections that it has accepted have their protocols.
+    """Close a server when all accepted connections have their protocols.
 
-    A selector loop accepts in one turn and makes the transport in the next: a server that was closed in between drops the socket, and who
-    connected waits until a garbage collection closes it.
+    A selector loop accepts in one turn and makes the transport in the next turn. A server that closes in between drops the socket. The
+    client then waits until a garbage collection closes the socket.
     """
     if isinstance(loop, asyncio.SelectorEventLoop):
         for listening in server.sockets:

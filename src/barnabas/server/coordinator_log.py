@@ -1,4 +1,4 @@
-"""An internal topic as its coordinator sees it: records in, records out."""
+"""An internal topic as its coordinator uses it: the coordinator appends records, and reads them back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: th
 
 
 class AppendServices(Protocol):
-    """What it takes to append."""
+    """The parts that an append needs."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -42,8 +42,8 @@ def append_marker(
 ) -> asyncio.Future[None] | None:
     """Append the end of a transaction, as `CoordinatorLog.append_marker`.
 
-    A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
-    and would end its successor (KIP-1228).
+    A marker of version 2 that has the epoch of the open transaction is late. It has ended the previous transaction, and would end the next
+    one too (KIP-1228). So the answer is INVALID_PRODUCER_EPOCH.
     """
     (producer_id, epoch), commit, coordinator_epoch, version = marker
     if version >= STRICT_VERSION and partition.log.reader.is_in_transaction(producer_id, epoch):
@@ -78,7 +78,7 @@ class PartitionedLog:
 
     @property
     def partition_count(self) -> int:
-        """Of the topic where it exists, else of the configuration it will be made with."""
+        """The setting of the topic if it exists, else of the configuration with which it will be made."""
         return self._services.metadata.partition_count(self._topic) or self._configured_count
 
     def append(
@@ -104,9 +104,9 @@ class PartitionedLog:
         return found
 
     async def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
-        """Everything in the partition in order. What is damaged there is left out, with a line in the log.
+        """All records of the partition in order. Damaged records are left out, with a line in the log.
 
-        To the log's end: all of that will be committed, though a new leader does not know yet how much of it is.
+        It reads to the log's end: all of that will be committed, though a new leader does not know yet how much of it is committed.
         """
         found = self._services.partitions.get(self._topic, partition)
         if found is None:
@@ -140,7 +140,7 @@ class PartitionedLog:
                 offset = max(offset, damage.next_offset)
 
     async def _read(self, region: FileRegion) -> tuple[Verified, bytes]:
-        """What a region holds, as far as it is whole; a thread looks at what is not in memory, and at much."""
+        """The whole batches of a region. A thread reads a region that is large or not in memory."""
         files = self._services.files
         if region.size <= READ_AT_ONCE_BYTES and is_resident(files, region):
             return _verified(files, region, region.fileno)
@@ -160,7 +160,7 @@ def _verified(files: Files, region: FileRegion, fileno: int) -> tuple[Verified, 
 
 
 def _entries(data: bytes, start_offset: int) -> Iterator[LogEntry]:
-    """What whole batches hold from an offset on."""
+    """The records of whole batches from an offset on."""
     for position, header in split_batches(data, allow_partial=True):
         producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
         for record in iterate_records(data, position):

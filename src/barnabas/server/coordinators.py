@@ -1,17 +1,16 @@
-"""Where groups and transactions are coordinated: the leader of their partition of `__consumer_offsets` or `__transaction_state` has them.
+"""The coordinators of groups and transactions: the leader of a partition of `__consumer_offsets` or `__transaction_state` coordinates them.
 
-Owns the way between leadership and the coordinators: partitions are loaded when this broker begins to lead them and unloaded when it
-stops; whoever asks for a coordinator is told the leader.
+Owns the connection between leadership and the coordinators. A partition is loaded when this broker begins to lead it, and unloaded when the
+leadership ends. A client that asks for a coordinator gets the leader.
 
 Rules
-  1. A partition is read only when everything in its log is committed: what the last leader had acknowledged is in the log, but how far
-     that goes a new leader learns from its followers. Until then what is in it is COORDINATOR_LOAD_IN_PROGRESS.
-  2. Each term of leadership loads anew: what was in memory in an earlier one may have been overtaken by another broker.
-  3. A client is sent to a leader that is known to lead (`cluster/leadership_confirmation.py`). Where the metadata says that this broker
-     leads and its replica does not know yet, it says COORDINATOR_LOAD_IN_PROGRESS too, so that no client is sent away from where it
-     belongs.
-  4. A broker that stands alone serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for what it has not read yet: producers
-     and consumers without groups do not wait for it. It waits for `LOADED_FIRST_S`, in which most brokers have read all.
+  1. A partition is read only when all records in its log are committed. The log contains all records that the last leader acknowledged, but
+     a new leader learns the committed offset from its followers. Until then the answer is COORDINATOR_LOAD_IN_PROGRESS.
+  2. Each term of leadership loads the partition again, because another broker may have changed the state since an earlier term.
+  3. A client is sent to a confirmed leader (`cluster/leadership_confirmation.py`). If the metadata names this broker as leader and its
+     replica does not know yet, the answer is COORDINATOR_LOAD_IN_PROGRESS too. So the client stays with the right broker.
+  4. A single broker serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for partitions that it has not read yet. Producers and
+     consumers without groups do not wait for it. The start waits for `LOADED_FIRST_S`, in which most brokers have read all.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ LOADED_FIRST_S = 0.2  # of the start: tens of thousands of records
 
 
 class Coordinators:
-    """The coordinators of one broker, and where they stand."""
+    """The coordinators of one broker, and the leaders of their partitions."""
 
     def __init__(self, services: Services, pinned_files: PinnedFiles) -> None:
         self._services = services
@@ -82,7 +81,7 @@ class Coordinators:
         }
 
     async def close(self) -> None:
-        """Send everybody away."""
+        """Unload all coordinators."""
         if self._loading is not None and not self._loading.done():
             self._loading.cancel()
             await asyncio.wait((self._loading,))
@@ -94,7 +93,7 @@ class Coordinators:
     async def find(
         self, context: RequestContext, names: Sequence[str], topic: str = OFFSETS_TOPIC
     ) -> list[tuple[int, str, int] | None]:
-        """Id, host and port of each name's coordinator on the listener that the request came by; None while there is none that leads."""
+        """The id, host and port of each name's coordinator, on the listener of the request; None while its partition has no leader."""
         if self._services.member is not None:
             await self._leadership_confirmation.wait(topic, map(self._by_topic[topic].partition_of, names))
         return [self._found(context, name, topic) for name in names]
@@ -125,7 +124,7 @@ class Coordinators:
         return None if leader is None else leader[0]
 
     def _is_coming(self, topic: str, index: int) -> bool:
-        """Whether this broker is to coordinate what is in a partition as soon as its replica knows that it leads."""
+        """Whether this broker coordinates a partition as soon as its replica knows that it leads."""
         services = self._services
         state = None if services.member is None or services.member.is_down else services.metadata.partition(topic, index)
         return state is not None and self._leads(state) and self._begun.get((topic, index)) != state.leader_epoch
@@ -137,7 +136,7 @@ class Coordinators:
     # Alone, where every partition that is here is led
 
     async def start(self) -> None:
-        """Load all that is here; what takes longer than a moment goes on beside serving."""
+        """Load all partitions of this broker. A load that takes longer than a moment continues while the broker serves."""
         loading = self._loading = asyncio.ensure_future(self._load_all())
         await asyncio.wait((loading,), timeout=LOADED_FIRST_S)
         if loading.done():
@@ -150,13 +149,14 @@ class Coordinators:
         await asyncio.gather(*map(self._load_topic, self._by_topic))
 
     def unload_deleted(self, instructions: Sequence[Instruction]) -> None:
-        """Logs are about to go. Who asks for what they hold is sent away, and finds it anew: `_prepare` makes the topic again."""
+        """Logs are about to be deleted. Their groups and transactions are unloaded. A client then finds the coordinator again: `_prepare`
+        makes the topic again."""
         for each in instructions:
             if isinstance(each, DeleteLog):
                 self.unload(each.topic, each.partition)
 
     async def load_made(self, instructions: Sequence[Instruction]) -> None:
-        """Logs have been made, by a coordinator or by somebody who gave its topic more partitions."""
+        """Logs have been made, by a coordinator, or because a user gave its topic more partitions."""
         for each in instructions:
             if isinstance(each, CreateLog) and each.topic in self._by_topic:
                 loading = self._load(each.topic, each.partition)
@@ -166,7 +166,7 @@ class Coordinators:
                     self._later(loading)
 
     async def load_late(self, wanted: Sequence[CreateLog]) -> None:
-        """Logs have been made for which there was no room when they were to be read: what is led here by now, in a cluster too."""
+        """Load logs of partitions that this broker leads, also in a cluster. There was no room to make these logs earlier."""
         for each in wanted:
             here = each.topic, each.partition
             partition = self._services.partitions.get(*here)
@@ -179,7 +179,7 @@ class Coordinators:
                 await self._load(*here, term)
 
     async def _load_topic(self, topic: str) -> None:
-        """Of all its partitions it is known at once that they are here, though they are read one after the other."""
+        """Mark all partitions as led here at once, though they are read one after the other."""
         here = sorted(self._services.partitions.topic(topic).items())
         await asyncio.gather(*(self._load(topic, index) for index, partition in here if not partition.is_offline))
 
@@ -197,7 +197,8 @@ class Coordinators:
     # In a cluster
 
     def resign(self, instructions: Sequence[Instruction]) -> None:
-        """Leaderships are about to change. What ends is unloaded before its log is another's, so that nothing is read again from it."""
+        """Leaderships are about to change. Unload the ended ones before their logs belong to another broker, so that nothing is read from
+        them again."""
         for instruction in instructions:
             match instruction:
                 case StandDown():
@@ -214,7 +215,7 @@ class Coordinators:
                     pass
 
     def follow(self, instructions: Sequence[Instruction]) -> None:
-        """Leaderships have changed, and the replicas know."""
+        """Leaderships have changed, and the replicas know it."""
         for instruction in instructions:
             match instruction:
                 case ChangeReplica(topic, index, _, state) if topic in self._by_topic:
@@ -230,19 +231,19 @@ class Coordinators:
         return state.leader == self._services.config.broker_id
 
     def unload(self, topic: str, index: int) -> None:
-        """What a partition holds is not coordinated here any more, if anything ever was: whoever asks is sent away."""
+        """Stop coordinating what the partition contains, if this broker did. Its clients look for another coordinator."""
         self._terms.pop((topic, index), None)
         if topic in self._by_topic:
             self._by_topic[topic].unload(index)
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """Topics are gone: so are their offsets, and the markers that they were to get."""
+        """Topics are deleted: remove their offsets, and the markers that they should get."""
         gone = sorted(names)
         self.transactions.delete_topics(gone)
         await self.groups.delete_topics(gone)
 
     async def _load(self, topic: str, index: int, term: int | None = None) -> None:
-        """What fails ends this term, in a cluster, and not one that has begun meanwhile."""
+        """Load a partition. In a cluster, a failure ends this term, but not a later term that has begun meanwhile."""
         if term is not None:
             self._begun[topic, index] = term
         try:

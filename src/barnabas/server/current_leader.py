@@ -1,6 +1,6 @@
-"""Who leads a partition, told to clients that asked the wrong broker (KIP-951), so that they need not ask for the metadata first.
+"""The current leader of a partition, for clients that asked the wrong broker (KIP-951). So they need not ask for the metadata first.
 
-A broker that stood down does not name itself: others may lead by now what its metadata says that it leads, and it refuses to.
+A broker that lost its session with the store does not name itself. Other brokers may lead the partitions by now, and it refuses to lead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOLD_WITH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER
 
 
 class LeaderServices(Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     config: BrokerConfig
     member: Member | None
@@ -31,12 +31,12 @@ class LeaderServices(Protocol):
 
 
 def may_lead(broker: LeaderServices, broker_id: int) -> bool:
-    """Whether clients may be told that this one leads what the metadata here says."""
+    """Whether clients may learn that broker `broker_id` leads a partition, as the metadata of this broker says."""
     return broker_id != broker.config.broker_id or broker.member is None or not broker.member.is_down
 
 
 def current_leader(broker: LeaderServices, topic: str, partition: int) -> tuple[int, int] | None:
-    """Broker id and leader epoch as the metadata here has them; None while nobody leads, as far as is known."""
+    """The broker id and the leader epoch in the metadata of this broker; None if it knows no leader."""
     state = broker.metadata.partition(topic, partition)
     if state is None or state.leader == NO_LEADER or not may_lead(broker, state.leader):
         return None
@@ -44,7 +44,7 @@ def current_leader(broker: LeaderServices, topic: str, partition: int) -> tuple[
 
 
 def endpoints_of(broker: LeaderServices, leaders: Iterable[tuple[int, int] | None], listener: str) -> list[NodeEndpoint]:
-    """Where the leaders are for who came by `listener`."""
+    """The addresses of the leaders, for a client that uses `listener`."""
     found = []
     for broker_id in dict.fromkeys(leader[0] for leader in leaders if leader is not None):
         registered = broker.metadata.brokers.get(broker_id)

@@ -1,4 +1,7 @@
-"""Who follows what is declared of principals: each follower has its kinds, and is told the whole of one whenever it has changed."""
+"""Informs the parts that depend on ACLs, users and quotas.
+
+Each follower names its kinds, and gets all entries of a kind after each change.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ Follower = Callable[[Declarations], None]
 
 
 class DeclarationFollowers:
-    """Of one broker.
+    """The followers of one broker.
 
     Args:
-        image: the metadata as it is now.
+        image: returns the current metadata.
     """
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
@@ -25,12 +28,12 @@ class DeclarationFollowers:
         self._followers: dict[Kind, list[Follower]] = {}
 
     def follow(self, kind: Kind, follower: Follower) -> None:
-        """Tell `follower` what is declared now, and again after each change."""
+        """Give `follower` all current entries, and again after each change."""
         self._followers.setdefault(kind, []).append(follower)
         follower(self._image().declarations(kind))
 
     def tell(self, kinds: Iterable[Kind]) -> None:
-        """These have changed."""
+        """Inform the followers of these kinds."""
         for kind in kinds:
             for follower in self._followers.get(kind, ()):
                 follower(self._image().declarations(kind))

@@ -1,9 +1,12 @@
-"""How the descriptors that the system grants are shared out, so that whoever may connect cannot take those that files need.
+"""Divides the descriptors that the system grants, so that connections cannot use up those that files need.
 
-Nine sixteenths are for connections, one for each. Five are for files of segments, up to half of them for those of which pieces wait for
-slow readers, who make way beyond. The rest is for answers under way, checkpoints and new files. Connections have more than files, since
-a file that has no descriptor is opened again when somebody asks for it, and a connection that has none is refused: a limit of 20,000 is
-enough for 10,000 clients and 5,000 partitions.
+  - Nine sixteenths are for connections, one for each.
+  - Five sixteenths are for files of segments. Up to half of them may belong to files whose pieces wait for slow readers. Beyond that, the
+    slowest readers are dropped.
+  - The rest is for answers in progress, checkpoints and files that are being made.
+
+Connections have more than files: a file without a descriptor is opened again on demand, but a connection without one is refused. A limit of
+20,000 is enough for 10,000 clients and 5,000 partitions.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from barnabas import limits
 
 
 def granted() -> int:
-    """How many descriptors this process may have."""
+    """The number of descriptors that this process may have."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if most == resource.RLIM_INFINITY else most
 

@@ -1,6 +1,6 @@
-"""From a frame to its handler (`api_table.py`) and back.
+"""Brings a frame to its handler (`api_table.py`), and the response back.
 
-A handler returns its response or an awaitable of it; either way requests take effect and are answered in their order
+A handler returns its response, or an awaitable of it. In both cases requests take effect and are answered in their order
 (`request_order.py`).
 """
 
@@ -44,8 +44,9 @@ from barnabas.tuples import new_tuple
 if TYPE_CHECKING:
     from barnabas.protocol.request_headers import RequestHeader
     from barnabas.quota.budget import Budget
+    from barnabas.server.answer_order import Answer
     from barnabas.server.cluster.forwarding import Forwarder
-    from barnabas.server.connection import Answer, Connection
+    from barnabas.server.connection import Connection
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ async def _awaited(answer: Message | Awaitable[Message]) -> Message:
 
 
 class RequestDispatcher:
-    """Works on the requests of all connections of one broker."""
+    """Handles the requests of all connections of one broker."""
 
     def __init__(self, broker: ServingBroker) -> None:
         self._broker = broker
@@ -149,7 +150,7 @@ class RequestDispatcher:
                 task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
 
     def _is_put_off(self, quotas: ClientQuotas, connection: Connection, header: RequestHeader, started: int) -> bool:
-        """Find what a request is paid from; whether it is left until its client has paid what it owed before it connected."""
+        """Find the budget that pays for the request; whether the request waits until its client has paid an earlier debt."""
         budget = connection.budget = quotas.budget(connection.principal, header.client_id)
         connection.started_ns = started
         if budget is None or connection.authentication is not None or header.api_key in EXEMPT:
@@ -172,7 +173,7 @@ class RequestDispatcher:
         response: Message,
         started: int,
     ) -> None:
-        """The answer leaves at once, and the client goes on while `after` is at work."""
+        """Send the answer at once. The client continues while `after` runs."""
         try:
             self._answer(connection, header, budget, response, started)
             connection.flush()
@@ -180,7 +181,7 @@ class RequestDispatcher:
             after(self._broker)
 
     def _is_exempt(self, connection: Connection, api_key: int) -> bool:
-        """Whether who sends what brokers send may do so; who is refused pays, as with Kafka."""
+        """Whether the principal may send the requests of brokers. A principal that is refused pays, as with Kafka."""
         authorizer = self._broker.authorizer
         if authorizer is None:
             return True
@@ -191,7 +192,7 @@ class RequestDispatcher:
     def _handle_in_cluster(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview
     ) -> Message | Awaitable[Message]:
-        """What is the controller's goes to the controller, wherever that is."""
+        """Handle the request here, or send it to the controller, or divide it between both."""
         here: Message | None = request
         rest: Message | None = None
         if header.api_key in FORWARDED:
@@ -208,18 +209,19 @@ class RequestDispatcher:
     async def _in_parts(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, here: Message, rest: bytes
     ) -> Message:
-        """A change of settings of which a part is this broker's and the `rest`, a frame, the controller's."""
+        """A change of settings: one part of it is for this broker, and `rest`, a frame, is for the controller."""
         done = await _awaited(self._handle(context, here))
         told = await self._forward(forwarder, context, header, rest)
         return configs.join(request, done, told)
 
     def _forward(self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, frame: bytes) -> Awaitable[Message]:
-        """The request is read anew for each attempt here: guards and handlers take out of it what they have answered."""
+        """Forward the request. Each attempt that this broker answers decodes the frame again, because guards and handlers remove entries
+        from it."""
         answer = response_class(header.api_key)
         return forwarder.answer(frame, context, header, lambda: self.serve(context, header, memoryview(frame)), answer)
 
     def _handle(self, context: RequestContext, request: Message) -> Message | Awaitable[Message]:
-        """What the handler answers, to what may be done."""
+        """The answer of the handler, for the entries that the principal may use."""
         handle = HANDLERS[context.api_key].handle
         if self._broker.authorizer is None:
             return handle(self._broker, context, request)
@@ -232,7 +234,7 @@ class RequestDispatcher:
         return handle(request) if authorizer is None else guarded(self._broker, authorizer, context, request, handle)
 
     async def serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
-        """The answer to a request that the controller may be asked for again, or that came in an envelope."""
+        """The answer to a request that may be repeated to the controller, or that came in an envelope."""
         self._versions(header.api_key)
         first, last = api_versions.served_versions(header.api_key)  # the broker that it came to has looked at its own setting
         if not first <= header.api_version <= last:
@@ -241,7 +243,7 @@ class RequestDispatcher:
         return await _awaited(self._handle(context, request))
 
     async def close(self) -> None:
-        """Cancel what still waits."""
+        """Cancel the requests that still wait."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -269,25 +271,25 @@ class RequestDispatcher:
         return await self._broker.loop.run_in_executor(self._broker.io_threads, encode_answer, response, header)
 
     async def _pay_later(self, connection: Connection, budget: Budget, result: Awaitable[Message], started: int) -> Message:
-        """The answer of a request that waits, with what it has cost."""
+        """The answer of a request that waited; its cost is charged."""
         watch = Stopwatch(time.perf_counter_ns() - started)
         response = await watch.time(result)
         charge_response(self._broker, connection, budget, response, watch.spent_ns)
         return response
 
     def _give_up(self, header: RequestHeader, error: BarnabasError) -> ProtocolError:
-        """A handler that raises has no answer to give; the client sees its connection close and tries again."""
+        """A handler that raises gives no answer. The client sees its connection close and asks again."""
         return ProtocolError(f"api {APIS[header.api_key][1]} version {header.api_version} failed: {error}")
 
     def _versions(self, api_key: int) -> tuple[int, int, int]:
-        """First and last version of an API that are taken, and the first that Kafka 4 takes too."""
+        """The first and last version of an API that this broker serves, and the first version that Kafka 4 serves too."""
         versions = self._taken.get(api_key)
         if versions is None or (api_key in BETWEEN_BROKERS and self._broker.forwarder is None):
             raise ProtocolError(f"request with unknown api key {api_key}")
         return versions
 
     def _takes_old_version(self, connection: Connection, header: RequestHeader, first: int, kept: int) -> bool:
-        """Whether a version is one that Kafka 4 dropped and this broker takes; it is counted, and any other refused."""
+        """Whether Kafka 4 dropped the version and this broker serves it. Such a request is counted. Other versions are refused."""
         if not first <= header.api_version < kept:
             self._refuse_version(connection, header)
             return False

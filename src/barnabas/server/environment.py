@@ -1,7 +1,7 @@
-"""What a broker takes from the machine it runs on, so that a simulation can put something else in each place.
+"""The machine as a broker uses it. A simulation replaces each part.
 
-Owns the real ones: the system's clock and files, an SQLite file for the metadata, threads, random ids, a process that compacts. The event
-loop, and with it the network, is handed to the broker beside them.
+Owns the real parts: the system's clock and files, an SQLite file for the metadata, threads, random ids, a process that compacts. The broker
+gets the event loop, and with it the network, separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OpenClusterStore = Callable[[BrokerConfig, Run], MetadataStore]
 
 
 def read_boot_id() -> str:
-    """Names this boot of the machine; "" where the system does not say, and then none is taken for the same."""
+    """Names this boot of the machine; "" if the system does not say. An empty name never equals another."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -39,7 +39,7 @@ def read_boot_id() -> str:
 
 
 def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
-    """The session that `zookeeper.connect` asks for, whose watchers are called by way of `run`."""
+    """The session of `zookeeper.connect`. `run` calls its watchers."""
     from barnabas.cluster.zookeeper.access import access_of
     from barnabas.cluster.zookeeper.address import SCHEME, parse_address
     from barnabas.cluster.zookeeper.store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
@@ -65,11 +65,11 @@ class Environment(Struct, frozen=True):
         open_store: the metadata of a single broker, by its first log directory.
         open_cluster_store: a session with the metadata of a cluster; blocks.
         make_executor: `count` threads whose names begin with `name`.
-        new_id: an id that nobody else has.
-        new_session_id: a fetch session's, positive and hard to guess.
-        boot_id: names this boot of the machine, as long as what was written and not synced is surely kept.
-        make_cleaner: where cleanings are carried out; with the broker's loop and its I/O threads.
-        make_pulse: what gives other brokers signs of life while the loop is busy; None where the loop does it all.
+        new_id: a unique id.
+        new_session_id: the id of a fetch session, positive and hard to guess.
+        boot_id: names this boot of the machine; within one boot, unsynced writes are still there.
+        make_cleaner: executes cleanings; gets the broker's loop and its I/O threads.
+        make_pulse: shows other brokers that this one lives while the loop is busy; None if the loop does it all.
     """
 
     clock: Clock = field(default_factory=SystemClock)

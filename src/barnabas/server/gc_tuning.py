@@ -1,11 +1,10 @@
-"""Keeping Python's garbage collector from walking over what stays.
+"""Keeps Python's garbage collector from visiting objects that stay.
 
-A full pass over the logs of 5,000 partitions takes 25 to 75 ms, in which nothing else of the process runs. Nothing of a log or a partition
-is in a cycle: all of it goes by counting references when its topic is deleted, so the collector need not know it.
+A full pass over the logs of 5,000 partitions takes 25 to 75 ms, and nothing else in the process runs meanwhile. Logs and partitions are in
+no cycle. Reference counts free all their objects when the topic is deleted, so the collector need not know them.
 
-Ugly: the collector can be told to leave alone all there is, and not some of it. What refers to itself at that moment (a connection, a task
-that failed) is then never collected. So this is done only when there are twice as many logs as ever before: a dozen times at most, whatever
-is made and deleted in between.
+Ugly: the collector can only freeze all present objects, not some. Garbage cycles of that moment (a connection, a failed task) are then
+never collected. So the broker freezes only when it has twice as many logs as ever before: at most a dozen times.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ MANY = 500  # logs, from which on the collector would stop the loop for over 10 
 
 
 class FrozenLogs:
-    """Those of one broker."""
+    """The tuning of one broker."""
 
     def __init__(self) -> None:
         self._most = MANY // 2  # that there were when all was kept last
 
     @contextmanager
     def making(self, total: int) -> Iterator[None]:
-        """For making logs, of which there are `total` then: if that is many more than ever, the collector rests, and knows none of them."""
+        """Make logs, up to `total` of them. If `total` is much larger than ever before, the collector rests meanwhile, and then freezes the
+        logs."""
         if total < 2 * self._most or not gc.isenabled():
             yield
             return

@@ -1,8 +1,8 @@
-"""What consumer groups see of this broker: its topics as the metadata has them, and the settings of a group.
+"""The view of consumer groups on this broker: its topics as in the metadata, and the settings of a group.
 
 Rules
-  1. The names of topics are one object for as long as no topic comes or goes, so that groups know cheaply that they need not look again.
-  2. A group's own settings count within the bounds that the brokers set now, whatever they were when it was given them.
+  1. The names of topics are the same object until a topic is made or deleted. So a group sees cheaply that it need not compare them.
+  2. The bounds that the brokers set now limit a group's own settings, also if other bounds held when the settings were made.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class BrokerTopics:
 
 
 def _within(own: Mapping[str, str], name: str, otherwise: int, bounds: tuple[int, int]) -> int:
-    """A group's own setting, brought within bounds; else the brokers'."""
+    """A group's own setting, limited by the bounds; without one, the brokers' setting."""
     text = own.get(name)
     if text is None:
         return otherwise

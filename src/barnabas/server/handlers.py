@@ -1,4 +1,4 @@
-"""What a handler of an API is, and the class of the requests that it takes."""
+"""The types of handlers: a handler of an API, and the class of the requests that it takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Handle(Protocol[B_contra]):
     """Answers requests of one API.
 
     Args:
-        broker: what the API needs of the broker, which it declares as a `Protocol`.
+        broker: the interface that the API declares as a `Protocol`.
     """
 
     def __call__(self, broker: B_contra, context: RequestContext, request: Message, /) -> Answer: ...
@@ -36,12 +36,12 @@ class Handler(NamedTuple, Generic[B_contra]):
 
 
 def takes(request: type[R], handle: Callable[[B, RequestContext, R], Answer]) -> Handler[B]:
-    """A handler of these requests."""
+    """The handler of these requests."""
     return Handler(request, cast("Handle[B]", handle))
 
 
 class Parts(Protocol[B_contra]):
-    """What of a request a broker of a cluster answers itself, and what is the controller's; None for nothing."""
+    """Divides a request in a cluster into the part of this broker and the part of the controller; None for an empty part."""
 
     def __call__(
         self, broker: B_contra, context: RequestContext, request: Message, /
@@ -49,6 +49,6 @@ class Parts(Protocol[B_contra]):
 
 
 class TakeOver(Protocol[B_contra]):
-    """Looks at a request before it is decoded; whether it is answered."""
+    """Gets a request before it is decoded; whether it has answered the request."""
 
     def __call__(self, broker: B_contra, connection: Connection, header: RequestHeader, frame: memoryview, /) -> bool: ...

@@ -1,6 +1,6 @@
 """The small HTTP endpoint for operators: /metrics, /healthz, /readyz.
 
-Only GET with a short head is understood; anything else gets a status and the connection is closed. Each request is answered and closed.
+It serves only GET with a short head. Other requests get a status. Each request is answered, and then the connection is closed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class HttpEndpoint:
     """Serves pages by their path.
 
     Args:
-        pages: by path, a function that gives the status and the text, at once or in several turns of the loop.
+        pages: by path, a function that returns the status and the text, at once or in several turns of the loop.
     """
 
     def __init__(self, pages: dict[str, Page]) -> None:
@@ -32,7 +32,11 @@ class HttpEndpoint:
         self.address = ("", 0)
 
     async def start(self, host: str, port: int) -> None:
-        """Raises OSError where the address cannot be had."""
+        """Open the address.
+
+        Raises:
+            OSError: the address is not available.
+        """
         # It serves once it is known here, to be closed: a start may be given up at each of its steps.
         self._server = await asyncio.start_server(self._serve, host, port, limit=limits.MAX_HTTP_HEAD_BYTES, start_serving=False)
         self.address = self._server.sockets[0].getsockname()[:2]

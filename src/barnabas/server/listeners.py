@@ -1,7 +1,7 @@
-"""The sockets that clients connect to, and the limits on who may.
+"""The sockets that clients connect to, and the limits on connections.
 
-Counts connections in all and by address (`max.connections`, `max.connections.per.ip`, its overrides) and closes those that were silent
-for `connections.max.idle.ms`.
+It counts all connections, and those of each address (`max.connections`, `max.connections.per.ip` and its overrides). It closes connections
+that were silent for `connections.max.idle.ms`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.server.closing import close_server
 from barnabas.server.cluster.peers import inter_broker_endpoint
-from barnabas.server.connection import Connection, Dispatcher
+from barnabas.server.connection import Connection
+from barnabas.server.connection_interfaces import Dispatcher
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.protocol import TlsProtocol
 
@@ -36,10 +37,10 @@ MAX_CONNECTIONS = "max.connections"
 
 
 class ConnectionLimits:
-    """How many connections there are, and whether one more may be.
+    """Counts connections, and decides whether one more is allowed.
 
     Args:
-        most: that there are descriptors for.
+        most: the number of connections for which there are descriptors.
     """
 
     def __init__(self, config: BrokerConfig, most: int) -> None:
@@ -49,7 +50,7 @@ class ConnectionLimits:
         self.update_config(config)
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Settings changed; connections that are there stay. Overrides that cannot be read are logged, and the old ones stay."""
+        """Take over changed settings. Present connections stay. Unreadable overrides are logged, and the old ones stay."""
         self._most = min(config.max_connections, self._descriptors)
         is_set = self._most == config.max_connections
         self._said = f"max.connections={self._most}" if is_set else f"{self._descriptors}, for which there are descriptors"
@@ -64,7 +65,8 @@ class ConnectionLimits:
         self._overrides = parse_overrides(config.max_connections_per_ip_overrides)
 
     def open(self, host: str, listener: str, total: int) -> str | None:
-        """Count one in; the reason to refuse it, or None. Brokers reach each other on a listener of their own whatever clients do."""
+        """Count a connection; a reason to refuse it, or None. Brokers reach each other on a listener of their own, which clients cannot
+        fill."""
         self._by_host[host] += 1
         self._by_listener[listener] += 1
         most = self._overrides.get(plain_address(host), self._most_per_ip)
@@ -84,7 +86,11 @@ class ConnectionLimits:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """`host:count,host:count`, by the one spelling of each address; raises ConfigError."""
+    """Parse `host:count,host:count`, with one spelling for each address.
+
+    Raises:
+        ConfigError: the text has another form.
+    """
     overrides = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, count = pair.rpartition(":")
@@ -97,7 +103,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 class Listeners:
     """All listening sockets of a broker."""
 
-    def __init__(self, services: Services, tls: BrokerTls, receiver: Receiver, dispatcher: Dispatcher) -> None:
+    def __init__(self, services: Services, tls: BrokerTls, receiver: Receiver, dispatcher: Dispatcher[Connection]) -> None:
         self._services = services
         self._tls = tls
         self._receiver = receiver
@@ -108,7 +114,11 @@ class Listeners:
         self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
 
     async def open(self, endpoint: Endpoint) -> None:
-        """Take the address; raises OSError where it cannot be had."""
+        """Bind the address.
+
+        Raises:
+            OSError: the address is not available.
+        """
         server = await self._loop.create_server(
             self._factory(endpoint),
             endpoint.host or None,
@@ -126,7 +136,7 @@ class Listeners:
         self.bound[endpoint.listener] = (endpoint.host or host, port)
 
     def _factory(self, endpoint: Endpoint) -> Callable[[], asyncio.BufferedProtocol]:
-        """What makes the protocol of a connection that is accepted there."""
+        """Makes the protocols of the connections that are accepted at the endpoint."""
 
         def connection() -> Connection:
             return Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop)
@@ -143,24 +153,24 @@ class Listeners:
             await server.start_serving()
 
     async def close(self) -> None:
-        """Accept nobody any more. Who was accepted in this turn of the loop is known by the end."""
+        """Stop accepting connections. When it returns, all connections of this turn of the loop have their protocols."""
         for server in self._servers:
             await close_server(self._loop, server)
 
     async def wait_closed(self) -> None:
-        """Wait for the end of the connections too, which are to be closed before."""
+        """Wait for the end of the connections too. Close them first."""
         for server in self._servers:
             await server.wait_closed()
 
 
 def advertise(configured: Endpoint, bound: tuple[str, int], hostname: str) -> Endpoint:
-    """What clients are told: the configured address, with the port that was got and a host that can be reached."""
+    """The address for clients: the configured one, with the bound port and a host that clients can reach."""
     host = hostname if is_everywhere(configured.host) else configured.host
     return configured._replace(host=host, port=configured.port or bound[1])
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether that stands for all addresses of the machine, and so for none that a client could connect to."""
+    """Whether `host` means all addresses of the machine. Clients cannot connect to such an address."""
     try:
         return not host or ipaddress.ip_address(host).is_unspecified
     except ValueError:
@@ -168,7 +178,8 @@ def is_everywhere(host: str) -> bool:
 
 
 def close_idle(connections: Iterable[Connection], now_s: float, max_idle_ms: int) -> None:
-    """Close the connections that sent no whole request for too long, also those that are not read: their peers may be gone."""
+    """Close the connections that have sent no whole request for too long. This includes connections that are not read: their peers may be
+    gone."""
     for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms]:
         logger.info("event=connection-closed peer=%s reason=idle", connection.peer)
         connection.close()

@@ -1,4 +1,4 @@
-"""Starting and stopping a broker as a process."""
+"""Starts and stops a broker as a process."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def run(
     log_level: str = "info",
     on_ready: Callable[[str], None] | None = None,
 ) -> int:
-    """Run a broker until one of the ending signals; the exit code.
+    """Run a broker until one of the ending signals; returns the exit code.
 
     Args:
         properties: Kafka's configuration keys and their text.
         metrics_listener: `host:port` for /metrics, /healthz and /readyz; None for none.
         log_level: debug, info, warning or error.
-        on_ready: called with `host:port` of the first listener once the broker accepts connections; must not block.
+        on_ready: called with `host:port` of the first listener when the broker accepts connections; must not block.
     """
     logging.basicConfig(
         level=log_level.upper(),
@@ -78,7 +78,7 @@ def run(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's; platforms without it run on plain asyncio."""
+    """The factory of uvloop; on platforms without it, of plain asyncio."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -87,7 +87,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def allow_open_files() -> None:
-    """Take as many descriptors as the system grants: a partition needs one, a connection one, and a shell's usual limit is 1024."""
+    """Take as many descriptors as the system grants. A partition and a connection need one each, and a shell's usual limit is 1024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -96,7 +96,11 @@ def allow_open_files() -> None:
 
 
 def parse_address(text: str | None) -> tuple[str, int] | None:
-    """`host:port`; raises ConfigError."""
+    """Parse `host:port`.
+
+    Raises:
+        ConfigError: the text has another form.
+    """
     if text is None:
         return None
     host, _, port = text.rpartition(":")
@@ -136,7 +140,7 @@ async def _serve(
 
 
 async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stopping: asyncio.Event) -> bool:
-    """Whether the broker has started; it gives up where it is told to stop meanwhile, as what it reads after a crash may take minutes."""
+    """Whether the broker has started. A signal ends the start, because reading the logs after a crash may take minutes."""
     starting, told = asyncio.create_task(broker.start(metrics_address)), asyncio.create_task(stopping.wait())
     await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
@@ -153,7 +157,7 @@ async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stoppi
 
 
 def _say_ready(broker: Broker) -> None:
-    """On standard output; a broker goes on where nobody takes it."""
+    """Print to standard output. A broker continues if standard output is closed."""
     try:
         print(_ready_line(broker), flush=True)
     except OSError as error:

@@ -43,7 +43,7 @@ LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
 
 class Parts(Protocol):
-    """What is looked after from time to time."""
+    """The parts that need periodic work."""
 
     connections: dict[Connection, None]
     isr: IsrChanges
@@ -54,7 +54,7 @@ class Parts(Protocol):
 
 
 def schedule(services: Services, parts: Parts, periodic_jobs: PeriodicJobs) -> None:
-    """Start every job with the interval its configuration key gives."""
+    """Start every job with the interval of its configuration key."""
     config = services.config
     first_ms = config.log_initial_task_delay_ms
     periodic_jobs.watch_loop(services.metrics)
@@ -99,7 +99,7 @@ async def _checkpoint_starts(services: Services, log_start_offsets: LogStartOffs
 
 
 async def flush(services: Services) -> None:
-    """Bring to the disk what a start after a crash should not have to read (see `recovery_bound`), and write down how far that is."""
+    """Flush what a start after a crash should not have to read (see `recovery_bound`), and write the flushed offsets down."""
     unflushed = []
     for count, partition in enumerate(list(services.partitions)):
         found = Unflushed.of(partition)
@@ -123,7 +123,7 @@ async def flush(services: Services) -> None:
 
 
 async def apply_retention(services: Services) -> None:
-    """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
+    """Delete the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
     shortened = []
     partitions = list(services.partitions)
     for start in range(0, len(partitions), LOGS_PER_TURN):
@@ -142,7 +142,7 @@ async def apply_retention(services: Services) -> None:
 
 
 async def _find_ages(services: Services, partitions: Sequence[OnlinePartition]) -> None:
-    """See to it that the loop need not wait for the disk to know how old segments are: nobody has asked for them since the start."""
+    """Let a thread read the ages of segments that no code has asked for since the start, so that the loop does not wait for the disk."""
     now_ms = services.clock.now_ms()
     looks = [look for each in partitions if not each.closed and (look := each.log.reader.unknown_ages(now_ms)) is not None]
     if looks:
@@ -157,7 +157,7 @@ def _run_looks(looks: Sequence[TimesLook]) -> None:
 
 
 async def _prepare_removal(services: Services, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
-    """Write down where logs begin; the marks of what is written, none where the disk refuses it."""
+    """Write the log start offsets down; returns the marks of the written ones, none if the disk refuses."""
     marks = {partition.log: partition.log.truncator.start_mark for partition in shortened}
     if not await services.faults.guard(lambda: services.logs.checkpoints.prepare_removal(marks)):
         return {}
@@ -167,9 +167,10 @@ async def _prepare_removal(services: Services, shortened: Sequence[OnlinePartiti
 
 
 async def _make_room(services: Services, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
-    """A full disk has no room even to write down where logs begin: remove single segments until it has.
+    """A full disk has no room to write log start offsets down: remove single segments until it has.
 
-    The oldest segment alone may go without that: a crash finds it or does not, and nothing is missing behind it either way.
+    Only the oldest segment may go before its log start offset is written. If a crash follows, the segment is there or not, and in both
+    cases nothing behind it is missing.
     """
     for partition in shortened:
         if partition.closed:
@@ -184,7 +185,8 @@ async def _make_room(services: Services, shortened: Sequence[OnlinePartition]) -
 
 
 def _retain(services: Services, partition: OnlinePartition) -> bool:
-    """Move one partition's start; whether segments lie below it. Where the disk refuses a roll, old segments go all the same."""
+    """Move the log start offset of a partition; whether there are segments below it. If the disk refuses a roll, old segments are removed
+    all the same."""
     now_ms, start = services.clock.now_ms(), partition.log.log_start_offset
     count = 0
     try:
@@ -209,7 +211,7 @@ def _detach(services: Services, partition: OnlinePartition, most: int = MAX_SEGM
 
 
 async def _remove_garbage(services: Services, removal: DelayedRemoval) -> None:
-    """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
+    """Delete the files of removed segments after `file.delete.delay.ms`. A broker that stops deletes them at once."""
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
@@ -222,13 +224,14 @@ async def _checkpoint_high_watermarks(services: Services) -> None:
 
 
 def high_watermarks_writer(services: Services) -> Callable[[], None]:
-    """What writes the high watermarks down as they are now; it blocks."""
+    """A function that writes the present high watermarks down; the function blocks."""
     offsets = {(p.topic, p.index): p.high_watermark for p in services.partitions}
     return lambda: services.logs.checkpoints.write_high_watermarks(offsets)
 
 
 async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
-    """Leaders ask for followers that have fallen behind to be taken out of the in-sync set, and for those that may join."""
+    """For the partitions of this leader, ask for changes of the in-sync set: followers that have fallen behind, and followers that may
+    join."""
     now_ms = isr.now_ms()
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:

@@ -1,4 +1,4 @@
-"""What the broker counts: plain integers, added to on the loop. `scraping.py` puts names to them when somebody asks."""
+"""The counters of the broker: plain integers that the loop increments. `scraping.py` gives them names when a scrape comes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ IDLE_LOOP_LAG_INTERVAL_MS = 1_000  # while the loop has next to nothing to do
 
 
 class Histogram:
-    """Counts by power of two of microseconds."""
+    """A histogram of microseconds with powers of two as bounds."""
 
     __slots__ = ("buckets", "sum_ns")
 
@@ -17,7 +17,7 @@ class Histogram:
         self.sum_ns = 0
 
     def observe(self, nanoseconds: int, count: int = 1) -> None:
-        """`count` times, `nanoseconds` in all."""
+        """Count `count` values that are `nanoseconds` together."""
         self.sum_ns += nanoseconds
         power = (nanoseconds // (1000 * count)).bit_length()
         self.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += count
@@ -27,7 +27,7 @@ class Histogram:
         return sum(self.buckets)
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Pairs of upper bound in seconds and count, as Prometheus has them."""
+        """Pairs of an upper bound in seconds and a count, as in Prometheus."""
         total, result = 0, []
         for power, count in enumerate(self.buckets[:-1]):
             total += count
@@ -36,7 +36,7 @@ class Histogram:
 
 
 class Metrics:
-    """The counters of one broker; written by the loop only."""
+    """The counters of one broker. Only the loop writes them."""
 
     def __init__(self) -> None:
         self.bytes_in = 0
@@ -56,7 +56,7 @@ class Metrics:
         self.read_errors = 0
 
     def observe_request(self, api_key: int, nanoseconds: int, count: int = 1) -> None:
-        """`count` requests were worked on, in `nanoseconds` all together."""
+        """Count `count` handled requests, which took `nanoseconds` together."""
         found = self.requests.get(api_key)
         if found is None:
             found = self.requests[api_key] = Histogram()

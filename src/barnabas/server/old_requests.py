@@ -1,11 +1,11 @@
-"""Counts of requests of versions that Kafka 4 dropped: what would stop working with `api.versions.oldest=kafka-4`, and whose it is.
+"""Counts requests of versions that Kafka 4 dropped: the clients that `api.versions.oldest=kafka-4` would stop.
 
 Rules
-  1. A current client costs a comparison of two numbers, made where its version is looked at anyway.
-  2. Clients choose their names, so only `limits.MAX_OLD_CLIENTS` are told apart; requests of more are counted under the name OTHERS.
-  3. A client that is seen for the first time is logged with its address, which no metric has.
+  1. A current client costs one comparison of two numbers, where its version is checked anyway.
+  2. Clients choose their names. So only `limits.MAX_OLD_CLIENTS` names are counted separately. Further requests count under OTHERS.
+  3. The first request of a client is logged with the client's address. No metric has the address.
 
-Clients say what they are made with from ApiVersions 3 on (KIP-511), and most that are old enough do not.
+Clients send the name of their software from ApiVersions 3 on (KIP-511). Most of these old clients do not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNKNOWN = "unknown"  # as a connection has it that has not said
 
 
 class OldRequest(NamedTuple):
-    """What is counted together."""
+    """The requests that one count covers."""
 
     api_key: int
     version: int
@@ -44,7 +44,7 @@ class OldRequest(NamedTuple):
 
 
 class OldRequests:
-    """The counts of one broker; written by the loop only."""
+    """The counts of one broker. Only the loop writes them."""
 
     def __init__(self) -> None:
         self.counts: dict[OldRequest, int] = {}
@@ -75,7 +75,7 @@ class OldRequests:
 
 
 def measures(counted: OldRequests, counter: Any) -> Iterator[Metric]:
-    """The metrics of `NAMES`."""
+    """The metrics with the names in `NAMES`."""
     family = counter(NAME, NAMES[NAME], labels=LABELS[NAME])
     for (api_key, version, client_id, software), count in sorted(counted.counts.items()):
         family.add_metric([APIS[api_key][1], str(version), client_id, software], count)

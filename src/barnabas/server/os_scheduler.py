@@ -1,8 +1,8 @@
-"""What the broker asks of the system's scheduler: that its loop need not wait for the end of others' turns.
+"""Asks the system's scheduler for short time slices, so that the loop waits less for other threads.
 
-Where more threads want to run than there are cores, one that wakes up waits until somebody's turn ends, which are milliseconds, while the
-loop's own work on a request takes 50 us. From version 6.12 on Linux lets a thread say that short turns are enough for it, and has it go
-before those with longer ones as soon as it wakes up; it gets no larger share of the time. It takes no privilege. Elsewhere nothing changes.
+If more threads want to run than there are cores, a woken thread waits until another's slice ends. That takes milliseconds; the loop works
+50 us on a request. Linux 6.12 and later let a thread say that short slices are enough. The thread then runs before threads with longer
+slices when it wakes up. Its share of the time stays the same, and it needs no privilege. On other systems nothing changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ATTRIBUTES = struct.Struct("=IIQiIQQQ")  # size, policy, flags, nice value, pri
 
 
 def ask_for_short_turns() -> bool:
-    """For the calling thread; whether the system took it. One that was given another kind of scheduling keeps it."""
+    """Ask for the calling thread; whether the system accepted it. A thread with another scheduling policy keeps it."""
     number = _SCHED_SETATTR.get(platform.machine())
     if platform.system() != "Linux" or number is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return False

@@ -1,14 +1,14 @@
-"""What a connection still has to send: buffers and pieces of files, in order.
+"""The unsent data of a connection: buffers and pieces of files, in order.
 
-Writes go straight to the socket, not through the transport: only so can a file region follow a header by `sendfile` without the
-transport's buffer in between. The transport never gets anything to write, so the two cannot mix.
+Writes go straight to the socket, not through the transport. Only so can `sendfile` send a file region behind a header without the
+transport's buffer in between. The transport never gets data to write, so the two cannot mix.
 
-Small pieces of files are read into a buffer that stays in the processor's cache, and go with what stands around them in one system call.
-Large ones go that way or by `sendfile`, whatever takes the loop less time on this machine (`send_strategy.py`): it depends on the kernel
-and on how it keeps the files. While a socket is full all goes by `sendfile`, so that nothing is read twice.
+The outbox reads small pieces of files into a buffer that stays in the processor's cache. One system call sends them with the data around
+them. Large pieces go this way or by `sendfile`, depending on the time that each takes the loop on this machine (`send_strategy.py`). The
+kernel and its file cache decide which one is faster. While a socket is full, all pieces go by `sendfile`, so that nothing is read twice.
 
-A turn of the loop sends so much of files on a connection and no more (`FILE_BYTES_PER_TURN`), for others wait meanwhile. The rest has the
-next turn, and waits for room only where there is none: having a socket watched and no longer watched are system calls (`write_waiters.py`).
+A turn of the loop sends at most `FILE_BYTES_PER_TURN` of files on a connection, because others wait meanwhile. The rest has the next turn.
+The outbox waits for room only if there is none: it takes system calls to watch a socket and to end the watch (`write_waiters.py`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ UNTRIED = 16  # times that a socket is watched at once after it had no room in s
 
 
 class TurnIsOver(Exception):
-    """A connection has sent its share of files, or what the socket took of it; the next turn of the loop goes on."""
+    """The turn's share of files of a connection is sent, or the socket is full. The next turn of the loop continues."""
 
 
 class _Copied(threading.local):
-    """Where pieces of files are put together: one buffer for all connections of a loop, in which nothing is left between two calls."""
+    """The buffer into which pieces of files are read. All connections of a loop share it, and it is empty between two calls."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(FILE_BYTES_PER_TURN))
@@ -64,11 +64,11 @@ class Outbox:
     """The sending half of one plain-text connection.
 
     Args:
-        descriptor: of the transport's socket; stays the transport's.
-        pinned_files: where file regions are held that are not sent at once.
-        write_waiters: where the socket is watched while it is full.
-        on_room: called when everything waiting has been sent after the socket was full.
-        on_error: called when the other side is gone, or the system grants nothing to wait for it with; nothing is sent after it.
+        descriptor: of the transport's socket; still belongs to the transport.
+        pinned_files: holds the file regions that are not sent at once.
+        write_waiters: watches the socket while it is full.
+        on_room: called when the socket was full and all waiting data has been sent.
+        on_error: called if the peer is gone, or if the system grants no resources to wait for it. Nothing is sent after it.
     """
 
     __slots__ = (
@@ -125,9 +125,10 @@ class Outbox:
         return any(isinstance(item, PinnedRegion) for item in self._items)
 
     def hold(self, parts: Sequence[Part]) -> list[Part]:
-        """The same parts, their regions held; none of them where that cannot be: then the connection is given up.
+        """The same parts with their regions held. An empty list if that is not possible: then the connection is given up.
 
-        Who needs no file but those that are held takes no descriptor. Else those make way first who have waited longest.
+        If another part already holds all their files, they take no descriptor. Otherwise the connections that have waited longest are
+        closed first.
         """
         if self._closed:
             return []
@@ -144,7 +145,7 @@ class Outbox:
             return []
 
     def push(self, item: Part) -> None:
-        """Queue `item`; nothing is sent before `flush`, which must come in the same turn of the loop."""
+        """Queue `item`. Nothing is sent before `flush`, which must follow in the same turn of the loop."""
         if isinstance(item, Copied):
             item = item.data
         elif self._blocked and isinstance(item, FileRegion):
@@ -159,7 +160,7 @@ class Outbox:
         self.waiting_bytes += item.size if isinstance(item, Region) else len(item)
 
     def flush(self) -> None:
-        """Send what the socket takes now; wait for room in the background for the rest."""
+        """Send what the socket takes now, and wait in the background for room for the rest."""
         if self._blocked or not self._items:
             return
         self._file_bytes_left = FILE_BYTES_PER_TURN
@@ -179,7 +180,7 @@ class Outbox:
             self.give_up(error)
 
     def close(self) -> None:
-        """Forget what waits; before the socket is closed."""
+        """Drop the unsent data. Call this before the socket is closed."""
         self._items.clear()
         self.waiting_bytes = 0
         if self._turn is not None:
@@ -191,7 +192,7 @@ class Outbox:
         self._blocked = self._closed = True  # nothing is sent after this
 
     def _wait_for_turn(self) -> None:
-        """Have `resume` called in the next turn of the loop, unless it will be because there is room."""
+        """Call `resume` in the next turn of the loop; if the socket is full and not worth a try, when it has room."""
         self._wait()
 
     def _wait_for_room(self) -> None:
@@ -212,7 +213,7 @@ class Outbox:
             self._write_waiters.make_way(self._pinned_files, self)
 
     def _is_tried_again(self) -> bool:
-        """Whether the socket has likely room in a moment, as that of a reader on the same machine: being woken up for it takes longer."""
+        """Whether to try the full socket again in the next turn. A reader on the same machine makes room before the loop could be woken."""
         if self._untried:
             self._untried -= 1
             return False
@@ -223,7 +224,7 @@ class Outbox:
         return False
 
     def _taken(self, sent: int) -> None:
-        """The kernel has taken so many bytes of what waits; who takes many at a try is worth more tries."""
+        """Note that the kernel has taken `sent` bytes. A socket that takes many bytes at a try gets more tries."""
         self.waiting_bytes -= sent
         if self._tries_left < TRIES:
             self._tries_left = min(self._tries_left + sent // BYTES_PER_TRY, TRIES)
@@ -245,7 +246,7 @@ class Outbox:
                 self._on_room()
 
     def _watch(self) -> None:
-        """Have `resume` called whenever the socket has room, until `_unwatch`."""
+        """Call `resume` whenever the socket has room, until `_unwatch`."""
         self._write_waiters.watch(self._descriptor, self)
 
     def _unwatch(self) -> None:
@@ -255,7 +256,7 @@ class Outbox:
         return _send_strategy.by_sendfile and region.size >= LEAST_SENT_BYTES
 
     def _send_buffers(self) -> None:
-        """One system call for what is in front: buffers, and pieces of files unless the socket is full."""
+        """One system call for the items in front: buffers, and pieces of files unless the socket is full."""
         only = self._items[0]
         if len(self._items) == 1 and not isinstance(only, Region):
             sent = self._write([only])
@@ -284,7 +285,8 @@ class Outbox:
         return os.preadv(region.fileno, (piece,), region.position)
 
     def _gather(self) -> tuple[list[Buffer], int]:
-        """The bytes of the items in front, as far as they go together, of the last region perhaps a piece; and how many were read."""
+        """The bytes of the items in front that one call can send, perhaps with a piece of the last region; and the number of bytes that
+        were read."""
         buffers: list[Buffer] = []
         target, filled, room = _copied.buffer, 0, self._file_bytes_left
         for item in self._items:
@@ -308,7 +310,7 @@ class Outbox:
         return buffers, filled
 
     def _sent(self, buffers: list[Buffer], sent: int) -> bool:
-        """The kernel has taken so many bytes of `buffers`, which are those of the items in front; whether the turn goes on."""
+        """The kernel has taken `sent` bytes of `buffers`, the bytes of the items in front. Whether the turn goes on."""
         self._taken(sent)
         for buffer in buffers:
             item, size = self._items[0], len(buffer)

@@ -1,12 +1,12 @@
-"""Whether file data can be sent as it is, and bringing it to memory and verifying it where it cannot.
+"""Decides whether file data can be sent at once. If not, a thread brings it to memory and verifies it.
 
-`sendfile` blocks the loop while the kernel reads from disk. A non-blocking read of single bytes across the region asks first; the kernel
-reads ahead in steps, so a probe for each step finds the cold stretches. What is cold is read by a thread, and what comes from the disk
-is verified there before it is served: `storage/integrity.py` says which bytes that concerns.
+`sendfile` blocks the loop while the kernel reads from disk. So non-blocking reads of single bytes ask first. The kernel reads ahead in
+steps, so one probe for each step finds the cold stretches. A thread reads cold data. It also verifies data from the disk before the broker
+serves it: `storage/integrity.py` knows which bytes need that.
 
-The descriptors of logs bring nothing to memory but what is read (`Files.expect_random`), so that the loop never pays for what a kernel
-reads ahead. What a reader in order will ask for next is put on its way here, in the thread. Only then is what lies behind a read doubted:
-were it so after each read of doubted bytes, one cold page would send all that follow in its segment through the thread.
+The descriptors of logs bring only the requested data to memory (`Files.expect_random`), so that the loop never pays for a kernel's
+read-ahead. The thread asks the kernel to load what a reader in order will request next. Only then are the bytes behind a read doubted. If
+they were doubted after each read of doubted bytes, one cold page would send all later data of its segment through the thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _probes = [_probe]
 
 
 def is_resident(files: Files, region: Region) -> bool:
-    """Whether the region can be sent without waiting; True where the platform cannot tell."""
+    """Whether the region can be sent without waiting. True if the platform cannot tell."""
     return _is_in_memory(files, region.fileno, region.position, region.size)
 
 
@@ -50,7 +50,8 @@ def _is_in_memory(files: Files, fileno: int, position: int, size: int) -> bool:
 
 
 def _tells_nothing(error: OSError) -> bool:
-    """Whether the platform cannot tell what is in memory; False where the disk does not give some bytes: who reads them next says which."""
+    """Whether the platform cannot tell what is in memory. False if the disk refuses some bytes: the next reader of the bytes finds out
+    which."""
     if error.errno == errno.EIO:
         return False
     if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
@@ -59,13 +60,13 @@ def _tells_nothing(error: OSError) -> bool:
 
 
 def _is_trusted(region: FileRegion) -> bool:
-    """Whether its bytes need no look before they are served."""
+    """Whether its bytes can be served without verification."""
     start, integrity = region.position, region.integrity
     return start >= integrity.tail or integrity.covers(start, start + region.size)
 
 
 def at_hand(files: Files, region: FileRegion, *, may_copy: bool) -> FileRegion | Copied | None:
-    """What the region holds, as it can be sent now; None where a thread is to look at it before."""
+    """The region's data in the form in which it can be sent now; None if a thread has to verify or read it first."""
     if region.reach or not _is_trusted(region):
         return None
     size = region.size
@@ -81,7 +82,7 @@ def at_hand(files: Files, region: FileRegion, *, may_copy: bool) -> FileRegion |
 
 
 class Loaded(NamedTuple):
-    """How far a region is whole, and whether the disk was asked for some of it or of what follows: then that is in memory unseen."""
+    """How far a region is whole, and whether bytes of it, or behind it, came from the disk. Those are then in memory and not verified."""
 
     verified: Verified
     is_from_disk: bool
@@ -90,14 +91,14 @@ class Loaded(NamedTuple):
 def load(files: Files, regions: Sequence[tuple[FileRegion, PinnedRegion]]) -> list[Loaded | OSError]:
     """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
 
-    All are on their way before the first is looked at, so the disk works while the CRCs are computed. Memory and work are bounded by the
-    fetch that asked: it waits, and so does its connection.
+    The kernel loads all regions before the first is verified, so the disk works while the CRCs are computed. The fetch bounds memory and
+    work: it waits, and so does its connection.
 
     Args:
-        regions: each with itself held.
+        regions: each with its held region.
 
     Returns:
-        For each how far it is whole, or why the disk cannot be read at all.
+        For each region how far it is whole, or the error if the disk cannot be read at all.
     """
     asked = [_bring(files, held.fileno, region.position, region.size) for region, held in regions]
     return [_load(files, *each, is_from_disk=was_asked) for each, was_asked in zip(regions, asked, strict=True)]
@@ -117,7 +118,7 @@ def _load(files: Files, region: FileRegion, held: PinnedRegion, *, is_from_disk:
 
 
 def _bring(files: Files, fileno: int, position: int, size: int) -> bool:
-    """Have these bytes on their way to memory; False if they were there."""
+    """Ask the kernel to load these bytes; False if they were in memory."""
     with suppress(OSError):  # who reads it meets the error
         if _is_in_memory(files, fileno, position, size):
             return False

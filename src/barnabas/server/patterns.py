@@ -1,6 +1,6 @@
-"""Regular expressions that peers send: RE2, whose time grows with the text alone, whatever the expression (Kafka has RE2 for Java).
+"""Regular expressions of peers, for RE2: its time grows with the text alone, whichever expression it is (Kafka uses RE2 for Java).
 
-Imported when the first one comes: the library takes tens of milliseconds to load.
+The library is imported with the first expression: it takes tens of milliseconds to load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_PROGRAM_BYTES = 1 << 20  # of memory for one expression
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a whole text is of `pattern`.
+    """Whether `pattern` matches a whole text.
 
     Raises:
         KafkaError: INVALID_REGULAR_EXPRESSION.

@@ -1,7 +1,7 @@
-"""What the broker does again and again: each job has an interval and runs on the loop, one run at a time.
+"""The broker's periodic jobs: each job has an interval and runs on the loop, one run at a time.
 
-All that has to be done at a time is done in one turn of the loop: jobs run at whole intervals after the first of them was given, not after
-their own last run, so that those of one second do not wake an idle broker up one by one. A run that was missed is not made up for.
+Jobs run at whole intervals after the first job was added, not after their own last run. So jobs that are due in the same second run in one
+turn of the loop and wake an idle broker once. A missed run is not made up for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Job = Callable[[], Awaitable[None] | None]
 
 
 class PeriodicJobs:
-    """Runs jobs until closed; a job that fails is logged and runs again at its next time."""
+    """Runs jobs until it is closed. A job that fails is logged, and runs again at its next time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -29,13 +29,13 @@ class PeriodicJobs:
         self._began_s: float | None = None  # when the first job was given
 
     def every(self, interval_ms: float, job: Job, name: str, first_ms: float | None = None) -> None:
-        """Run `job` each `interval_ms`; the first time after `first_ms`, if that is shorter."""
+        """Run `job` every `interval_ms`; the first time after `first_ms` if that is shorter."""
         first_ms = interval_ms if first_ms is None else min(interval_ms, first_ms)
         due_s = self._now() + first_ms / 1000
         self._tasks.append(self._loop.create_task(self._run(due_s, max(interval_ms, LEAST_MS) / 1000, job, name), name=name))
 
     def watch_loop(self, metrics: Metrics) -> None:
-        """Measure how late the loop is: often while it is busy with requests."""
+        """Measure the delay of the loop; often while it is busy with requests."""
         due_s = self._now() + LOOP_LAG_INTERVAL_MS / 1000
         self._tasks.append(self._loop.create_task(self._watch(due_s, metrics), name="loop-lag"))
 

@@ -1,10 +1,9 @@
-"""Regions of files that are kept beyond the turn of the loop in which they were read, and the descriptors that they need for it.
+"""Regions of files that are kept longer than the turn of the loop in which they were read, and their descriptors.
 
-A log closes its files when segments are deleted; by then another file may have the number. So who keeps a region has a duplicate of the
-descriptor: one for all regions of a segment, however many readers wait for its bytes, for the system grants so many descriptors and no
-more. The last of them to let go closes it.
+A log closes its files when segments are deleted, and another file may get the number. So a kept region needs a duplicate of the descriptor.
+All kept regions of a segment share one duplicate, because the system limits the number of descriptors. The last region closes it.
 
-They are held on the loop and let go of anywhere, for threads read them too.
+Regions are held on the loop. Any thread may release them, because threads read them too.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from barnabas.storage.integrity import SegmentIntegrity
 
 
 class _Descriptor:
-    """Open as long as it lives."""
+    """A descriptor that is open as long as this object lives."""
 
     __slots__ = ("_files", "fileno")
 
@@ -31,9 +30,9 @@ class _Descriptor:
 
 
 class _PinnedFile:
-    """What the regions of one segment share.
+    """The shared part of the regions of one segment.
 
-    It has no `__del__` itself, for that runs before the references to its object die: it could be found with its descriptor closed.
+    It has no `__del__` itself: that would run before the references to the object die, and they could find it with a closed descriptor.
     """
 
     __slots__ = ("__weakref__", "descriptor")
@@ -43,7 +42,7 @@ class _PinnedFile:
 
 
 class PinnedRegion:
-    """A file region for as long as somebody has it."""
+    """A file region that keeps its file open."""
 
     __slots__ = ("_file", "fileno", "position", "size")
 
@@ -55,10 +54,10 @@ class PinnedRegion:
 
 
 class PinnedFiles:
-    """The files of which a broker holds regions, by what is known of their bytes: each segment has its own.
+    """The files of which a broker holds regions. The key is what is known of a file's bytes: each segment has its own.
 
     Args:
-        most: how many there may be before those who wait are to make way (`is_crowded`).
+        most: the number of files beyond which slow readers are dropped (`is_crowded`).
     """
 
     def __init__(self, files: Files, most: int) -> None:
@@ -71,7 +70,7 @@ class PinnedFiles:
         return len(self._held)
 
     def __contains__(self, region: FileRegion) -> bool:
-        """Whether the region's file is held already, so that to hold it takes no descriptor."""
+        """Whether the region's file is held already, so that the region takes no descriptor."""
         return region.integrity in self._held
 
     @property
@@ -79,9 +78,9 @@ class PinnedFiles:
         return len(self._held) > self._most
 
     def has_room_for(self, region: FileRegion) -> bool:
-        """Whether a region should be held that can wait: its file is held already, or half of what may be held is free.
+        """Whether to hold a region that can wait: its file is held already, or half of the descriptors are free.
 
-        The other half is for what cannot wait. Else one who reads much at once would have all others make way.
+        The other half is for regions that cannot wait. Without it, one client that reads much at once would drop all slow readers.
         """
         return len(self._held) < self._most // 2 or region in self
 

@@ -1,6 +1,6 @@
-"""The objects that a broker has of users' classes (`barnabas.plugins`): made when it starts, closed when it stops.
+"""The objects of users' classes (`barnabas.plugins`): the broker makes them when it starts, and closes them when it stops.
 
-A class that cannot be made keeps the broker from starting, because it was to guard something.
+If a class cannot be made, the broker does not start, because the class guards something.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ P = TypeVar("P", bound=Plugin)
 
 
 class Plugins:
-    """Of one broker.
+    """The objects of one broker.
 
     Args:
-        config: as the broker was started with.
-        thread: makes the thread in which policies are asked.
+        config: of the broker's start.
+        thread: makes the thread in which policies are called.
 
     Raises:
         ConfigError: a class cannot be made.
@@ -49,7 +49,7 @@ class Plugins:
         self.policies = Policies(create_topic, alter_config, thread()) if has_policies else None
 
     def _load_builders(self) -> dict[str, PrincipalBuilder]:
-        """By listener; those have none that have Kafka's own."""
+        """By listener. A listener with Kafka's own principal builder has no entry."""
         key, found = "principal.builder.class", {}
         for endpoint in self._config.listener_endpoints:
             builder = self._load(key, str(setting(self._config, key, endpoint.listener)), PrincipalBuilder)
@@ -65,7 +65,7 @@ class Plugins:
         return made
 
     def close(self) -> None:
-        """Blocks until a policy that is being asked is done."""
+        """Blocks until the running call of a policy is done."""
         if self.policies is not None:
             self.policies.close()
         close_all(self._made)

@@ -1,12 +1,13 @@
 """The memory into which connections receive.
 
-Owns the buffer that all connections of a loop share, the buffers of large frames, and the count of bytes in frames that are unfinished or
-wait for their turn.
+Owns the buffer that all connections of a loop share, the buffers of large frames, and the count of bytes in unfinished and waiting frames.
 
-How it works: the loop fills a buffer and hands it over before it turns to another socket, so one serves all connections. The more of it a
-connection fills, the more of its requests are written and answered together; of small ones a part of it (`small`) holds thousands, and
-others want their turn. Of a large frame the end may not be there yet, and it would be copied; so a connection whose last frame was large
-receives into a buffer of the size of one (`large`), and keeps it if the frame is not complete (`take_large`). These buffers are used again.
+How it works: the loop fills a buffer and hands it over before it serves another socket. So one buffer serves all connections. The more of
+it a connection fills, the more of its requests are written and answered together. A part of it (`small`) has room for thousands of small
+requests. A connection with small requests gets only this part, so others get their turn earlier.
+
+The end of a large frame often arrives later, and then the start has to be copied. So a connection whose last frame was large receives into
+a buffer for one frame (`large`). It keeps this buffer if the frame is not complete (`take_large`). These buffers are used again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from barnabas import limits
 
 
 class Reader(Protocol):
-    """A connection, as far as its receiving goes."""
+    """A connection, as the receiver uses it."""
 
     def pause(self, reason: str) -> None: ...
 
@@ -25,10 +26,10 @@ class Reader(Protocol):
 
 
 class Receiver:
-    """The receive buffer that the connections of one loop share, and the bytes of unfinished frames they hold.
+    """The receive buffer that the connections of one loop share, and the bytes of their unfinished frames.
 
-    Over the limit, a connection with an unfinished frame is not read, apart from the one that has waited longest for the end of its
-    frame: so there is always one that gets on, also with a frame larger than the limit (Kafka's memory pool gives that much too).
+    Over the limit, connections with unfinished frames are not read. The exception is the connection that has waited longest for the end of
+    its frame. So one connection always continues, also with a frame larger than the limit. Kafka's memory pool gives that much too.
     """
 
     def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
@@ -44,7 +45,7 @@ class Receiver:
         self._paused: dict[Reader, None] = {}
 
     def take(self, connection: Reader, size: int) -> None:
-        """`connection` holds `size` more bytes."""
+        """Count `size` more bytes that `connection` holds."""
         self.queued_bytes += size
         self._holders[connection] = self._holders.get(connection, 0) + size
         if self._is_full() and connection is not next(iter(self._holders)):
@@ -52,7 +53,7 @@ class Receiver:
             connection.pause("queue")
 
     def give_back(self, connection: Reader, size: int) -> None:
-        """A frame, of which it held `size` bytes, is worked on or lost."""
+        """A frame is handled or lost: `connection` no longer holds its `size` bytes."""
         self.queued_bytes -= size
         left = self._holders.get(connection, 0) - size
         if left > 0:
@@ -66,24 +67,24 @@ class Receiver:
             self._resume()
 
     def keep(self, size: int) -> None:
-        """So many bytes of whole frames wait for their turn. They count against the limit, and their connection is not paused for it."""
+        """Count the bytes of whole frames that wait for their turn. They count against the limit, but do not pause their connection."""
         self.queued_bytes += size
 
     def let_go(self, size: int) -> None:
-        """They are worked on, or lost."""
+        """The waiting frames are handled, or lost."""
         self.queued_bytes -= size
         if self._paused and size:
             self._resume()
 
     @property
     def large(self) -> memoryview:
-        """A buffer for one large frame; shared as `buffer` is, until a connection takes it because its frame is not complete."""
+        """A buffer for one large frame. Connections share it as they share `buffer`, until one keeps it for an unfinished frame."""
         if self._large is None:
             self._large = self.lend()
         return self._large
 
     def take_large(self) -> memoryview:
-        """The same for good; it is to be handed in again."""
+        """Take the same buffer; the caller gives it back with `hand_in`."""
         taken, self._large = self.large, None
         return taken
 
@@ -91,14 +92,14 @@ class Receiver:
         return self._spare.pop() if self._spare else memoryview(bytearray(limits.LARGE_FRAME_BYTES))
 
     def lend_grown(self, size: int) -> memoryview | None:
-        """A buffer for a frame of `size` bytes that is larger than a large one, if one is there that has them; to be handed in again."""
+        """The kept buffer for a frame of `size` bytes that is too large for `large`, or None; the caller gives it back with `hand_in`."""
         if self._grown is None or len(self._grown) < size:
             return None
         lent, self._grown = self._grown, None
         return lent
 
     def hand_in(self, buffer: memoryview) -> None:
-        """Take back what was lent, or take over what grew with a frame."""
+        """Take back a lent buffer, or take over a buffer that grew with a frame."""
         if len(buffer) <= limits.LARGE_FRAME_BYTES:
             if len(self._spare) < limits.KEPT_FRAME_BUFFERS:
                 self._spare.append(buffer)

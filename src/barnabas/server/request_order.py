@@ -1,18 +1,19 @@
-"""In which order the requests of one connection take effect: which of them may be worked on beside each other.
+"""The order in which the requests of one connection take effect: which requests may overlap.
 
 Rules
-  1. A request begins when all before it on its connection have ended. So it sees what they changed, and they do not see what it changes.
-     Kafka does the same for every request: it reads the next one when the one before is answered.
-  2. The exceptions are requests of the same kind whose effects have an order of their own: Produce (a log appends in the order in which
-     requests come), OffsetCommit (a coordinator's log does), Fetch (below), and what brokers pass on for many clients, each of which waits
-     for its own answer. Of these the next one begins while those before it wait for replicas, the disk or the controller.
-  3. A request that only reads also waits for a read before it. Otherwise its older answer would follow the newer one: a consumer whose
-     fetch brings record 0 would then be told by ListOffsets that the partition is empty.
-  4. A Fetch begins behind a Fetch that reads the disk, and behind one that waits in a fetch session: the later request of a session, or
-     its end, answers the earlier one. Nothing begins behind a Fetch that waits without a session.
-  5. A request that may change something in some cases counts as one that does: Metadata and FindCoordinator make topics.
+  1. A request begins when all earlier requests of its connection have ended. So it sees their changes, and they do not see its changes.
+     Kafka does the same for every request: it reads the next request when it has answered the earlier one.
+  2. Requests of the same kind may overlap if their effects have an order of their own. The next one begins while the earlier ones wait for
+     replicas, the disk or the controller. These are Produce (a log appends in the order of arrival), OffsetCommit (a coordinator's log does
+     the same), Fetch (rule 4), and requests that brokers pass on. Each of the latter belongs to another client, which waits for its own
+     answer.
+  3. A request that only reads also waits for an earlier read. Otherwise its older answer would follow the newer one. Example: a consumer
+     whose fetch brings record 0 would then learn from ListOffsets that the partition is empty.
+  4. A Fetch begins behind a Fetch that reads the disk, and behind one that waits in a fetch session: the later request of a session, or its
+     end, answers the earlier one. Nothing begins behind a Fetch that waits without a session.
+  5. A request that changes something in some cases counts as a change: Metadata and FindCoordinator make topics.
 
-`connection.py` holds frames back by this; docs/internals/server.md says what that means for clients.
+`connection.py` holds frames back by these rules. docs/internals/server.md says what they mean for clients.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from barnabas.protocol.messages.api_keys import ApiKey
 
 
 class Effect(Enum):
-    """What a request does to the state that other requests see."""
+    """The effect of a request on the state that other requests see."""
 
     READS = "reads"
     FETCHES = "fetches"  # records, in the order of the requests
@@ -103,12 +104,12 @@ BESIDE_EACH_OTHER = frozenset((Effect.FETCHES, Effect.APPENDS, Effect.COMMITS, E
 
 
 def effect_of(api_key: int, version: int) -> Effect:
-    """Of a request; one that nobody knows ends its connection, in its turn."""
+    """The effect of a request. An unknown request closes its connection when its turn comes."""
     if api_key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= FIRST_BATCHED_ADDING_VERSION:
         return Effect.RELAYS
     return EFFECTS.get(api_key, Effect.CHANGES)
 
 
 def may_begin(effect: Effect, behind: Effect) -> bool:
-    """Whether a request begins while others, which all have the effect `behind`, have not ended."""
+    """Whether a request may begin while earlier requests, all with the effect `behind`, have not ended."""
     return effect is behind and effect in BESIDE_EACH_OTHER

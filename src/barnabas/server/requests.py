@@ -1,4 +1,4 @@
-"""What a handler knows about the request it answers."""
+"""The context of a request, for its handler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RequestContext(NamedTuple):
-    """The request's header and where it came from."""
+    """The request's header, and its origin."""
 
     api_key: int
     api_version: int

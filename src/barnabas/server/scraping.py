@@ -1,9 +1,9 @@
-"""The page for Prometheus: names, types and help texts, put to what the broker counts when somebody asks.
+"""The page for Prometheus: it gives names, types and help texts to the counters of the broker.
 
-The Prometheus library is imported with the first scrape, since a broker without an endpoint should not pay for it.
+The Prometheus library is imported with the first scrape, because a broker without an endpoint should not pay for it.
 
-The page is made in turns of the loop, for a broker may have hundreds of thousands of partitions and offsets of groups. So its numbers are
-not all of one moment.
+The page is made in several turns of the loop, because a broker may have hundreds of thousands of partitions and offsets of groups. So its
+numbers do not all belong to the same moment.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class ScrapedBroker(
     quotas.QuotaBroker,
     Protocol,
 ):
-    """What is asked of the broker."""
+    """The interface of the broker for this page."""
 
     connections: dict[Connection, None]
     fetch_sessions: FetchSessionCache
@@ -235,14 +235,14 @@ class ScrapedBroker(
 
 
 def kind_of(name: str) -> str:
-    """What Prometheus calls the kind of a metric."""
+    """Prometheus' word for the kind of a metric."""
     if name in HISTOGRAMS:
         return "histogram"
     return "counter" if name.endswith("_total") else "gauge"
 
 
 def _measures(broker: ScrapedBroker) -> Iterator[Metric | Series | None]:
-    """All metrics; None where a turn of the loop may end."""
+    """All metrics; a None between them says that a turn of the loop may end."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
     for measures, family in ((COUNTERS, CounterMetricFamily), (GAUGES, GaugeMetricFamily)):
@@ -300,7 +300,7 @@ def _group_lag(broker: ScrapedBroker) -> Iterator[Series | None]:
 
 
 class _One:
-    """A metric as the library takes it."""
+    """A metric in the form of the library."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -310,7 +310,7 @@ class _One:
 
 
 def pieces(broker: ScrapedBroker) -> Iterator[bytes]:
-    """The page, in Prometheus' text format, piece by piece: after each others may have a turn of the loop."""
+    """The page in Prometheus' text format, in pieces. After each piece, a turn of the loop may end."""
     from prometheus_client import generate_latest
 
     for each in _measures(broker):
@@ -323,7 +323,7 @@ def pieces(broker: ScrapedBroker) -> Iterator[bytes]:
 
 
 async def render_in_turns(broker: ScrapedBroker) -> list[bytes]:
-    """The page in pieces, made beside what else there is to do."""
+    """The page in pieces, made in several turns of the loop."""
     made = []
     for piece in pieces(broker):
         made.append(piece)

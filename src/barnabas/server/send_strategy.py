@@ -20,7 +20,7 @@ LONGEST = 2.0  # times what was thought
 
 
 class SendStrategy(threading.local):
-    """What is known of the two ways on one loop."""
+    """The measured times of the two ways on one loop."""
 
     def __init__(self) -> None:
         self.by_sendfile = False
@@ -28,7 +28,7 @@ class SendStrategy(threading.local):
         self._measured = 0
 
     def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
-        """So many bytes went to a socket in `ns` nanoseconds: a whole piece, or what the socket took of one."""
+        """Note that `size` bytes went to a socket in `ns` nanoseconds: a whole piece, or the part of a piece that the socket took."""
         known, now = self._ns_per_byte[by_sendfile], ns / size
         if known is not None and now > known:
             now = known + (min(now, LONGEST * known) - known) / FORGETTING

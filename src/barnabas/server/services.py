@@ -1,7 +1,7 @@
-"""What every part of a broker stands on: settings, metadata, time, threads, files, partitions, logs, counters.
+"""The base of every part of a broker: settings, metadata, time, threads, files, partitions, logs, counters.
 
-One `Services` is made for each broker, and its parts keep it. What changes or is made after the parts is read here when it is needed and
-not kept: `config`, `metadata`, `controller`, `member`, `logs`. A part names everything else that it works with in its constructor, and
+A broker makes one `Services`, and its parts keep it. `config`, `metadata`, `controller`, `member` and `logs` change, or are made after the
+parts. So a part does not keep them; it reads them here at each use. A part names all other parts that it works with in its constructor. It
 imports nothing of the broker that puts the parts together.
 """
 
@@ -33,31 +33,31 @@ MakeExecutor = Callable[[int, str], Executor]
 
 
 class FaultReports(Protocol):
-    """Takes what a disk refuses (`logs/storage_faults.py`)."""
+    """Takes reports of errors of a disk (`logs/storage_faults.py`)."""
 
     def report(self, error: StorageError) -> None: ...
     def report_read(self, directory: str, offset: int, error: OSError) -> None:
-        """A read of a log failed: only that read is refused."""
+        """A read of a log failed. Only this read is refused."""
         ...
 
     async def guard(self, job: Callable[[], object]) -> bool:
-        """Run a job that blocks in an I/O thread; what the disk refuses is reported. Whether it went well."""
+        """Run a job that blocks in an I/O thread, and report the errors of the disk; whether it succeeded."""
         ...
 
 
 class PeerTls(Protocol):
-    """What this broker connects to others with (`tls/listeners.py`)."""
+    """The TLS settings for connections to other brokers (`tls/listeners.py`)."""
 
     def for_peers(self) -> ssl.SSLContext: ...
 
 
 class Services:
-    """Of one broker.
+    """The services of one broker.
 
     Args:
-        config: as the user gave it; the broker puts the settings in its place that were changed while it ran.
-        make_executor: `count` threads whose names begin with `name`.
-        new_id: an id that nobody else has.
+        config: as the user gave it. Later the broker replaces it by the settings that were changed at run time.
+        make_executor: makes `count` threads whose names begin with `name`.
+        new_id: a unique id.
     """
 
     __slots__ = (
@@ -115,7 +115,7 @@ class Services:
 
 
 def report_later(faults: FaultReports, future: asyncio.Future[Any]) -> None:
-    """Report what a job in a thread, for which nobody waits, met."""
+    """Report the error of a job in a thread that no caller waits for."""
 
     def done(finished: asyncio.Future[object]) -> None:
         error = None if finished.cancelled() else finished.exception()

@@ -1,8 +1,8 @@
-"""A blocking job that many wait for and one run of serves.
+"""A blocking job for many callers: one run of it serves all callers that wait.
 
 Rules
-  1. Whoever asks is answered by a run that began after the question: what was changed before it is covered.
-  2. At most one run is under way; all who ask meanwhile share the next one.
+  1. A call returns when a run has ended that began after the call. So the run covers all earlier changes.
+  2. At most one run is in progress. All callers that come meanwhile share the next run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 
 
 class SharedJob:
-    """Runs `job` in a thread of `threads` for all who wait for it on `loop`."""
+    """Runs `job` in a thread of `threads` for all callers that wait for it on `loop`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor, job: Callable[[], None]) -> None:
         self._loop, self._threads, self._job = loop, threads, job
@@ -21,7 +21,7 @@ class SharedJob:
         self._next: asyncio.Task[None] | None = None
 
     async def done(self) -> None:
-        """Return when a run that began after this call has ended; raises what the job raised."""
+        """Return when a run that began after this call has ended. Raises the error of the job."""
         if self._next is None:
             self._next = self._loop.create_task(self._run_after(self._current))
         await asyncio.shield(self._next)
@@ -33,6 +33,6 @@ class SharedJob:
         await self._loop.run_in_executor(self._threads, self._job)
 
     async def close(self) -> None:
-        """Wait for what is under way or asked for; the executor is still there."""
+        """Wait for the present run and the next one. Call this before the executor is shut down."""
         while running := [task for task in (self._current, self._next) if task is not None and not task.done()]:
             await asyncio.wait(running)

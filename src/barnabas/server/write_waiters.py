@@ -1,10 +1,10 @@
-"""Who waits for room in a socket that is full, by one descriptor for all of them.
+"""Watches all full sockets with one descriptor, and tells their outboxes when there is room.
 
-A loop lets nobody watch a descriptor that one of its transports owns (uvloop), and a duplicate for each reader that lags would take as
-many descriptors as there are connections. So the sockets are in a selector of their own, whose descriptor the loop watches.
+A loop (uvloop) does not watch a descriptor that belongs to one of its transports. A duplicate for each slow reader would take as many
+descriptors as there are connections. So the sockets are in a selector of their own, and the loop watches the selector's descriptor.
 
-The files of what waits to be sent take descriptors too (`pinned_regions.py`). Where these get many, who has waited longest makes way, for
-whoever does not read must not take what writing needs.
+Files with unsent data take descriptors too (`pinned_regions.py`). If there are too many of them, the connections that have waited longest
+are closed: clients that do not read must not use up the descriptors that writing needs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from barnabas.server.pinned_regions import PinnedFiles
 
 
 class WriteWaiter(Protocol):
-    """Who waits for room in a socket."""
+    """An outbox that waits for room in a socket."""
 
     @property
     def holds_files(self) -> bool:
-        """Whether pieces of files are among what it has to send."""
+        """Whether its unsent data includes pieces of files."""
         ...
 
     def resume(self) -> None:
@@ -30,12 +30,12 @@ class WriteWaiter(Protocol):
         ...
 
     def give_up(self, error: OSError) -> None:
-        """Send no more."""
+        """Stop sending, because of `error`."""
         ...
 
 
 class WriteWaiters:
-    """The full sockets of a broker, and who waits for them, who waits longest first."""
+    """The full sockets of a broker, and the outboxes that wait for them, the longest waiting first."""
 
     __slots__ = ("_loop", "_selector", "_waiting")
 
@@ -45,10 +45,10 @@ class WriteWaiters:
         self._waiting: dict[int, WriteWaiter] = {}  # by descriptor
 
     def watch(self, descriptor: int, waiting: WriteWaiter) -> None:
-        """Have it resume in each turn of the loop in which the socket has room, until `unwatch`.
+        """Call `waiting.resume` in each turn of the loop in which the socket has room, until `unwatch`.
 
         Raises:
-            OSError: the system does not grant what that takes.
+            OSError: the system does not grant the resources.
         """
         if self._selector is None:
             self._selector = selectors.DefaultSelector()
@@ -57,12 +57,12 @@ class WriteWaiters:
         self._waiting[descriptor] = waiting
 
     def unwatch(self, descriptor: int) -> None:
-        """Before the socket is closed."""
+        """Stop watching. Call this before the socket is closed."""
         if self._waiting.pop(descriptor, None) is not None and self._selector is not None:
             self._selector.unregister(descriptor)
 
     def make_way(self, pinned_files: PinnedFiles, asking: WriteWaiter) -> None:
-        """Have those give up who have waited longest with pieces of files, until few enough are held; `asking` stays."""
+        """Close the connections that have waited longest with pieces of files, until few enough files are held. `asking` stays."""
         for waiting in list(self._waiting.values()):
             if not pinned_files.is_crowded:
                 return

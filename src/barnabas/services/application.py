@@ -2,11 +2,14 @@
 
 Owns what is the same for every service: limits of bodies and time, log-in, health pages, metrics, the access log, and errors
 that tell a caller nothing about the code.
+
+Rule: a caller logs in before anything else, so that nobody learns which paths exist. Only the pages of health are open.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -16,7 +19,7 @@ from urllib.parse import parse_qsl
 from barnabas import limits
 from barnabas.services.logins import Logins
 from barnabas.services.metrics import RequestTimes
-from barnabas.web.routing import Caller, HttpError, Request, Response
+from barnabas.web.routing import Caller, Headers, HttpError, Request, Response, not_allowed
 from barnabas.web.service import Service
 
 logger = logging.getLogger(__name__)
@@ -25,7 +28,6 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
 OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # for probes, which do not log in
-MAX_QUERY_FIELDS = 1_000
 
 
 class _Gone(Exception):
@@ -40,6 +42,7 @@ class Application:
 
     def __init__(self, name: str, service: Service, times: RequestTimes, logins: Logins | None = None) -> None:
         self._name, self._service, self._times, self._logins = name, service, times, logins
+        self._bodies = _Bodies()
         self._pages = {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,15 +59,31 @@ class Application:
         except TimeoutError:
             response = self._refuse(HttpError(408, "Request Timeout"), close=True)
         seconds = time.perf_counter() - began
-        self._times.observe(self._name, method, response.status, seconds)
+        self._note(request, response, seconds)
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        body = b"" if method == "HEAD" else response.body
+        if len(body) <= limits.SERVICE_ANSWER_BUFFER_BYTES:
+            await send({"type": "http.response.body", "body": body})
+            return
+        view, step = memoryview(body), limits.SERVICE_ANSWER_BUFFER_BYTES
+        for start in range(0, len(body), step):  # each piece waits until those before are gone
+            await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
+
+    def malformed(self, host: str) -> Response:
+        """The answer to what is no HTTP."""
+        response = self._refuse(HttpError(400, "HTTP 400 Bad Request"), close=True)
+        self._note(Request("-", "-", caller=Caller(host=host)), response, 0.0)
+        return response
+
+    def _note(self, request: Request, response: Response, seconds: float) -> None:
+        self._times.observe(self._name, request.method, response.status, seconds)
         if logger.isEnabledFor(logging.INFO):
             logger.info(
                 "event=http-request service=%s method=%s path=%r status=%d bytes=%d ms=%.1f principal=%r host=%s",
-                self._name, method, target, response.status, len(response.body), seconds * 1000, request.caller.principal, host,
+                self._name, request.method, request.path, response.status, len(response.body), seconds * 1000,
+                request.caller.principal, request.caller.host,
             )  # fmt: skip
-        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
 
     async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Response:
         refused = scope["state"].get("refused")
@@ -75,11 +94,14 @@ class Application:
             if scope["query_string"]:
                 request.queries = _fields(scope["query_string"].decode("latin-1"))
                 request.query = dict(request.queries)
-            handler, given = self._find(request)
             if self._logins is not None and request.path not in OPEN_PAGES:
-                principal = await self._logins.principal(request.headers.get("authorization", ""))
+                certificate = scope["state"].get("certificate")
+                principal = await self._logins.principal(
+                    request.headers.get("authorization", ""), certificate, request.caller.host
+                )
                 request.caller = Caller(principal, request.caller.host)
-            request.body = await _body(request, receive)
+            handler, given = self._find(request)
+            request.body = await self._bodies.read(request, scope["state"], receive)
             return await handler(request, *given)
         except HttpError as error:
             return self._refuse(error, close=error.status in {413, 414, 431})
@@ -88,6 +110,8 @@ class Application:
         except Exception:  # a fault of a service must not end the host, and its text is not for callers
             logger.exception("event=http-request-failed service=%s method=%s path=%r", self._name, request.method, request.path)
             return self._refuse(HttpError(500, "Internal Server Error"))
+        finally:
+            self._bodies.held -= len(request.body)
 
     def _find(self, request: Request) -> tuple[Callable[..., Awaitable[Response]], list[str]]:
         try:
@@ -97,14 +121,14 @@ class Application:
             if page is None:
                 raise
             if request.method not in {"GET", "HEAD"}:
-                raise HttpError(405, "HTTP 405 Method Not Allowed") from None
+                raise not_allowed({"GET"}) from None
             return page, []
 
     def _refuse(self, error: HttpError, *, close: bool = False) -> Response:
         response = self._service.error(error)
-        extra: tuple[tuple[bytes, bytes], ...] = ((b"connection", b"close"),) if close else ()
+        extra: Headers = (*error.headers, (b"connection", b"close")) if close else error.headers
         if error.status == 401 and self._logins is not None:
-            extra = (*extra, (b"www-authenticate", self._logins.challenge))
+            extra += self._logins.challenges
         return response._replace(headers=(*response.headers, *extra)) if extra else response
 
     async def _health(self, _request: Request) -> Response:
@@ -120,26 +144,76 @@ class Application:
 
 def _fields(query: str) -> tuple[tuple[str, str], ...]:
     try:
-        return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS))
+        return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=limits.MAX_SERVICE_QUERY_FIELDS))
     except ValueError:
-        raise HttpError(400, f"a query has at most {MAX_QUERY_FIELDS} parameters") from None
+        raise HttpError(400, f"a query has at most {limits.MAX_SERVICE_QUERY_FIELDS} parameters") from None
 
 
-async def _body(request: Request, receive: Receive) -> bytes:
-    headers = request.headers
-    length = headers.get("content-length")
-    if length is None and "transfer-encoding" not in headers:
-        return b""
-    if length is not None and int(length) > limits.MAX_SERVICE_BODY_BYTES:
-        raise HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
-    pieces, size = [], 0
-    while True:
-        event = await receive()
-        if event["type"] != "http.request":
-            raise _Gone
-        pieces.append(event.get("body", b""))
-        size += len(pieces[-1])
-        if size > limits.MAX_SERVICE_BODY_BYTES:
-            raise HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
-        if not event.get("more_body"):
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+class _Bodies:
+    """Reads the bodies of requests, and counts the bytes of those that are held."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    async def read(self, request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
+        """The body. The caller counts it off `held` when it is done. Raises HttpError 413, 415 or 503."""
+        if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+            return b""
+        pieces: list[bytes] = []
+        size, more = 0, True
+        try:
+            _check_head(request)
+            while more:
+                piece, more = await _piece(receive)
+                if "refused" in state:
+                    raise state["refused"]
+                pieces.append(piece)
+                size += len(piece)
+                self.held += len(piece)
+                if size > limits.MAX_SERVICE_BODY_BYTES:
+                    raise _too_large()
+                if self.held > limits.MAX_SERVICE_BODIES_BYTES:
+                    raise HttpError(503, "too many large requests run; try again", headers=((b"retry-after", b"1"),))
+        except HttpError:
+            self._let_go(pieces)
+            if more and "refused" not in state and "expect" not in request.headers:
+                await _drop_rest(receive)
+            raise
+        except BaseException:
+            self._let_go(pieces)
+            raise
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _let_go(self, pieces: list[bytes]) -> None:
+        self.held -= sum(map(len, pieces))
+        pieces.clear()
+
+
+def _check_head(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"", "identity"}:
+        raise HttpError(415, f"a body is sent without Content-Encoding, not with {encoding[:40]!r}")
+    if int(request.headers.get("content-length", 0)) > limits.MAX_SERVICE_BODY_BYTES:
+        raise _too_large()
+
+
+def _too_large() -> HttpError:
+    return HttpError(413, f"a body has at most {limits.MAX_SERVICE_BODY_BYTES} bytes")
+
+
+async def _piece(receive: Receive) -> tuple[bytes, bool]:
+    """The next part of a body, and whether more follows."""
+    event = await receive()
+    if event["type"] != "http.request":
+        raise _Gone
+    return event.get("body", b""), event.get("more_body", False)
+
+
+async def _drop_rest(receive: Receive) -> None:
+    """Read the rest of a refused body: many clients send all of it before they read, and a connection closed earlier hides the answer."""
+    size, more = 0, True
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limits.SERVICE_DROP_TIMEOUT_S):
+            while more and size < limits.MAX_SERVICE_DROPPED_BYTES:
+                piece, more = await _piece(receive)
+                size += len(piece)

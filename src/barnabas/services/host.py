@@ -6,29 +6,30 @@ import asyncio
 import logging
 import os
 import signal
-import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import NamedTuple
 
 from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.services.application import Application
-from barnabas.services.listener import Listener, bind
+from barnabas.services.listener import Listener, bind, reached_at
 from barnabas.services.logins import logins_from
 from barnabas.services.metrics import RequestTimes
-from barnabas.services.table import check_installed
+from barnabas.services.settings import INIT_TIMEOUT, init_timeout_s, shown
+from barnabas.services.table import NotInstalled, check_installed
+from barnabas.services.tls import listener_tls, listening_context, peers_context
+from barnabas.services.waiting import wait_for_cluster
 from barnabas.signals import ending_signals
 from barnabas.streams import drop_standard_output
-from barnabas.tls.contexts import server_context
-from barnabas.tls.settings import server_settings
-from barnabas.web.service import ServiceContext, ServiceEntry, ServiceError
+from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
 
 logger = logging.getLogger(__name__)
-TLS_PREFIX = "listener."  # of the keys of the services' own TLS: `listener.ssl.keystore.location`
-TLS_DEFAULTS = {"ssl.client.auth": "none"}
+HOST_NAME = "host.name"  # Confluent's name
+MIN_START_S = 1.0  # for a service once the cluster has answered
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
@@ -60,18 +61,15 @@ def run(
         client = ClientConfig.from_options(properties)
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_serve(places, properties, client, ends_with_input))
-    except ConfigError as error:
-        print(f"barnabas: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except _CannotListen as error:
+    except (ConfigError, CannotListen, NotInstalled) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (ServiceError, BarnabasError, OSError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
-        return EXIT_USAGE if isinstance(error.__cause__, ImportError) else EXIT_FAILED
+        return EXIT_FAILED
 
 
-class _CannotListen(ServiceError):
+class CannotListen(ServiceError):
     """The address of a service cannot be had."""
 
 
@@ -105,22 +103,27 @@ async def _start(
     """Starts every service; returns the lines that say where they are."""
     from barnabas.services.web_server import WebServer
 
-    lines = []
+    logger.info("event=services-settings settings=%r", shown(properties))
+    lines, timeout_s = [], init_timeout_s(properties)
+    deadline = asyncio.get_running_loop().time() + timeout_s
     for entry, listener in places:
-        tls = _tls(properties) if listener.scheme == "https" else None
-        logins = logins_from(properties, client)
+        logins = logins_from(properties, client, listener.scheme)
+        tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
         try:
             listening = bind(entry, listener)
         except ServiceError as error:
-            raise _CannotListen(str(error)) from None
+            raise CannotListen(str(error)) from None
         stack.callback(listening.close)
         at = listener._replace(port=listening.getsockname()[1])
+        peers = None if tls is None else partial(peers_context, properties)
         try:
-            service = entry.load(ServiceContext(client, str(at), properties, secured=logins is not None))
+            reached = str(reached_at(at, properties.get(HOST_NAME)))
+            service = entry.load(ServiceContext(client, reached, properties, secured=logins is not None, peers=peers))
         except ImportError as error:
-            raise ServiceError(f"the {entry.title} needs {error.name}: pip install 'barnabas[{entry.extra}]'") from error
+            raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)
-        await service.start()
+        await wait_for_cluster(client, timeout_s, deadline)
+        await _ready(entry, service, timeout_s, deadline)
         server = WebServer(Application(entry.name, service, times, logins), listening, tls)
         stack.push_async_callback(server.close)
         await server.start()
@@ -128,11 +131,13 @@ async def _start(
     return lines
 
 
-def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
-    def value_of(key: str) -> object:
-        return properties.get(TLS_PREFIX + key, TLS_DEFAULTS.get(key))
-
-    return server_context(server_settings("http", value_of))
+async def _ready(entry: ServiceEntry, service: Service, timeout_s: float, deadline: float) -> None:
+    """Start a service; raises ServiceError if it is not ready in time."""
+    try:
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + MIN_START_S)):
+            await service.start()
+    except TimeoutError:
+        raise ServiceError(f"the {entry.title} is not ready after {timeout_s:g} s; {INIT_TIMEOUT} allows more") from None
 
 
 def _watch_input(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:

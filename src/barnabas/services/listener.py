@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from barnabas.web.service import ServiceEntry, ServiceError
 
 BACKLOG = 1_024
+WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 
 class Listener(NamedTuple):
@@ -21,6 +22,16 @@ class Listener(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def reached_at(listener: Listener, host_name: str | None) -> Listener:
+    """The address by which other instances reach a service, in lower case as in the URLs that instances compare.
+
+    Args:
+        host_name: the setting `host.name`; without one a listener on all addresses is reached by the name of this machine.
+    """
+    host = host_name or (socket.gethostname() if listener.host in WILDCARDS else listener.host)
+    return listener._replace(host=host.lower())
 
 
 def parse_listener(text: str, default_port: int) -> Listener:

@@ -1,8 +1,13 @@
-"""Who calls a service: Basic and bearer log-ins, checked by SASL against the cluster.
+"""Who calls a service: Basic and bearer log-ins, checked by SASL against the cluster, and certificates.
 
 Rules
-  1. The cluster decides; a log-in that it accepted is not checked again for a short time, one that it refused is.
+  1. The cluster decides; a log-in that it accepted is not checked again for a short time, one that it refused is. A token does not
+     count longer than it says itself.
   2. The cache holds hashes with a random key, no password and no token.
+  3. Failures of an address delay its next answers and log-ins, as on the broker (`security/penalties.py`). To the broker all callers
+     have the address of the service, so a guesser must be stopped here.
+  4. TLS has checked a certificate. Its name becomes a principal by rules, as on the broker. An Authorization header counts more than
+     a certificate: a proxy shows its own.
 """
 
 from __future__ import annotations
@@ -11,6 +16,8 @@ import asyncio
 import binascii
 import hashlib
 import json
+import logging
+import math
 import secrets
 import time
 from base64 import b64decode, urlsafe_b64decode
@@ -23,10 +30,17 @@ from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, LoginFailed
 from barnabas.client.sasl import HASHES, OAUTHBEARER, PLAIN, Credentials
 from barnabas.errors import ConfigError
+from barnabas.security.penalties import Penalties, Source
+from barnabas.security.principals import NoMatchingRule, PrincipalRules
+from barnabas.services.tls import CLIENT_AUTH, client_auth, principal_rules
+from barnabas.tls.names import subject_of
+from barnabas.tls.settings import ClientAuth
 from barnabas.web.routing import HttpError
 
+logger = logging.getLogger(__name__)
 METHOD, MECHANISM = "authentication.method", "authentication.sasl.mechanism"
 METHODS = ("NONE", "BASIC", "BEARER")
+SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"  # of the broker, too
 PASSWORDS = (PLAIN, *HASHES)
 
 
@@ -41,83 +55,138 @@ class _Given:
 
 
 class Logins:
-    """Checks the Authorization header of requests.
+    """Names the callers of requests.
 
     Args:
-        client: the service's own way to the cluster; its protocol must have SASL.
-        methods: BASIC, BEARER or both.
+        client: the service's own way to the cluster; with methods its protocol must have SASL.
+        methods: of BASIC and BEARER.
         mechanism: of SASL, for Basic.
+        rules: for certificates; None if they name nobody.
+        subject_claim: the claim of a token that names its user.
     """
 
-    def __init__(self, client: ClientConfig, methods: frozenset[str], mechanism: str) -> None:
+    def __init__(
+        self, client: ClientConfig, methods: frozenset[str], mechanism: str, *, rules: PrincipalRules | None = None,
+        subject_claim: str = "sub",
+    ) -> None:  # fmt: skip
         self._client, self.methods, self._mechanism = client, methods, mechanism
+        self._rules, self._subject_claim = rules, subject_claim
         self._known: dict[bytes, tuple[str, float]] = {}
         self._key = secrets.token_bytes(32)
         self._turns = asyncio.Semaphore(limits.MAX_SERVICE_LOGINS_AT_ONCE)
+        self._penalties = Penalties(
+            limits.SERVICE_LOGIN_DELAY_MS, max_hosts=limits.MAX_SERVICE_LOGINS, max_waiting=limits.MAX_WAITING_LOGINS
+        )
 
     @property
-    def challenge(self) -> bytes:
-        """The value of WWW-Authenticate."""
-        return b'Basic realm="barnabas"' if "BASIC" in self.methods else b'Bearer realm="barnabas"'
+    def challenges(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers WWW-Authenticate: one for each method."""
+        return tuple((b"www-authenticate", b'%s realm="barnabas"' % each.capitalize().encode()) for each in sorted(self.methods))
 
-    async def principal(self, header: str) -> str:
-        """Who sent this header; raises HttpError 401, or 503 if the cluster cannot be asked."""
+    async def principal(self, header: str, certificate: bytes | None = None, host: str = "") -> str:
+        """Who sent this header from an address, over a connection with this certificate (DER).
+
+        Raises:
+            HttpError: 401; 429 if too many log-ins of the address wait; 503 if the cluster cannot be asked.
+        """
+        if self._rules is not None and certificate is not None and not (header and self.methods):
+            try:
+                return f"User:{self._rules.name_of(subject_of(certificate))}"
+            except NoMatchingRule as error:
+                logger.warning("event=http-login-refused reason=%r", str(error))
+                raise _refused() from None
         key = hashlib.blake2b(header.encode(), key=self._key).digest()
         found = self._known.get(key)
         if found is not None and time.monotonic() < found[1]:
             return found[0]
-        principal, credentials = self._understand(header)
-        async with self._turns:
-            await asyncio.to_thread(self._ask, credentials)
+        principal, credentials, lifetime_s = self._understand(header)
+        await self._check(principal, credentials, host)
         self._known.pop(key, None)
         while len(self._known) >= limits.MAX_SERVICE_LOGINS:
             del self._known[next(iter(self._known))]
-        self._known[key] = principal, time.monotonic() + limits.SERVICE_LOGIN_KEPT_S
+        self._known[key] = principal, time.monotonic() + min(limits.SERVICE_LOGIN_KEPT_S, lifetime_s)
         return principal
 
-    def _understand(self, header: str) -> tuple[str, Credentials]:
+    async def _check(self, principal: str, credentials: Credentials, host: str) -> None:
+        loop, source = asyncio.get_running_loop(), self._penalties.source(host, principal)
+        await self._wait(source)
+        try:
+            async with self._turns:
+                await asyncio.to_thread(self._ask, credentials)
+        except HttpError as error:
+            if error.status == 401:
+                await asyncio.sleep(self._penalties.delay_ms(source, loop.time() * 1000) / 1000)
+            raise
+        self._penalties.logged_in(host, principal)
+
+    async def _wait(self, source: Source) -> None:
+        """Wait until the last failure of an address is answered."""
+        wait_ms = self._penalties.wait_ms(source, asyncio.get_running_loop().time() * 1000)
+        if not wait_ms:
+            return
+        if not self._penalties.begin_wait(source):
+            raise HttpError(429, "Too Many Requests")
+        try:
+            await asyncio.sleep(wait_ms / 1000)
+        finally:
+            self._penalties.end_wait(source)
+
+    def _understand(self, header: str) -> tuple[str, Credentials, float]:
+        """The principal that a header claims, with the proof, and for how many seconds it may count."""
         scheme, _, text = header.partition(" ")
         method = scheme.upper()
         if method not in self.methods:
-            raise HttpError(401, "Unauthorized")
+            raise _refused()
         try:
             if method == "BASIC":
                 user, colon, password = b64decode(text.strip(), validate=True).decode().partition(":")
                 if not colon or not user or not password or "\0" in user + password:
                     raise ValueError
-                return f"User:{user}", Credentials(self._mechanism, user, password)
+                return f"User:{user}", Credentials(self._mechanism, user, password), math.inf
             token = text.strip()
             payload = token.split(".")[1]
-            subject = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"]
-            return f"User:{subject}", Credentials(OAUTHBEARER, tokens=_Given(token))
-        except (ValueError, KeyError, IndexError, TypeError, binascii.Error):
-            raise HttpError(401, "Unauthorized") from None
+            claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+            subject, ends_s = claims[self._subject_claim], float(claims["exp"])
+            if not isinstance(subject, str) or not subject or not token.isascii() or not token.isprintable():
+                raise ValueError
+            return f"User:{subject}", Credentials(OAUTHBEARER, tokens=_Given(token)), ends_s - time.time()
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError, binascii.Error):
+            raise _refused() from None
 
     def _ask(self, credentials: Credentials) -> None:
         config = replace(self._client, credentials=credentials)
         for address in config.bootstrap_servers:
             try:
                 Connection(address, config).close()
-            except LoginFailed:
-                raise HttpError(401, "Unauthorized") from None
+            except LoginFailed as error:
+                logger.info("event=http-login-refused reason=%r", str(error))
+                raise _refused() from None
             except ClientError:
                 continue
             return
         raise HttpError(503, "The cluster cannot be asked about this log-in")
 
 
-def logins_from(settings: Mapping[str, str], client: ClientConfig) -> Logins | None:
-    """How callers log in, by the settings; None if they do not. Raises ConfigError."""
+def _refused() -> HttpError:
+    return HttpError(401, "Unauthorized")
+
+
+def logins_from(settings: Mapping[str, str], client: ClientConfig, scheme: str = "http") -> Logins | None:
+    """How callers log in to a listener, by the settings; None if they do not. Raises ConfigError."""
+    shows = client_auth(settings)
+    if shows is not ClientAuth.NONE and scheme != "https":
+        raise ConfigError(CLIENT_AUTH, shows.value, "none, unless the listener is https://")
+    rules = None if shows is ClientAuth.NONE else principal_rules(settings)
     methods = frozenset(word.strip().upper() for word in settings.get(METHOD, "NONE").split(",") if word.strip())
     if not methods <= set(METHODS):
         raise ConfigError(METHOD, settings[METHOD], f"of {', '.join(METHODS)}")
     methods -= {"NONE"}
     if not methods:
-        return None
+        return None if rules is None else Logins(client, methods, PLAIN, rules=rules)
     if client.credentials is None:
         raise ConfigError(METHOD, settings[METHOD], "NONE unless security.protocol has SASL, by which the cluster checks callers")
     own = client.credentials.mechanism
     mechanism = settings.get(MECHANISM, own if own in PASSWORDS else PLAIN)
     if mechanism not in PASSWORDS:
         raise ConfigError(MECHANISM, mechanism, f"one of {', '.join(PASSWORDS)}")
-    return Logins(client, methods, mechanism)
+    return Logins(client, methods, mechanism, rules=rules, subject_claim=settings.get(SUBJECT_CLAIM, "sub"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import cast
@@ -10,13 +10,16 @@ from typing import cast
 from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
 
 WEB_SERVER = ("httptools", "uvicorn")  # the libraries of the host
+REGISTRY = ("google.protobuf", "jsonschema_rs")
 
 
 def _load_registry(context: ServiceContext) -> Service:
     return cast(Service, import_module("barnabas.registry.service").RegistryService(context))
 
 
-SERVICES = {entry.name: entry for entry in (ServiceEntry("registry", "schema registry", 8081, "registry", _load_registry),)}
+SERVICES = {
+    entry.name: entry for entry in (ServiceEntry("registry", "schema registry", 8081, "registry", REGISTRY, _load_registry),)
+}
 
 
 def entries(names: Iterable[str]) -> list[ServiceEntry]:
@@ -29,15 +32,25 @@ def entries(names: Iterable[str]) -> list[ServiceEntry]:
     return list(found.values())
 
 
-def missing_libraries() -> list[str]:
-    """The libraries of the web server that are not installed. Imports none of them."""
-    return [name for name in WEB_SERVER if find_spec(name) is None]
+def _is_missing(library: str) -> bool:
+    """Whether a library is not installed; imports at most the packages around it."""
+    try:
+        return find_spec(library) is None
+    except ImportError:
+        return True
 
 
-def check_installed(entry: ServiceEntry) -> None:
-    """Raises ServiceError if the extra of a service is not installed."""
-    if missing := missing_libraries():
-        raise ServiceError(
+class NotInstalled(ServiceError):
+    """A library of a service is missing."""
+
+    def __init__(self, entry: ServiceEntry, missing: Sequence[str]) -> None:
+        super().__init__(
             f"the {entry.title} needs {' and '.join(missing)}: pip install 'barnabas[{entry.extra}]', "
             "or 'barnabas[all]' for every service"
         )
+
+
+def check_installed(entry: ServiceEntry) -> None:
+    """Raises NotInstalled if a library of the host or of the service is not installed."""
+    if missing := [name for name in (*WEB_SERVER, *entry.libraries) if _is_missing(name)]:
+        raise NotInstalled(entry, missing)

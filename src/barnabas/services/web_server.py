@@ -1,4 +1,4 @@
-"""The web server: uvicorn's HTTP protocol on a socket of ours, with limits on heads, connections and idle clients.
+"""The web server: uvicorn's HTTP protocol on a socket of ours, with limits on heads, connections, idle clients and slow readers.
 
 uvicorn's own `Server` is left out: it takes the signals of the process and ends the process when it cannot start.
 """
@@ -6,6 +6,7 @@ uvicorn's own `Server` is left out: it takes the signals of the process and ends
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import time
@@ -13,17 +14,27 @@ from email.utils import formatdate
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from barnabas import limits
+from barnabas.services.application import Application
+from barnabas.services.one_write import OneWrite
 from barnabas.web.routing import HttpError
+
+logger = logging.getLogger(__name__)
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. A request with a long line or head is handed on with the refusal in its state."""
+    """One connection. A request with a long line or head is handed on with the refusal in its state.
 
+    A client must read its answers: when bytes wait for it, it has a limited time to take them, and then for the next ones. This also
+    holds for a connection that is to be closed after its answer.
+    """
+
+    application: Application
     _head_timer: asyncio.TimerHandle | None = None
+    _reading_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _in_head = True
 
@@ -32,10 +43,17 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.connections) > limits.MAX_SERVICE_CONNECTIONS:
             transport.abort()
             return
+        transport.set_write_buffer_limits(limits.SERVICE_ANSWER_BUFFER_BYTES)
+        encryption = transport.get_extra_info("ssl_object")
+        if encryption is not None:
+            self.app_state["certificate"] = encryption.getpeercert(binary_form=True)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -44,6 +62,48 @@ class LimitedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head and self._head_bytes > 2 * limits.MAX_SERVICE_HEAD_BYTES and not self.transport.is_closing():
             self.transport.abort()  # a head without an end; nobody asked for this much
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP in the form of the service."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False  # the answer that is on its way is the last one
+            if self.cycle.more_body:
+                self.cycle.scope["state"]["refused"] = HttpError(400, "HTTP 400 Bad Request")
+                self.cycle.message_event.set()
+            return
+        response = self.application.malformed(self.client[0] if self.client else "")
+        headers = [*self.server_state.default_headers, *response.headers, (b"content-length", b"%d" % len(response.body))]
+        lines = b"".join(b"%s: %s\r\n" % header for header in headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + lines + b"\r\n" + response.body)
+        self._watch_reader()
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        self._watch_reader()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        self._watch_reader()
+        super().on_response_complete()
+
+    def _watch_reader(self) -> None:
+        """A period begins: an answer was written, or the client has read one."""
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
+        if self.transport.get_write_buffer_size():
+            self._reading_timer = self.loop.call_later(limits.SERVICE_ANSWER_TIMEOUT_S, self._give_up_reader)
+
+    def _give_up_reader(self) -> None:
+        self._reading_timer = None
+        waiting = self.transport.get_write_buffer_size()
+        if waiting:
+            logger.info("event=http-slow-reader client=%s waiting=%d", self.client[0] if self.client else "", waiting)
+            self.transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -60,6 +120,10 @@ class LimitedProtocol(HttpToolsProtocol):
         elif sum(len(name) + len(value) + 4 for name, value in self.headers) > limits.MAX_SERVICE_HEAD_BYTES:
             state["refused"] = HttpError(431, "Request Header Fields Too Large")
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.transport = OneWrite(cycle)  # type: ignore[assignment]  # as much of a transport as a cycle uses
+        super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -82,7 +146,7 @@ class LimitedProtocol(HttpToolsProtocol):
 class WebServer:
     """Serves one application on one socket."""
 
-    def __init__(self, application: Any, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, application: Application, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         self._config = Config(
             application,
             http=LimitedProtocol,
@@ -95,19 +159,33 @@ class WebServer:
             timeout_keep_alive=int(limits.SERVICE_IDLE_TIMEOUT_S),
         )
         self._config.load()
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # clients must not fill the log
         self._state = ServerState()
-        self._socket, self._tls = listening, tls
+        self._application, self._socket, self._tls = application, listening, tls
         self._server: asyncio.Server | None = None
         self._clock: asyncio.TimerHandle | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._state.connections)
 
     async def start(self) -> None:
         """Accept connections."""
         loop = asyncio.get_running_loop()
         self._tell_date()
-        self._server = await loop.create_server(self._protocol, sock=self._socket, ssl=self._tls)
+        limited: dict[str, Any] = {}
+        if self._tls is not None:
+            limited = {
+                "ssl_handshake_timeout": limits.SERVICE_HEAD_TIMEOUT_S,
+                "ssl_shutdown_timeout": limits.SERVICE_HEAD_TIMEOUT_S,
+            }
+        self._server = await loop.create_server(self._protocol, sock=self._socket, ssl=self._tls, **limited)
 
     def _protocol(self) -> LimitedProtocol:
-        return LimitedProtocol(config=self._config, server_state=self._state, app_state={})
+        made = LimitedProtocol(config=self._config, server_state=self._state, app_state={})
+        made.application = self._application
+        return made
 
     def _tell_date(self) -> None:
         self._state.default_headers[:] = [(b"date", formatdate(time.time(), usegmt=True).encode())]

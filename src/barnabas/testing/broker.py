@@ -20,6 +20,7 @@ import os
 import re
 import selectors
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ READY_TIMEOUT_S = 60.0  # a loaded machine is slow; a normal start takes a hundr
 STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this time it counts as hanging
 LOG_TAIL_LINES = 20  # characters of the broker's log in the text of BrokerFailed
 ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
+REGISTRY_URL = "confluent.schema.registry.url"
 LISTENERS, TLS_LISTENERS = "PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"
 
 # Defaults for tests that differ from Kafka's: groups start without a delay, and internal topics are small. The caller's
@@ -109,6 +111,8 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._listeners: dict[str, str] = {}
         self._registry: ServicesProcess | None = None
+        self._registry_port = 0
+        self._registry_socket: socket.socket | None = None  # bound, so that nobody else takes the port before the registry
 
     @property
     def bootstrap_servers(self) -> str:
@@ -153,7 +157,9 @@ class Broker:
                 properties |= {"security.protocol": "SSL", **self.certificates.client_settings()}
             if self._users:
                 properties |= self.login()
-            self._registry = ServicesProcess("registry", properties, self._working_folder() / "services.log")
+            self._release_registry_port()
+            log = self._working_folder() / "services.log"
+            self._registry = ServicesProcess("registry", properties, log, f"http://127.0.0.1:{self._registry_port}")
         return self._registry.url
 
     @property
@@ -201,6 +207,12 @@ class Broker:
         self._forget_process()
         for folder in self.data_dirs:
             folder.mkdir(parents=True, exist_ok=True)
+        if REGISTRY_URL not in self._config:
+            self._registry_socket = socket.socket()
+            self._registry_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._registry_socket.bind(("127.0.0.1", 0))
+            self._registry_port = self._registry_socket.getsockname()[1]
+            self._config[REGISTRY_URL] = f"http://127.0.0.1:{self._registry_port}"
         if self._users:
             store_users(self.data_dir, self._users)
         self._process = self._spawn()
@@ -254,6 +266,7 @@ class Broker:
         stopped cleanly.
         """
         registry, self._registry = self._registry, None
+        self._release_registry_port()
         try:
             if registry is not None:
                 registry.close()
@@ -276,6 +289,11 @@ class Broker:
     def __repr__(self) -> str:
         state = f"{self.bootstrap_servers} pid={self.pid}" if self.is_running() else "down"
         return f"<Broker {state}>"
+
+    def _release_registry_port(self) -> None:
+        taken, self._registry_socket = self._registry_socket, None
+        if taken is not None:
+            taken.close()
 
     def _working_folder(self) -> Path:
         if self._folder is None:

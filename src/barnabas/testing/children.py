@@ -7,9 +7,10 @@ Rules
   2. While there are children, one `sh` reads their ids from a pipe. The end of the pipe means that the parent ended, perhaps by
      SIGKILL, and `sh` kills the remaining groups. (A parent death signal follows the thread that started a child, and reaches
      no grandchildren.)
-  3. A `with` block of a child kills the group if it ends with an exception; otherwise it waits for the child.
+  3. A child begins with its command when its id is written. If the parent is killed before, the child ends without having begun.
+  4. A `with` block of a child kills the group if it ends with an exception; otherwise it waits for the child.
 
-Ugly: if the parent is killed between starting a child and writing its id, that child stays.
+Ugly: a child inherits the read end of the pipe by which it was told to begin. A command that does not exist is exit code 127.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ while read -r line; do ids=$line; done
 for id in $ids; do kill -9 "-$id" "$id" 2>/dev/null; done
 [ -z "$1" ] || rm -rf -- "$1"
 """
+
+# Waits for a line from the descriptor "$1", whose end means that the parent is gone, and becomes the command behind it.
+GATE = 'read -r _ <"/dev/fd/$1" || exit 1; shift; exec "$@"'
 
 
 class Guard:
@@ -103,8 +107,16 @@ class Child(subprocess.Popen[AnyStr]):
     """`subprocess.Popen` with the rules above; takes the same arguments."""
 
     def __init__(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> None:
-        super().__init__(command, **{**options, "start_new_session": True})
-        _CHILDREN.started(self.pid)
+        gate, opener = os.pipe()
+        try:
+            begun = ["sh", "-c", GATE, "barnabas-child", str(gate), *command]
+            super().__init__(begun, **{**options, "start_new_session": True, "pass_fds": (gate, *options.get("pass_fds", ()))})
+            self.args = command
+            _CHILDREN.started(self.pid)
+            os.write(opener, b"\n")
+        finally:
+            os.close(gate)
+            os.close(opener)
 
     def poll(self) -> int | None:
         """Like `Popen.poll`."""

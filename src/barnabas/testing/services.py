@@ -24,23 +24,24 @@ class ServicesFailed(BarnabasError):
 
 
 class ServicesProcess:
-    """One service on a free port of 127.0.0.1.
+    """One service, on a free port of 127.0.0.1 unless told otherwise.
 
     Args:
         name: as in the table of services.
         properties: client settings, `bootstrap.servers` among them.
         log: the file for its standard error.
+        listener: where it listens.
 
     Raises:
         ServicesFailed: it did not become ready; the text has its standard error.
     """
 
-    def __init__(self, name: str, properties: Mapping[str, str], log: Path) -> None:
+    def __init__(self, name: str, properties: Mapping[str, str], log: Path, listener: str = "http://127.0.0.1:0") -> None:
         source = str(Path(barnabas.__file__).resolve().parent.parent)
         path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
         with log.open("ab") as errors:
             self._process = spawn(
-                {name: "http://127.0.0.1:0"}, properties, stdout=subprocess.PIPE, stderr=errors.fileno(),
+                {name: listener}, properties, stdout=subprocess.PIPE, stderr=errors.fileno(),
                 environment={"PYTHONPATH": path},
             )  # fmt: skip
         try:

@@ -85,11 +85,12 @@ OF_LIBRDKAFKA = {  # its name -> ours; `ssl.keystore.location` and `.password` a
 }
 
 
-def server_settings(listener: str, value_of: Callable[[str], object]) -> TlsSettings:
+def server_settings(listener: str, value_of: Callable[[str], object], *, prefix: str | None = None) -> TlsSettings:
     """The settings of a broker's listener.
 
     Args:
         value_of: function from a key without prefix to its value on this listener.
+        prefix: the text before `ssl.` in messages; that of the broker's listener without one.
     """
 
     def text(name: str) -> str | None:
@@ -99,7 +100,7 @@ def server_settings(listener: str, value_of: Callable[[str], object]) -> TlsSett
     stores = {name: text(name) for name in TEXTS if name not in {"key_location", "certificate_location"}}
     protocols, suites = value_of("ssl.enabled.protocols"), value_of("ssl.cipher.suites")
     return TlsSettings(
-        prefix=f"listener.name.{listener.lower()}.",
+        prefix=f"listener.name.{listener.lower()}." if prefix is None else prefix,
         **stores,  # type: ignore[arg-type]  # all of them are texts
         client_auth=ClientAuth(value_of("ssl.client.auth")),
         enabled_protocols=tuple(protocols) if isinstance(protocols, tuple) else PROTOCOLS,

@@ -6,17 +6,20 @@ A dictionary leads from segment to segment: the time does not grow with the numb
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
+
+Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class HttpError(Exception):
     """Ends a request with this status. `code` is the service's own error code; without one it is the status."""
 
-    def __init__(self, status: int, message: str, code: int | None = None) -> None:
+    def __init__(self, status: int, message: str, code: int | None = None, headers: Headers = ()) -> None:
         super().__init__(message)
+        self.headers = headers
         self.status = status
         self.message = message
         self.code = status if code is None else code
@@ -27,7 +30,7 @@ class Response(NamedTuple):
 
     body: bytes = b""
     status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,10 @@ class Router:
             raise ValueError(f"{method} {pattern} is there twice")
         node.handlers[method] = handler
 
+    def routes(self) -> list[tuple[str, str]]:
+        """Method and pattern of every route, in the order of the patterns."""
+        return sorted(_routes(self._root, ""), key=lambda route: (route[1], route[0]))
+
     def find(self, method: str, path: str) -> tuple[Handler, list[str]]:
         """The handler for `path` (percent-encoded) and the decoded segments that it takes.
 
@@ -111,8 +118,23 @@ class Router:
             raise HttpError(404, "HTTP 404 Not Found")
         handler = node.handlers.get(method) or (node.handlers.get("GET") if method == "HEAD" else None)
         if handler is None:
-            raise HttpError(405, "HTTP 405 Method Not Allowed")
+            raise not_allowed(node.handlers)
         return handler, given
+
+
+def not_allowed(methods: Collection[str]) -> HttpError:
+    """The answer to a method that is none of these."""
+    allowed = {*methods, *(["HEAD"] if "GET" in methods else [])}
+    return HttpError(405, "HTTP 405 Method Not Allowed", headers=((b"allow", ", ".join(sorted(allowed)).encode()),))
+
+
+def _routes(node: _Node, pattern: str) -> Iterator[tuple[str, str]]:
+    for method in node.handlers:
+        yield method, pattern or "/"
+    for segment, below in node.named.items():
+        yield from _routes(below, f"{pattern}/{segment}")
+    if node.any is not None:
+        yield from _routes(node.any, f"{pattern}/{NAMED}")
 
 
 def _segments(path: str) -> list[str]:

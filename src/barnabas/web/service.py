@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -19,12 +20,14 @@ class ServiceContext:
         listener: the URL at which the service is reached, such as `http://127.0.0.1:8081`, with the port that it really has.
         settings: those of the service's own configuration keys that were given.
         secured: whether callers log in, so that `Request.caller` is true and rights are to be asked for.
+        peers: makes the TLS context of connections to other instances of the service; None if the listener is not https.
     """
 
     client: ClientConfig
     listener: str
     settings: Mapping[str, str]
     secured: bool = False
+    peers: Callable[[], ssl.SSLContext] | None = None
 
 
 class Service(Protocol):
@@ -59,6 +62,7 @@ class ServiceEntry(NamedTuple):
         title: as the line that tells that it is ready has it: `barnabas TITLE accepts connections on URL`.
         port: by convention.
         extra: of pip, which brings what it needs.
+        libraries: the modules that the extra brings.
         load: imports the service and makes it.
     """
 
@@ -66,4 +70,5 @@ class ServiceEntry(NamedTuple):
     title: str
     port: int
     extra: str
+    libraries: tuple[str, ...]
     load: Callable[[ServiceContext], Service]

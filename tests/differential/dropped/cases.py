@@ -6,10 +6,11 @@ from pathlib import Path
 
 from tests.differential.dropped import script
 from tests.differential.runner import CONFIG, Scenario, scenarios
+from tests.retention import NO_RETENTION_CHECKS
 
 GOLDEN = Path(__file__).parent / "golden"
 ON_ZOOKEEPER = ("zookeeper", "commits")  # where OffsetCommit and OffsetFetch 0 work
-SETTINGS = CONFIG | {"delegation.token.secret.key": "geheim"}
+SETTINGS = CONFIG | NO_RETENTION_CHECKS | {"delegation.token.secret.key": "geheim"}
 GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",

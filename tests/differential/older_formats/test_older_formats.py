@@ -11,6 +11,7 @@ import pytest
 from barnabas.testing import Broker
 from tests.differential.older_formats.record import GOLDEN, run
 from tests.differential.older_formats.script import CASES
+from tests.retention import NO_RETENTION_CHECKS
 
 UNKNOWN, UNSUPPORTED_CODEC, INVALID_TIME, INVALID_RECORD = -1, 76, 32, 87
 # Kafka answers UNKNOWN_SERVER_ERROR to bytes that it fails on; here it is said what is wrong with them
@@ -30,7 +31,7 @@ RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text())
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[tuple[str, int]]:
-    with Broker() as broker:
+    with Broker(NO_RETENTION_CHECKS) as broker:
         yield "127.0.0.1", broker.port
 
 

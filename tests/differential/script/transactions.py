@@ -379,6 +379,40 @@ def _read(talk: Talk, step: str, topic: str) -> None:
     talk.ask(step, producers, 0)
 
 
+def fetch_session_that_changes_its_parameters(talk: Talk) -> None:
+    """What a session was told under one isolation level, or as a consumer, is not what it is told under another."""
+    topic, line = talk.create("topic"), talk.connect()
+    talk.do(produce(topic, Batch(values("plain"))), 9)
+    owner = _open(talk, talk.name("name"), topic, "open")
+    session, epoch = 0, 0
+
+    def ask(step: str, offset: int | None = None, *, isolation: int = 0, replica_id: int = -1, rack: str = "") -> None:
+        nonlocal session, epoch
+        request = fetch(topic, offset or 0, isolation_level=isolation)
+        request.session_id, request.session_epoch = session, epoch
+        request.replica_id, request.rack_id = replica_id, rack
+        if offset is None:
+            request.topics = []
+        session, epoch = talk.ask(step, request, 11, on=line).session_id, epoch + 1
+
+    ask("committed, from the start", 0, isolation=1)
+    ask("committed, to its end", 1, isolation=1)
+    ask("committed, nothing new", isolation=1)
+    ask("uncommitted")
+    ask("uncommitted, to its end", 2)
+    ask("uncommitted, nothing new")
+    ask("committed again", isolation=1)
+    ask("uncommitted again")
+    ask("with a rack", rack="r")
+    ask("as a replica that is none", replica_id=99)
+    ask("as a consumer again")
+    ask("as a consumer, nothing new")
+    ask("committed, back", 1, isolation=1)
+    talk.do(_end(talk.name("name"), owner), 3)
+    _ended(talk, talk.name("name"))
+    ask("committed, at the end of the transaction", isolation=1)
+
+
 def markers_from_outside(talk: Talk) -> None:
     """What kafka-transactions sends to abort a transaction that nobody coordinates."""
     for version in talk.versions_of("WriteTxnMarkers"):

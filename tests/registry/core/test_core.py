@@ -10,8 +10,9 @@ from barnabas import limits
 from barnabas.registry.core import names, records
 from barnabas.registry.core.commands import Register, SetMode
 from barnabas.registry.core.entities import Draft, merge_metadata, merge_rule_sets
+from barnabas.registry.core.lookup import look_up
 from barnabas.registry.core.registry import Registry
-from barnabas.registry.formats.interface import Reference
+from barnabas.registry.formats.interface import Reference, SchemaFormat
 from barnabas.registry.formats.table import format_of
 from barnabas.web.routing import HttpError
 from tests.registry.core.fake_format import AVRO, fake_format
@@ -168,3 +169,35 @@ def test_merging() -> None:
 def test_an_unknown_format() -> None:
     with pytest.raises(ValueError, match="Invalid schema type XML"):
         format_of("XML")
+
+
+def test_a_registered_schema_is_found_without_parsing_it_again() -> None:
+    parsed: list[str] = []
+
+    def counting(schema_type: str) -> SchemaFormat:
+        parsed.append(schema_type)
+        return format_of(schema_type)
+
+    registry = Registry(counting)
+    spaced = Draft('{ "type" : "string" }')
+    with_metadata = Draft(spaced.schema, metadata={"properties": {"a": "b"}})
+    registered = write(registry, Register("s", spaced))
+
+    def guid_of(subject: str, draft: Draft) -> str | None:
+        found = look_up(registry.state, registry.parser, subject, draft, normalize=False, deleted=False)
+        return None if found is None else found.guid
+
+    parsed.clear()
+    assert guid_of("s", spaced) == registered["guid"]
+    assert parsed == []
+    assert guid_of("another", spaced) is None
+    assert guid_of("s", with_metadata) is None
+
+
+def test_few_identities_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_KEPT_IDENTITIES", 2)
+    parser = Registry().parser
+    drafts = [Draft(f'"{number}"') for number in range(3)]
+    for draft in drafts:
+        parser.keep_identity(draft, draft.identity)
+    assert [parser.identity(draft) for draft in drafts] == [None, drafts[1].identity, drafts[2].identity]

@@ -328,9 +328,9 @@ def test_messages_of_incompatible_schemas(registry: InMemory, level: str, text: 
         ("text/html, *; q=.2, */*; q=.2", 200, "application/vnd.schemaregistry.v1+json"),
         ("*/anything", 200, "application/vnd.schemaregistry.v1+json"),
         ("application/*", 200, "application/vnd.schemaregistry.v1+json"),
-        ("text/*", 406, ""),
-        ("text/html", 406, ""),
-        ("application/vnd.schemaregistry.v2+json", 406, ""),
+        ("text/*", 406, "application/vnd.schemaregistry.v1+json"),
+        ("text/html", 406, "application/vnd.schemaregistry.v1+json"),
+        ("application/vnd.schemaregistry.v2+json", 406, "application/vnd.schemaregistry.v1+json"),
     ],
 )
 def test_media_types(registry: InMemory, accept: str, status: int, media: str) -> None:

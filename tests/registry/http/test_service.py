@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from barnabas import limits
 from barnabas.registry.service import RegistryService
 from barnabas.testing import Broker
 from barnabas.web.service import ServiceError
@@ -40,7 +42,10 @@ async def served(bootstrap_servers: str) -> AsyncIterator[RegistryService]:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         made = await ask(holder[0].router, method, url, body, x_forward=headers["x-forward"])
         data = json.dumps(made.body, separators=(",", ":")).encode()
-        writer.write(b"HTTP/1.1 %d OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (made.status, len(data)) + data)
+        told = (
+            f"HTTP/1.1 {made.status} OK\r\nconnection: close\r\ncontent-type: {made.media}\r\ncontent-length: {len(data)}\r\n\r\n"
+        )
+        writer.write(told.encode() + data)
         await writer.drain()
         writer.close()
 
@@ -93,6 +98,24 @@ def test_others_forward_to_the_leader_and_follow_it() -> None:
             await leader.close()
             made_later = await ask(other.router, "POST", "/subjects/s2/versions", {"schema": '{"f2":"int"}'})
             assert made_later.body.get("id") == 3, made_later
+
+    with Broker(QUICK) as broker:
+        asyncio.run(scenario(broker))
+
+
+def test_a_registry_without_its_topic_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEMAS_STALE_S", 1.0)
+
+    async def scenario(broker: Broker) -> None:
+        async with started(service(broker.bootstrap_servers)) as made:
+            assert made.is_ready()
+            await asyncio.to_thread(broker.kill)
+            await until(lambda: not made.is_ready(), "a registry without a cluster is ready")
+            await asyncio.to_thread(broker.start)
+            await until(made.is_ready, "the registry did not find its topic again")
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+            await asyncio.to_thread(admin.delete_topics(["_schemas"])["_schemas"].result)
+            await until(lambda: not made.is_ready(), "a registry without its topic is ready")
 
     with Broker(QUICK) as broker:
         asyncio.run(scenario(broker))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,19 +70,33 @@ async def works(client: Client, kind: Kind, name: str) -> None:
     assert set(asked) <= {ErrorCode.NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
+@asynccontextmanager
+async def held() -> AsyncIterator[asyncio.Event]:
+    """An event for which brokers wait; a test that fails sets it too, for a broker that waits does not stop."""
+    event = asyncio.Event()
+    try:
+        yield event
+    finally:
+        event.set()
+
+
 @KINDS
 async def test_a_broker_that_does_not_know_yet_that_it_leads_is_not_named(tmp_path: Path, kind: Kind) -> None:
     async with running(tmp_path, **SETTINGS) as cluster:
         slow, asked = cluster.others
         cluster.stores[slow].hold_watches()
-        told = await find(cluster.clients[asked], kind)
+
+        def named(told: dict[str, tuple[int, int]]) -> set[str]:
+            return {name for name, (code, _) in told.items() if code == ErrorCode.NONE}
+
+        # An answer that comes while the topic is made, or before the other leaders have been asked, names nobody.
+        told = await asked_until(partial(find, cluster.clients[asked], kind), named)
         late = led_by(cluster.brokers[asked], kind, slow)
         assert late
+        told = await asked_until(partial(find, cluster.clients[asked], kind), lambda told: named(told) >= set(NAMES) - late)
         assert {name for name, (code, _) in told.items() if code == ErrorCode.COORDINATOR_NOT_AVAILABLE} == late
-        assert all(code == ErrorCode.NONE for name, (code, _) in told.items() if name not in late)
-        finding = asyncio.ensure_future(find(cluster.clients[asked], kind))
         cluster.stores[slow].release_watches()
-        told = await finding
+        told = await asked_until(partial(find, cluster.clients[asked], kind), lambda told: named(told) == set(NAMES))
         assert {name for name, node in told.items() if node == (ErrorCode.NONE, slow)} == late
         for name in late:
             await works(cluster.clients[slow], kind, name)
@@ -90,9 +106,9 @@ async def test_a_broker_that_does_not_know_yet_that_it_leads_is_not_named(tmp_pa
 async def test_a_broker_whose_disk_is_slow_to_have_the_log_says_that_it_loads(
     tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running(tmp_path, **SETTINGS) as cluster:
+    async with running(tmp_path, **SETTINGS) as cluster, held() as disk:
         slow = cluster.others[0]
-        broker, disk = cluster.brokers[slow], asyncio.Event()
+        broker = cluster.brokers[slow]
         create = broker.replica_manager.create
 
         async def late(wanted: Any) -> None:
@@ -115,12 +131,13 @@ async def test_after_a_failover_the_next_coordinator_is_named_when_it_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = Kind("__consumer_offsets", 0)
-    async with running(tmp_path, offsets_topic_num_partitions="1", offsets_topic_replication_factor="3") as cluster:
+    settings: dict[str, Any] = {"offsets_topic_num_partitions": "1", "offsets_topic_replication_factor": "3"}
+    async with running(tmp_path, **settings) as cluster, held() as disk:
         told = await asked_until(partial(find, cluster.clients[1], kind), lambda found: found[NAMES[0]][0] == ErrorCode.NONE)
         first = told[NAMES[0]][1]
         await works(cluster.clients[first], kind, NAMES[0])
-        await cluster.until(lambda: all(len(s.isr) == 3 for s in cluster.controller.metadata.topics[kind.topic].partitions))
-        disk = asyncio.Event()
+        # One that has not made its replica yet would make it as leader, without a change.
+        await cluster.until(lambda: all(broker.partitions.get(kind.topic, 0) is not None for broker in cluster.brokers.values()))
         for broker_id, broker in cluster.brokers.items():
             if broker_id != first:
                 monkeypatch.setattr(broker.replica_manager, "change", partial(_late, disk, broker.replica_manager.change))

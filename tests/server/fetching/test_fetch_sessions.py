@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.fetch_request import MAX_EPOCH
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.replication.offline_partition import OfflinePartition
 from barnabas.server.fetching.fetch_session import FetchContext
 from barnabas.server.fetching.session_cache import FINAL_EPOCH, INITIAL_EPOCH, FetchSessionCache
@@ -124,6 +126,41 @@ def test_a_fetcher_of_a_follower_has_one_session() -> None:
     assert [session is not None and cache.find(session.session_id) is session for session in begun] == [False, True, True, True]
     assert [session is not None and session.closed for session in begun] == [True, False, False, False]
     assert cache.open(request({("a", 0): 0}, 1, 1, replica_id=2), VERSION, 0).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"isolation_level": 1},
+        {"rack_id": "r"},
+        {"replica_id": 2},
+        {"replica_state": ReplicaState(replica_epoch=5)},
+        {"version": 11},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_request_with_other_parameters_looks_at_every_partition_again(change: dict[str, Any]) -> None:
+    cache, places = sessions(), {("a", 0): 5, ("b", 1): 7}
+    session = cache.open(request(places), VERSION, 0).session
+    assert session is not None
+    epochs = count(1)
+
+    def looked_at(**fields: Any) -> dict[tuple[object, int], int]:
+        """By a request that names no partition; afterwards all rest."""
+        asking, version = request({}, session.session_id, next(epochs)), fields.pop("version", VERSION)
+        for name, value in fields.items():
+            setattr(asking, name, value)
+        found = asked(cache.open(asking, version, 0))
+        session.pending.clear()
+        return found
+
+    session.pending.clear()
+    assert looked_at() == {}
+    assert looked_at(**change) == places
+    assert session.is_of_follower == ("replica_id" in change)
+    assert looked_at(**change) == {}
+    assert looked_at() == places
+    assert not session.is_of_follower
 
 
 def test_an_incremental_answer_says_what_the_last_one_did_not() -> None:

@@ -298,6 +298,28 @@ def test_a_session_that_ended_or_is_elsewhere_is_told_so(tmp_path: Path, monkeyp
     run(tmp_path, test)
 
 
+def test_a_request_with_other_parameters_on_another_connection_looks_at_every_partition_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        def partitions(of: Session) -> list[tuple[int, int]]:
+            return [(each.partition_index, each.error_code) for topic in of.answer([]).responses for each in topic.partitions]
+
+        known, another = Session(client.broker, LATEST, line), Session(client.broker, LATEST, replica_id=99)
+        known.ask([wanted(index, 20) for index in range(PARTITIONS)])
+        assert [partitions(known) for _ in range(3)] == [[], [], []]
+        another.session_id, another.epoch = known.session_id, known.epoch
+        assert partitions(another) == [(index, ErrorCode.NOT_LEADER_OR_FOLLOWER) for index in range(PARTITIONS)]
+        known.epoch = another.epoch
+        assert partitions(known) == [(index, ErrorCode.NONE) for index in range(PARTITIONS)]
+        assert partitions(known) == []
+
+    run(tmp_path, test)
+    assert counted.taken == 4
+
+
 def test_a_follower_that_is_recognised_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
 

@@ -20,7 +20,14 @@ from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.config_key import ConfigKey, ConfigType
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
-from barnabas.config.settings import check_broker, check_client_metrics, check_group, check_topic, topic_config
+from barnabas.config.settings import (
+    check_broker,
+    check_client_metrics,
+    check_group,
+    check_schema_validation,
+    check_topic,
+    topic_config,
+)
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
@@ -93,6 +100,8 @@ class ConfigPlanner:
         after = settings_after(request, before)
         self._check(resource, after)
         self._check_minimum(resource, before, after)
+        if resource[0] is ResourceType.TOPIC:
+            check_schema_validation(before, after, self.config)
         if after != dict(before):
             self.plan.set_config(resource, after)
 

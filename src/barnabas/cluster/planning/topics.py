@@ -22,7 +22,7 @@ from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.planning.placement import Ring, check_assignment, new_partitions
 from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.settings import check_topic, topic_config
+from barnabas.config.settings import check_schema_validation, check_topic, topic_config
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import ResourceType
 
@@ -179,6 +179,7 @@ class TopicPlanner:
         self._check_new_name(request.name)
         settings = _settings(request.configs)
         check_topic(settings, self.config.topic_defaults)
+        check_schema_validation({}, settings, self.config)
         replicas = self._assigned(request) if request.assignments else self._placed(request)
         partitions = new_partitions(replicas, self.active)
         topic = Topic(request.name, self.new_id(), partitions)

@@ -1,4 +1,4 @@
-"""Every key of Kafka 4.3, for the broker, a topic, a group, or a client-metrics subscription."""
+"""Every key of Kafka 4.3, and those of schema validation, for the broker, a topic, a group, or a client-metrics subscription."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from barnabas.config.definitions import (
     oauth,
     replication,
     sasl,
+    schema_validation,
     tiered,
     tls,
     topic,
@@ -39,10 +40,11 @@ BROKER_MODULES = (
     sasl,
     oauth,
     tls,
+    schema_validation,
     internal,
 )
 
 BROKER: dict[str, ConfigKey] = {key.name: key for module in BROKER_MODULES for key in module.KEYS}
-TOPIC: dict[str, ConfigKey] = {key.name: key for key in topic.KEYS}
+TOPIC: dict[str, ConfigKey] = {key.name: key for key in (*topic.KEYS, *schema_validation.TOPIC_KEYS)}
 GROUP: dict[str, ConfigKey] = {key.name: key for key in group.KEYS}
 CLIENT_METRICS: dict[str, ConfigKey] = {key.name: key for key in client_metrics.KEYS}

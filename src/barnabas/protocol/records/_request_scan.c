@@ -1,4 +1,4 @@
-/* The functions of request_scan.py and multi_partition_scan.py as machine code. Their docstrings there say what each takes, returns and promises.
+/* The functions of request_scan.py and multi_partition_scan.py as machine code, and one of schema_ids.py. Their docstrings there say what each takes, returns and promises.
  *
  * tools/build_hook.py compiles this file if the machine has a C compiler. scan.py uses the result only if it was made from this very text.
  *
@@ -165,6 +165,87 @@ static int walk(Bytes at, Bytes stop, int64_t count, Records *seen) {
         if (at != end) return 0;
     }
     seen->min_delta = min_delta, seen->max_delta = max_delta, seen->has_null_key = has_null_key;
+    return at == stop;
+}
+
+/* --- schema ids */
+
+enum { SCHEMA_ID_BYTES = 5, SCHEMA_GUID_BYTES = 17 };
+
+/* The set of known ids, or NULL if nobody asks; and the last one that was found in it, for neighbours mostly have the same. */
+typedef struct {
+    PyObject *ids;
+    Bytes last;
+    Py_ssize_t size;
+} Known;
+
+/* Bytes in a record; `at` is NULL for null. */
+typedef struct {
+    Bytes at;
+    Py_ssize_t size;
+} Part;
+
+static Bytes read_part(Bytes at, Bytes stop, Part *part) {
+    uint64_t length;
+    at = varint(at, stop, 4, &length);
+    part->at = NULL, part->size = 0;
+    if (at == NULL || length == 1) return at;
+    length >>= 1;
+    if ((uint64_t)(stop - at) < length) return NULL;
+    part->at = at, part->size = (Py_ssize_t)length;
+    return at + length;
+}
+
+static int is_named(Part name, const char *text, Py_ssize_t size) {
+    return name.size == size && memcmp(name.at, text, size) == 0;
+}
+
+/* 1 if the key or value is null, or the id that it or its header begins with is known; 0 if not, -1 after an error. */
+static int names_known(Known *known, Part part, Part header) {
+    if (known->ids == NULL || part.at == NULL) return 1;
+    Part named = header.at != NULL ? header : part;
+    Py_ssize_t size = SCHEMA_ID_BYTES;
+    if (named.size < SCHEMA_ID_BYTES) return 0;
+    if (header.at != NULL && named.at[0] == 1)
+        size = SCHEMA_GUID_BYTES;
+    else if (named.at[0] != 0)
+        return 0;
+    if (named.size < size) return 0;
+    if (known->size == size && memcmp(known->last, named.at, size) == 0) return 1;
+    PyObject *id = PyBytes_FromStringAndSize((const char *)named.at, size);
+    int found = id ? PySet_Contains(known->ids, id) : -1;
+    Py_XDECREF(id);
+    if (found == 1) known->last = named.at, known->size = size;
+    return found;
+}
+
+static int walk_ids(Bytes at, Bytes stop, int64_t count, Known *keys, Known *values) {
+    static const char key_name[] = "__key_schema_id", value_name[] = "__value_schema_id";
+    for (int64_t index = 0; index < count; index++) {
+        uint64_t value;
+        Part key, content, name, text, key_header = {NULL, 0}, value_header = {NULL, 0};
+        at = varint(at, stop, 4, &value);
+        if (at == NULL || value & 1 || value >> 1 > (uint64_t)(stop - at)) return 0;
+        Bytes end = at + (value >> 1);
+        if (at == end) return 0;
+        at = varint(at + 1, end, 8, &value);                /* behind the attributes: the time */
+        if (at != NULL) at = varint(at, end, 4, &value);    /* the offset */
+        if (at != NULL) at = read_part(at, end, &key);
+        if (at != NULL) at = read_part(at, end, &content);
+        if (at != NULL) at = varint(at, end, 4, &value);    /* headers */
+        if (at == NULL || value & 1) return 0;
+        for (uint64_t left = value >> 1; left; left--) {
+            at = read_part(at, end, &name);
+            if (at != NULL) at = read_part(at, end, &text);
+            if (at == NULL || name.at == NULL) return 0;
+            if (key_header.at == NULL && is_named(name, key_name, sizeof key_name - 1)) key_header = text;
+            if (value_header.at == NULL && is_named(name, value_name, sizeof value_name - 1)) value_header = text;
+        }
+        if (at != end) return 0;
+        int good = names_known(keys, key, key_header);
+        if (good == 1) good = names_known(values, content, value_header);
+        if (good != 1) return good;
+    }
     return at == stop;
 }
 
@@ -613,6 +694,18 @@ static PyObject *walk_records(PyObject *self, PyObject *const *args, Py_ssize_t 
     return Py_BuildValue("LLN", (long long)seen.min_delta, (long long)seen.max_delta, PyBool_FromLong(seen.has_null_key));
 }
 
+static PyObject *name_known_schemas(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    (void)self;
+    Py_buffer data;
+    if (!takes(nargs, 4, "name_known_schemas")) return NULL;
+    int64_t count = PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) return NULL;
+    Known keys = {args[2] == Py_None ? NULL : args[2], NULL, 0}, values = {args[3] == Py_None ? NULL : args[3], NULL, 0};
+    int good = walk_ids(data.buf, (Bytes)data.buf + data.len, count, &keys, &values);
+    PyBuffer_Release(&data);
+    return good < 0 ? NULL : PyBool_FromLong(good);
+}
+
 static PyObject *walk_requests(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     (void)self;
     Bounds bounds;
@@ -945,7 +1038,7 @@ out:
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 static PyMethodDef methods[] = {
     FAST(walk_records),   FAST(walk_requests),   FAST(read_requests), FAST(check_batches),       FAST(place_batches),
-    FAST(answer_requests), FAST(answer_spread), FAST(note_batches),  {NULL, NULL, 0, NULL},
+    FAST(answer_requests), FAST(answer_spread), FAST(note_batches),  FAST(name_known_schemas), {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_request_scan", NULL, -1, methods, NULL, NULL, NULL, NULL};

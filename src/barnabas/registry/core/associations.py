@@ -79,12 +79,31 @@ def put(state: State, parser: Parser, command: PutAssociations) -> Outcome:
 
 def delete(state: State, command: DeleteAssociations) -> Outcome:
     """Remove the associations of a resource."""
-    wanted = {"resourceId": command.resource_id, "resourceType": command.resource_type or "topic"}
-    found = selected(state.associations.values(), wanted, command.association_types)
+    found = meant(state, command)
     if not found:
         raise errors.association_not_found(command.resource_id)
     written = [record for value in found for record in _removed(state, value, cascade=command.cascade)]
     return Outcome(() if command.dry_run else tuple(written), None)
+
+
+def meant(state: State, command: DeleteAssociations) -> list[Json]:
+    """The associations that a command removes."""
+    wanted = {"resourceId": command.resource_id, "resourceType": command.resource_type or "topic"}
+    return selected(state.associations.values(), wanted, command.association_types)
+
+
+def touched(state: State, command: PutAssociations) -> list[tuple[str, Json | None]]:
+    """The subjects of the associations that a command changes, each with the schema that comes along. Raises HttpError 42212."""
+    resource = resource_from(command.request, dry_run=command.dry_run)
+    current = {str(each["associationType"]): each for each in _of_resource(state, resource)}
+    found: list[tuple[str, Json | None]] = []
+    for change in changes_from(command.request, command.operation, command.context):
+        before = current.get(change.kind)
+        if change.operation != DELETE:
+            found.append((str(_value(resource, change, before)["subject"]), change.schema))
+        elif before is not None:
+            found.append((str(before["subject"]), None))
+    return found
 
 
 def _of_resource(state: State, resource: Resource) -> list[Json]:

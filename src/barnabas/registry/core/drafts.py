@@ -10,6 +10,8 @@ from barnabas.registry.core.entities import Draft, Json
 from barnabas.registry.formats.interface import Reference
 from barnabas.web.routing import HttpError
 
+LARGEST = 2**31 - 1
+
 
 def draft_from(body: Json) -> Draft:
     """The schema of a request.
@@ -62,9 +64,12 @@ def integer(body: Mapping[str, Any], name: str, default: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise wrong(name, "a number")
     try:
-        return int(value)
+        found = int(value)
     except ValueError:
         raise wrong(name, "a number") from None
+    if not -LARGEST <= found <= LARGEST:
+        raise wrong(name, "a number of 32 bits")
+    return found
 
 
 def _object(body: Mapping[str, Any], name: str) -> Json | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import md5
 from typing import Any
-from uuid import UUID
 
 from msgspec import Struct
 
@@ -88,7 +87,8 @@ class Version(Struct):
     @property
     def guid(self) -> str:
         """The id of the content, the same in every registry."""
-        return str(UUID(bytes=self.identity))
+        text = self.identity.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def schema_fields(draft: Draft, text: str | None = None) -> Json:

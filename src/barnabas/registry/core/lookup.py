@@ -32,7 +32,8 @@ def known(state: State, parser: Parser, command: Register) -> Version | None:
     subject, number = command.subject, command.version
     if command.tags_to_add or command.tags_to_remove or command.propagate_tags or subject not in state.subjects:
         return None
-    if any(state.config_in_scope(subject).get(name) for name in DEFAULTS):
+    config = state.config_in_scope(subject)
+    if any(config.get(name) for name in DEFAULTS):
         return None
     found = find(state, parser, subject, command.draft, normalize=command.normalize, latest_only=number == -1)
     if found is None:
@@ -58,8 +59,14 @@ def find(
     """The newest version of a subject that has this schema, or the latest version if it has it. Raises HttpError 42201."""
     if not draft.schema.strip():
         return None
-    parsed = parser.parse(subject, draft)
-    draft = canonical(draft, parsed, normalize=normalize or bool(state.config_in_scope(subject).get("normalize")))
+    normalize = normalize or bool(state.config_in_scope(subject).get("normalize"))
+    if not normalize and not latest_only:
+        identity = parser.identity(draft)
+        found = None if identity is None else state.find(subject, identity, deleted=deleted)
+        if found is not None:
+            return found
+    given, draft = draft, canonical(draft, parser.parse(subject, draft), normalize=normalize)
+    parser.keep_identity(given, draft.identity, normalized=normalize)
     if latest_only:
         latest = state.version(subject, -1)
         return latest if latest is not None and matches(state, parser, draft, latest) else None

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 DEFAULT_CONTEXT = "."
 GLOBAL_CONTEXT = ".__GLOBAL"
 WILDCARD = ":*:"
 RESERVED = frozenset({"__GLOBAL", "__EMPTY"})
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Name(NamedTuple):
@@ -79,7 +81,7 @@ def begins(qualified: str, prefix: str) -> bool:
 
 def is_valid(qualified: str, *, for_settings: bool = False) -> bool:
     """Whether a subject may have this name; settings also belong to contexts."""
-    if any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in qualified):
+    if _CONTROL.search(qualified):
         return False
     name = parse(qualified)
     if name.subject in RESERVED or name.context == "*":

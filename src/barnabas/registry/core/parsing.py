@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from threading import Lock
 
 from barnabas import limits
 from barnabas.registry.core import errors, names
@@ -26,6 +28,9 @@ class Parser:
         self._state = state
         self._format_of = format_of
         self._kept: OrderedDict[CacheKey, ParsedSchema] = OrderedDict()
+        self._kept_characters = 0
+        self._lock = Lock()  # large schemas are parsed in threads
+        self._identities: dict[bytes, bytes] = {}
 
     def parse(self, subject: str, draft: Draft, *, strict: bool = False) -> ParsedSchema:
         """The parsed schema. `strict` also refuses references to versions that are deleted. Raises HttpError 42201."""
@@ -38,16 +43,38 @@ class Parser:
         try:
             texts = self.texts(subject, draft.references, deleted=not strict) if draft.references else {}
             key = draft.schema_type, draft.schema, tuple(texts.items()), strict
-            kept = self._kept.get(key)
+            with self._lock:
+                kept = self._kept.get(key)
+                if kept is not None:
+                    self._kept.move_to_end(key)
             if kept is None:
-                kept = self._kept[key] = parser.parse(draft.schema, texts, strict=strict)
-                if len(self._kept) > limits.MAX_PARSED_SCHEMAS:
-                    self._kept.popitem(last=False)
-            else:
-                self._kept.move_to_end(key)
+                kept = parser.parse(draft.schema, texts, strict=strict)
+                self._keep(key, kept)
         except InvalidSchema as error:
             raise errors.invalid_schema(f"Invalid schema of type {draft.schema_type}, details: {error}") from None
         return kept
+
+    def _keep(self, key: CacheKey, parsed: ParsedSchema) -> None:
+        with self._lock:
+            if key not in self._kept and _characters(key) <= limits.MAX_KEPT_CHARACTERS:
+                self._kept[key] = parsed
+                self._kept_characters += _characters(key)
+            while len(self._kept) > limits.MAX_PARSED_SCHEMAS or self._kept_characters > limits.MAX_PARSED_CHARACTERS:
+                dropped, _ = self._kept.popitem(last=False)
+                self._kept_characters -= _characters(dropped)
+
+    def identity(self, draft: Draft) -> bytes | None:
+        """The identity of a schema without further parts that was parsed before, not normalised; None if it has to be parsed."""
+        return self._identities.get(_text_key(draft)) if _is_text_alone(draft) else None
+
+    def keep_identity(self, draft: Draft, identity: bytes, *, normalized: bool = False) -> None:
+        """Keep what the canonical form of a draft led to, for `identity`. A text alone always leads to the same."""
+        if not normalized and _is_text_alone(draft):
+            key = _text_key(draft)
+            with self._lock:
+                if len(self._identities) >= limits.MAX_KEPT_IDENTITIES:
+                    del self._identities[next(iter(self._identities))]
+                self._identities[key] = identity
 
     def texts(self, subject: str, references: Sequence[Reference], *, deleted: bool = True) -> dict[str, str]:
         """The texts behind references, by name, each after those that it needs; also of deleted versions. Raises InvalidSchema."""
@@ -78,3 +105,17 @@ class Parser:
         if version is None:
             raise InvalidSchema(f'No schema reference found for subject "{subject}" and version {number}')
         return version.draft
+
+
+def _characters(key: CacheKey) -> int:
+    """How much a parsed schema counts among those that are kept."""
+    _, text, needed, _ = key
+    return len(text) + sum(len(each) for _, each in needed)
+
+
+def _is_text_alone(draft: Draft) -> bool:
+    return not draft.references and draft.metadata is None and draft.rule_set is None
+
+
+def _text_key(draft: Draft) -> bytes:
+    return blake2b(f"{draft.schema_type}:{draft.schema}".encode(), digest_size=16).digest()

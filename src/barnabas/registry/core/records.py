@@ -74,7 +74,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 def version_of(value: SchemaValue, timestamp_ms: int) -> Version:
     """The version that a value tells of."""
-    references = tuple(Reference(each.name, each.subject, each.version) for each in value.references or ())
+    references = tuple([Reference(each.name, each.subject, each.version) for each in value.references or ()])
     draft = Draft(value.schema, value.schema_type or "AVRO", references, value.metadata, value.rule_set)
     return Version(value.subject, value.version, value.id, draft, draft.identity, value.deleted, timestamp_ms)
 

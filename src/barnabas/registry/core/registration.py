@@ -55,8 +55,9 @@ def register(state: State, parser: Parser, command: Register, reserved: Mapping[
     rule_sets.check(command.draft.rule_set)
     normalize = mode not in IMPORTING and (command.normalize or bool(config.get("normalize")))
     parsed = parser.parse(subject, draft, strict=command.schema_id < 0 and validates_names(config))
-    draft = canonical(draft, parsed, normalize=normalize)
+    given, draft = draft, canonical(draft, parsed, normalize=normalize)
     identity = draft.identity
+    parser.keep_identity(given, identity, normalized=normalize)
     schema_id, known = command.schema_id, state.known(subject, identity)
     if known is not None and schema_id in {-1, known}:
         found = state.find(subject, identity)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from barnabas import limits
 from barnabas.registry.core import associations, registration, removal, settings
 from barnabas.registry.core.commands import (
     ChangeTags,
@@ -24,6 +25,7 @@ from barnabas.registry.core.commands import (
     SetConfig,
     SetMode,
 )
+from barnabas.registry.core.entities import Draft, Json
 from barnabas.registry.core.parsing import Found, Parser
 from barnabas.registry.core.state import State
 from barnabas.registry.formats.table import format_of
@@ -39,6 +41,34 @@ class Registry:
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
         """Take a record of the topic in."""
         self.state.replay(key, value, timestamp_ms)
+
+    def characters(self, subject: str, draft: Draft, *, compared: bool = True) -> int:
+        """How many characters of schemas it takes to parse a draft, and to compare it with the versions of a subject."""
+        if draft.references:  # what they lead to is only known when they are resolved
+            return limits.MAX_SCHEMA_CHARACTERS
+        earlier = self.state.versions(subject)
+        if not compared:
+            identity = self.parser.identity(draft)
+            if identity is not None and self.state.find(subject, identity) is not None:
+                return 0  # nothing is parsed
+        if any(each.draft.references for each in earlier):
+            return limits.MAX_SCHEMA_CHARACTERS
+        if not compared:
+            return len(draft.schema)
+        if not self.state.config_in_scope(subject)["compatibilityLevel"].endswith("_TRANSITIVE"):
+            earlier = earlier[-1:]
+        return len(draft.schema) + sum(len(each.draft.schema) for each in earlier)
+
+    def characters_of(self, command: Command) -> int:
+        """As `characters`, for what a command leads to."""
+        if isinstance(command, Register):
+            return self.characters(command.subject, command.draft)
+        if isinstance(command, ChangeTags):
+            draft = self.state.draft_of(command.subject, command.version)
+            return 0 if draft is None else self.characters(command.subject, draft)
+        if isinstance(command, PutAssociations):
+            return limits.MAX_SCHEMA_CHARACTERS if _brings_schemas(command.request) else 0
+        return 0
 
     def handle(self, command: Command, reserved: Mapping[str, int] = registration.NO_RESERVATION) -> Outcome:
         """Decide a command; `reserved` as for `registration.register`. Raises HttpError if it is refused."""
@@ -67,3 +97,8 @@ class Registry:
             case DeleteAssociations():
                 return associations.delete(state, command)
         assert_never(command)
+
+
+def _brings_schemas(request: Json) -> bool:
+    items = request.get("associations") or ()
+    return any(isinstance(item, dict) and item.get("schema") is not None for item in items)

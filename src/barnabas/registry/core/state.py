@@ -89,10 +89,11 @@ class State:
             self._replay_association(name, value, timestamp_ms)
 
     def _replay_schema(self, subject: str, number: int, value: bytes | None, timestamp_ms: int) -> None:
-        context = self.contexts[names.context_of(subject)]
         if value is None:
             self._forget(subject, number)
             return
+        name = names.context_of(subject)
+        context = self.contexts[name]
         read = records.read_schema(value)
         version = records.version_of(read, read.ts or timestamp_ms)
         version.subject, version.version = subject, number
@@ -104,10 +105,10 @@ class State:
         context.ids.setdefault(version.id, {})[subject] = number
         context.contents[version.identity] = version.id
         context.last_id = max(context.last_id, version.id)
-        self.answers.pop((names.context_of(subject), version.id), None)
+        self.answers.pop((name, version.id), None)
         self._count_references(context, version)
-        if subject.startswith(":."):
-            self.named_contexts.add(names.context_of(subject))
+        if name != DEFAULT_CONTEXT:
+            self.named_contexts.add(name)
 
     def _count_references(self, context: Context, version: Version) -> None:
         for reference in version.draft.references:
@@ -173,13 +174,14 @@ class State:
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions of a subject, oldest first."""
-        return [each for each in self.subjects.get(subject, {}).values() if deleted or not each.deleted]
+        versions = list(self.subjects.get(subject, {}).values())  # a copy, because threads read it too
+        return versions if deleted else [each for each in versions if not each.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
         """One version; -1 is the latest that is not deleted."""
         versions = self.subjects.get(subject, {})
         if number == -1:
-            return next((each for each in reversed(versions.values()) if not each.deleted), None)
+            return next((each for each in reversed(list(versions.values())) if not each.deleted), None)
         found = versions.get(number)
         return found if found is not None and (deleted or not found.deleted) else None
 
@@ -249,7 +251,12 @@ class State:
         if latest is not None and latest.version == number:
             targets.append((subject, -1))
         return sorted(
-            {each for context in self.contexts.values() for target in targets for each in context.references.get(target, ())}
+            {
+                each
+                for context in list(self.contexts.values())
+                for target in targets
+                for each in context.references.get(target, ())
+            }
         )
 
     def matching(self, subject: str | None, *, deleted: bool = False) -> list[str]:
@@ -285,8 +292,9 @@ class State:
         """The config that holds for a subject: what is not set for it comes from its context, then from everything."""
         merged: Json = {"compatibilityLevel": DEFAULT_LEVEL}
         for scope in reversed(_scopes(subject)):
-            found = self.configs.get(scope) or {}
-            merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
+            found = self.configs.get(scope)
+            if found:
+                merged |= {key: found[key] for key in INHERITED if found.get(key) is not None}
         own = self.configs.get(subject) or {}
         return merged if own.get("alias") is None else {**merged, "alias": own["alias"]}
 

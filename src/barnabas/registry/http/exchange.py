@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from barnabas.registry.core import errors
 from barnabas.registry.core.entities import Json
@@ -66,8 +67,8 @@ def raw(request: Request, body: bytes, status: int = 200) -> Response:
     return Response(body, status, HEADERS[media_type(request)])
 
 
-def body_of(request: Request) -> Json:
-    """The body, an object. Raises HttpError 415, 400 or 422."""
+def body_of(request: Request, kind: type[Struct]) -> Json:
+    """The body, an object whose fields have the types of `kind`. Raises HttpError 415, 400 or 422."""
     media = request.headers.get("content-type", V1).partition(";")[0].strip().lower()
     if media not in CONSUMED and media != "":
         raise HttpError(415, "HTTP 415 Unsupported Media Type")
@@ -81,6 +82,10 @@ def body_of(request: Request) -> Json:
         raise HttpError(400, "The request is nested too deeply", 400) from None
     if not isinstance(found, dict):
         raise HttpError(400, "The request is no JSON object", 400)
+    try:
+        msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise HttpError(422, f"The request has a field of another type: {error}", 422) from None
     return found
 
 

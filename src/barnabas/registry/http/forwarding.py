@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import ssl
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from barnabas import limits
 from barnabas.registry.core import errors
@@ -14,6 +14,7 @@ from barnabas.web.routing import Request, Response
 FORWARDED = "x-forward"  # marks a request that must not be sent on again
 TIMEOUT_S = 60.0
 NO_LEADER = b'"error_code":50004'  # nothing was done
+PRINCIPAL, HOST = "x-forward-principal", "x-forward-host"  # of the caller that has shown a certificate
 KEPT = ("content-type", "accept", "authorization")
 
 
@@ -37,6 +38,8 @@ def _send(url: str, request: Request, context: ssl.SSLContext | None) -> Respons
         connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
     query = urlencode(request.queries or tuple(request.query.items()))
     headers = {name: request.headers[name] for name in KEPT if name in request.headers} | {FORWARDED: "true"}
+    if context is not None and "authorization" not in headers:
+        headers |= {PRINCIPAL: quote(request.caller.principal), HOST: request.caller.host}
     try:
         connection.request(request.method, f"{request.path}?{query}" if query else request.path, request.body, headers)
         answer = connection.getresponse()

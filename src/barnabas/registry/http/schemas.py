@@ -5,12 +5,14 @@ The answer to a plain request by id is kept ready; the state drops it when the i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.entities import Json, Version, version_fields
 from barnabas.registry.http.exchange import answer, encode, flag, integer, many, page, raw
+from barnabas.registry.http.rights import denied_schema
 from barnabas.registry.http.subjects import formatted, shown
 from barnabas.registry.http.surface import Surface, Table
 from barnabas.web.routing import Request, Response
@@ -21,9 +23,9 @@ TYPES = ("JSON", "PROTOBUF", "AVRO")
 async def by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
     schema_id = integer(text)
     state = surface.state
-    if request.query:
+    if request.query or surface.rights is not None:
         version = _version(surface, request, context, schema_id)
-        fields = shown(surface, request, version)
+        fields = await shown(surface, request, version)
         del fields["id"]
         if flag(request, "fetchMaxId"):
             fields["maxId"] = state.contexts[names.context_of(version.subject)].last_id
@@ -31,7 +33,7 @@ async def by_id(surface: Surface, request: Request, context: str, text: str) -> 
     key = names.parse(context).context, schema_id
     body = state.answers.get(key)
     if body is None:
-        body = encode(_fields(surface, _version(surface, request, context, schema_id), request))
+        body = encode(await _fields(surface, _version(surface, request, context, schema_id), request))
         if len(state.answers) >= limits.MAX_RENDERED_SCHEMAS:
             state.answers.clear()
         state.answers[key] = body
@@ -43,18 +45,18 @@ def _version(surface: Surface, request: Request, context: str, schema_id: int) -
     found = surface.state.by_id(schema_id, subject)
     if found is None:
         raise errors.schema_not_found(schema_id)
-    return found
+    return surface.readable_version(request, found)
 
 
-def _fields(surface: Surface, version: Version, request: Request) -> Json:
-    fields = version_fields(version, formatted(surface, version, request.query.get("format", "")))
+async def _fields(surface: Surface, version: Version, request: Request) -> Json:
+    fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
     del fields["id"]
     return fields
 
 
 async def text_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
     version = _version(surface, request, context, integer(text))
-    form = formatted(surface, version, request.query.get("format", ""))
+    form = await formatted(surface, version, request.query.get("format", ""))
     return raw(request, (version.draft.schema if form is None else form).encode())
 
 
@@ -65,7 +67,12 @@ def _placed(surface: Surface, request: Request, context: str, text: str) -> list
     if version is None:
         raise errors.schema_not_found()
     placed = state.contexts[names.context_of(version.subject)].ids.get(version.id, {})
-    return [(name, number) for name, number in sorted(placed.items()) if state.version(name, number, deleted=deleted)]
+    may_read = surface.readable(request)
+    return [
+        (name, number)
+        for name, number in sorted(placed.items())
+        if state.version(name, number, deleted=deleted) and may_read(name)
+    ]
 
 
 async def subjects_by_id(surface: Surface, request: Request, context: str, text: str) -> Response:
@@ -85,23 +92,29 @@ def _identity(text: str) -> bytes:
         raise errors.schema_not_found(text) from None
 
 
-async def by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
+def _with_guid(surface: Surface, request: Request, text: str) -> list[tuple[str, int]]:
+    """The contexts that have a guid, with its id there. Raises HttpError 40403 or 40301."""
     placed = surface.state.by_guid(_identity(text))
     if not placed:
         raise errors.schema_not_found(text)
-    name, schema_id = placed[0]
+    known = [each for each in placed if surface.knows_id(request, *each)]
+    if not known:
+        raise denied_schema(text)
+    return known
+
+
+async def by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
+    name, schema_id = _with_guid(surface, request, text)[0]
     version = surface.state.by_id(schema_id, names.Name(name, "").prefix)
     if version is None:
         raise errors.schema_not_found(text)
-    fields = _fields(surface, version, request)
+    fields = await _fields(surface, surface.readable_version(request, version), request)
     del fields["subject"], fields["version"]
     return answer(request, fields)
 
 
 async def ids_by_guid(surface: Surface, request: Request, context: str, text: str) -> Response:
-    placed = surface.state.by_guid(_identity(text))
-    if not placed:
-        raise errors.schema_not_found(text)
+    placed = _with_guid(surface, request, text)
     return answer(request, [{"context": name, "id": schema_id} for name, schema_id in placed])
 
 
@@ -114,11 +127,12 @@ async def list_schemas(surface: Surface, request: Request, context: str) -> Resp
     given = many(request, "subjectPrefix") or [""]
     prefixes = [each if each.startswith((":.", names.WILDCARD)) else context + each for each in given]
     subjects = {subject for prefix in prefixes for subject in state.with_prefix(prefix)}
-    aliases = _aliases(surface, prefixes) if flag(request, "aliases") else {}
+    may_read = surface.readable(request)
+    aliases = _aliases(surface, prefixes, may_read) if flag(request, "aliases") else {}
     deleted, only, latest = flag(request, "deleted"), flag(request, "deletedOnly"), flag(request, "latestOnly")
     rule_type = request.query.get("ruleType")
     found = []
-    for subject in sorted({*subjects, *aliases}):
+    for subject in sorted(filter(may_read, {*subjects, *aliases})):
         versions = [each for each in state.versions(subject, deleted=deleted or only) if each.deleted or not only]
         for version in versions[-1:] if latest else versions:
             if rule_type and not _has_rule(version, rule_type):
@@ -135,11 +149,11 @@ def _listed(version: Version, aliases: list[str] | None) -> Json:
     return fields
 
 
-def _aliases(surface: Surface, prefixes: list[str]) -> dict[str, list[str]]:
-    """The names that begin so and mean another subject through their config, by that subject."""
+def _aliases(surface: Surface, prefixes: list[str], may_read: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The names that begin so, mean another subject through their config and may be read by the caller, by that subject."""
     found: dict[str, list[str]] = {}
     for name in sorted(filter(None, surface.state.configs)):
-        if any(names.begins(name, prefix) for prefix in prefixes):
+        if any(names.begins(name, prefix) for prefix in prefixes) and may_read(name):
             target = surface.behind_alias(name)
             if target != name:
                 found.setdefault(target, []).append(name)

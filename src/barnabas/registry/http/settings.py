@@ -7,9 +7,11 @@ from importlib.metadata import version
 from barnabas import limits
 from barnabas.registry.core import errors, names
 from barnabas.registry.core.commands import DeleteConfig, DeleteContext, DeleteMode, SetConfig, SetMode
+from barnabas.registry.http.bodies import ConfigRequest, ModeRequest
 from barnabas.registry.http.exchange import answer, body_of, flag, page
-from barnabas.registry.http.surface import Surface, Table
-from barnabas.web.routing import HttpError, Request, Response
+from barnabas.registry.http.rights import DELETE
+from barnabas.registry.http.surface import Surface, Table, checked_context
+from barnabas.web.routing import Request, Response
 
 INTERFACE_VERSION = "8.3.0"  # of Confluent's interface, which clients compare
 
@@ -30,7 +32,7 @@ async def get_config(surface: Surface, request: Request, context: str, text: str
 
 
 async def put_config(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    body = body_of(request)
+    body = body_of(request, ConfigRequest)
     return await surface.write(request, SetConfig(_scope(surface, context, text), body))
 
 
@@ -49,7 +51,7 @@ async def get_mode(surface: Surface, request: Request, context: str, text: str =
 
 
 async def put_mode(surface: Surface, request: Request, context: str, text: str = "") -> Response:
-    body = body_of(request)
+    body = body_of(request, ModeRequest)
     mode = body.get("mode")
     if "mode" not in body or not isinstance(mode, str | None):
         raise errors.invalid_mode()
@@ -62,15 +64,14 @@ async def delete_mode(surface: Surface, request: Request, context: str, text: st
 
 async def list_contexts(surface: Surface, request: Request, context: str) -> Response:
     prefix = request.query.get("contextPrefix", "")
-    found = [each for each in (names.DEFAULT_CONTEXT, *sorted(surface.state.named_contexts)) if each.startswith(prefix)]
+    known = surface.contexts(request)
+    found = [each for each in (names.DEFAULT_CONTEXT, *sorted(known)) if each.startswith(prefix)]
     return answer(request, page(request, found, limits.MAX_LISTED_SUBJECTS))
 
 
 async def delete_context(surface: Surface, request: Request, context: str, text: str) -> Response:
-    try:
-        prefix = names.context_prefix(text)
-    except ValueError as error:
-        raise HttpError(400, str(error), 400) from None
+    prefix = checked_context(text)
+    surface.permit(request, DELETE, prefix)
     await surface.backend.write(request, DeleteContext(prefix))
     return Response(b"", 204)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from barnabas import limits
 from barnabas.registry.core import compatibility, errors, lookup, names, registration
@@ -11,6 +12,8 @@ from barnabas.registry.core.commands import ChangeTags, DeleteSubject, DeleteVer
 from barnabas.registry.core.drafts import draft_from, integer
 from barnabas.registry.core.entities import Draft, Json, Version, property_of, version_fields
 from barnabas.registry.core.state import State
+from barnabas.registry.formats.interface import ParsedSchema
+from barnabas.registry.http.bodies import RegisterRequest, SchemaRequest, TagsRequest
 from barnabas.registry.http.exchange import (
     answer,
     body_of,
@@ -23,6 +26,8 @@ from barnabas.registry.http.exchange import (
 from barnabas.registry.http.surface import Surface, Table, checked_subject
 from barnabas.web.routing import HttpError, Request, Response
 
+Value = TypeVar("Value")
+
 
 async def list_subjects(surface: Surface, request: Request, context: str) -> Response:
     state = surface.state
@@ -31,7 +36,8 @@ async def list_subjects(surface: Surface, request: Request, context: str) -> Res
     for prefix in prefixes:
         whole = prefix if prefix.startswith((":.", names.WILDCARD)) else context + prefix
         found |= dict.fromkeys(state.with_prefix(whole))
-    subjects = [each for each in found if is_wanted(state, request, each)]
+    may_read = surface.readable(request)
+    subjects = [each for each in found if is_wanted(state, request, each) and may_read(each)]
     return answer(request, page(request, subjects, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -42,17 +48,24 @@ def is_wanted(state: State, request: Request, subject: str) -> bool:
 
 
 async def look_up(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = surface.subject(context, text), body_of(request)
+    subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
     draft, deleted = draft_from(body), flag(request, "deleted")
+    surface.permit_references(request, subject, draft)
     state, parser, normalize = surface.state, surface.registry.parser, flag(request, "normalize")
-    found = lookup.look_up(state, parser, subject, draft, normalize=normalize, deleted=deleted)
-    for reading in state.elsewhere(subject) if found is None else ():
-        with contextlib.suppress(HttpError):  # what the references mean depends on the context
-            found = lookup.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
-        if found is not None:
-            break
+    others = list(filter(surface.readable(request), state.elsewhere(subject)))
+
+    def search() -> Version | None:
+        found = lookup.look_up(state, parser, subject, draft, normalize=normalize, deleted=deleted)
+        for reading in others if found is None else ():
+            with contextlib.suppress(HttpError):  # what the references mean depends on the context
+                found = lookup.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
+            if found is not None:
+                break
+        return found
+
+    found = await surface.large.run(surface.registry.characters(subject, draft, compared=False), search)
     if found is not None:
-        return answer(request, shown(surface, request, found))
+        return answer(request, await shown(surface, request, found))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -69,7 +82,7 @@ async def latest_with_metadata(surface: Surface, request: Request, context: str,
     deleted = flag(request, "deleted")
     for version in reversed(surface.state.versions(subject, deleted=deleted)):
         if all(property_of(version.draft.metadata, key) == value for key, value in wanted.items()) and wanted:
-            return answer(request, shown(surface, request, version))
+            return answer(request, await shown(surface, request, version))
     if not surface.state.has(subject, deleted=deleted):
         raise errors.subject_not_found(subject)
     raise errors.schema_not_found()
@@ -87,8 +100,9 @@ async def list_versions(surface: Surface, request: Request, context: str, text: 
 
 
 async def register(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = checked_subject(surface.subject(context, text)), body_of(request)
+    subject, body = checked_subject(surface.subject(context, text)), body_of(request, RegisterRequest)
     draft = draft_from(body)
+    surface.permit_references(request, subject, draft)
     command = Register(
         subject,
         draft,
@@ -99,7 +113,8 @@ async def register(surface: Surface, request: Request, context: str, text: str) 
         _items(body, "schemaTagsToAdd"),
         _items(body, "schemaTagsToRemove"),
     )
-    known = lookup.known(surface.state, surface.registry.parser, command)
+    characters = surface.registry.characters(subject, draft, compared=False)
+    known = await surface.large.run(characters, lambda: lookup.known(surface.state, surface.registry.parser, command))
     if known is not None:
         return answer(request, registration.answer_of(known.version, known.id, known.guid, known.draft))
     return await surface.write(request, command)
@@ -115,29 +130,34 @@ def version_or_error(surface: Surface, request: Request, subject: str, text: str
     wanted = version_number(text)
     also_deleted = flag(request, "deleted") if deleted is None else deleted
     found = surface.state.anywhere(subject, wanted, deleted=also_deleted)
-    if found is not None:
+    if found is not None and (found.subject == subject or surface.readable(request)(found.subject)):
         return found
     if not surface.state.has(subject, deleted=also_deleted):
         raise errors.subject_not_found(subject)
     raise errors.version_not_found(wanted)
 
 
-def formatted(surface: Surface, version: Version, form: str) -> str | None:
+async def formatted(surface: Surface, version: Version, form: str) -> str | None:
     """The text in a form that the client asks for; None for the one that is stored."""
     if not form.strip():
         return None
-    return surface.registry.parser.parse(version.subject, version.draft).formatted(form)
+    return await _of_parsed(surface, version, lambda parsed: parsed.formatted(form))
 
 
-def shown(surface: Surface, request: Request, version: Version) -> Json:
+async def _of_parsed(surface: Surface, version: Version, use: Callable[[ParsedSchema], Value]) -> Value:
+    characters = surface.registry.characters(version.subject, version.draft, compared=False)
+    return await surface.large.run(characters, lambda: use(surface.registry.parser.parse(version.subject, version.draft)))
+
+
+async def shown(surface: Surface, request: Request, version: Version) -> Json:
     """The answer that shows a version, as `format`, `referenceFormat` and `findTags` ask for it."""
-    fields = version_fields(version, formatted(surface, version, request.query.get("format", "")))
+    fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
     if request.query.get("referenceFormat", "").lower() == "qualified":
         for reference in fields.get("references", ()):
             reference["subject"] = names.in_context_of(version.subject, reference["subject"])
     wanted = many(request, "findTags")
     if wanted:
-        tags = surface.registry.parser.parse(version.subject, version.draft).tags()
+        tags = await _of_parsed(surface, version, lambda parsed: parsed.tags())
         fields["schemaTags"] = [
             {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind.lower()}, "tags": sorted(values)}
             for entity, values in tags.items()
@@ -148,18 +168,21 @@ def shown(surface: Surface, request: Request, version: Version) -> Json:
 
 async def get_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    return answer(request, shown(surface, request, found))
+    return answer(request, await shown(surface, request, found))
 
 
 async def get_version_text(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version)
-    form = formatted(surface, found, request.query.get("format", ""))
+    form = await formatted(surface, found, request.query.get("format", ""))
     return raw(request, (found.draft.schema if form is None else form).encode())
 
 
 async def get_users(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     found = version_or_error(surface, request, surface.subject(context, text), version, deleted=True)
     users = surface.state.users(found.subject, found.version)
+    if surface.rights is not None:
+        contexts = list(surface.state.contexts)
+        users = [each for each in users if any(surface.knows_id(request, context, each) for context in contexts)]
     return answer(request, page(request, users, limits.MAX_LISTED_SUBJECTS))
 
 
@@ -170,26 +193,34 @@ async def delete_version(surface: Surface, request: Request, context: str, text:
 
 async def change_tags(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
     subject = surface.subject(context, text)
-    return await surface.write(request, ChangeTags(subject, version_number(version), body_of(request)))
+    return await surface.write(request, ChangeTags(subject, version_number(version), body_of(request, TagsRequest)))
 
 
 async def check_version(surface: Surface, request: Request, context: str, text: str, version: str) -> Response:
-    subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request)
+    subject, wanted, body = surface.subject(context, text), version_number(version), body_of(request, SchemaRequest)
     found = surface.state.anywhere(subject, wanted)
+    if found is not None and not surface.readable(request)(found.subject):
+        found = None
     if found is None and wanted != -1:
         raise errors.version_not_found(wanted)
-    return _checked(surface, request, subject, body, [] if found is None else [found])
+    return await _checked(surface, request, subject, body, [] if found is None else [found])
 
 
 async def check_all(surface: Surface, request: Request, context: str, text: str) -> Response:
-    subject, body = surface.subject(context, text), body_of(request)
-    return _checked(surface, request, subject, body, surface.state.versions(subject))
+    subject, body = surface.subject(context, text), body_of(request, SchemaRequest)
+    return await _checked(surface, request, subject, body, surface.state.versions(subject))
 
 
-def _checked(surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]) -> Response:
-    verbose = flag(request, "verbose")
+async def _checked(
+    surface: Surface, request: Request, subject: str, body: Mapping[str, object], earlier: list[Version]
+) -> Response:
+    verbose, normalize, draft = flag(request, "verbose"), flag(request, "normalize"), draft_from(dict(body))
+    surface.permit_references(request, subject, draft)
     try:
-        messages = _problems(surface, subject, draft_from(dict(body)), earlier, normalize=flag(request, "normalize"))
+        messages = await surface.large.run(
+            surface.registry.characters(subject, draft) + sum(len(each.draft.schema) for each in earlier),
+            lambda: _problems(surface, subject, draft, earlier, normalize=normalize),
+        )
     except HttpError as error:
         if not verbose or error.code != errors.INVALID_SCHEMA:
             raise

@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import msgspec
 
+from barnabas import limits
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.batches import next_offset
 from barnabas.client.config import ClientConfig
@@ -59,6 +60,7 @@ class TopicStore:
         self._position = 0  # the offset of the next record to read
         self._arrived = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
+        self._heard_s = 0.0  # when the topic was last read
         self._owner: Owner | None = None
         self._sequence = 0
 
@@ -71,6 +73,7 @@ class TopicStore:
             self._position = first[place].offset
             end = (await self._reader.list_offsets({place: LATEST}))[place].offset
             await self._load(end)
+            self._heard_s = time.monotonic()
         except BarnabasError as error:
             raise StoreFailed(f"the topic {self.topic} cannot be used: {error}") from error
         self._following = asyncio.create_task(self._follow())
@@ -113,6 +116,7 @@ class TopicStore:
 
     async def _read(self) -> None:
         fetched = await self._reader.fetch(self.topic, 0, self._position)
+        self._heard_s = time.monotonic()
         if not fetched.records:
             return
         self._take(fetched.records)
@@ -180,4 +184,5 @@ class TopicStore:
         await self._writer.close()
 
     def is_following(self) -> bool:
-        return self._following is not None and not self._following.done()
+        is_reading = self._following is not None and not self._following.done()
+        return is_reading and time.monotonic() - self._heard_s < limits.SCHEMAS_STALE_S

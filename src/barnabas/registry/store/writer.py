@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas import limits
@@ -18,6 +19,7 @@ from barnabas.registry.core.commands import Command, Outcome
 from barnabas.registry.core.records import Record
 from barnabas.registry.core.registry import Registry
 from barnabas.registry.store.interface import Fenced, Store, StoreFailed, TooLarge
+from barnabas.registry.store.large_work import LargeWork
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class Writer:
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._large = LargeWork(1)
         self.is_writer = False
         self.writes = 0
 
@@ -110,29 +113,34 @@ class Writer:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        self._large.close()
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
-                batch = self._decide()
+                batch = await self._decide()
                 if batch.members:
                     await self._write(batch)
                 else:
                     await asyncio.sleep(0)
 
-    def _decide(self) -> _Batch:
+    async def _decide(self) -> _Batch:
         batch, later = _Batch(), deque[_Waiting]()
         while self._waiting and None not in batch.touched:
             waiting = self._waiting.popleft()
             if waiting.done.done():
                 continue
             try:
-                outcome = self._registry.handle(waiting.command, batch.reserved)
+                handle = partial(self._registry.handle, waiting.command, batch.reserved)
+                outcome = await self._large.run(self._registry.characters_of(waiting.command), handle)
             except HttpError as error:
                 _fail(waiting.done, error)
                 continue
+            except asyncio.CancelledError:
+                _fail(waiting.done, NotTheWriter())
+                raise
             except Exception as error:  # a fault of one command must not stop the writer
                 logger.exception("event=registry-command-failed command=%s", type(waiting.command).__name__)
                 _fail(waiting.done, errors.store_failed(f"Error while handling the request: {type(error).__name__}"))

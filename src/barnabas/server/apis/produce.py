@@ -26,6 +26,7 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.batch_header import HEADER_SIZE, is_transactional, only_batch, read_header
 from barnabas.protocol.records.compression import Compression
+from barnabas.protocol.request_headers import read_request_header
 from barnabas.server.producing.delayed import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -40,10 +41,19 @@ from barnabas.server.producing.message_sets import Answered, ConvertingBroker, c
 from barnabas.server.producing.request_template import ProduceTemplateBroker, learn, prepare
 from barnabas.server.producing.rights import may_write_transaction, split_produce
 from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
+from barnabas.server.producing.unknown_schema_ids import (
+    Earlier,
+    SchemasUnknown,
+    ValidatingBroker,
+    Waiting,
+    ask_registry,
+    merged,
+    without,
+)
 from barnabas.server.quotas.charging import charge_produce
+from barnabas.server.schema_validation.topic_check import SchemaIdsUnknown
 
 if TYPE_CHECKING:
-    from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.replication.partition import Partition
     from barnabas.server.connection import Connection
 
@@ -66,7 +76,7 @@ BEFORE_THE_LOG = frozenset(
 )
 
 
-class ProducingBroker(ConvertingBroker, ProduceTemplateBroker, Protocol):
+class ProducingBroker(ConvertingBroker, ProduceTemplateBroker, ValidatingBroker, Protocol):
     """The parts of the broker that this module uses."""
 
     internal_topics: frozenset[str]
@@ -84,21 +94,23 @@ def handle_produce(
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers, _pay(broker, connection, frame))])
         return
-    denied: Topics = []
+    earlier: Earlier | None = None
     if access is not None:
         if not may_write_transaction(access, head):
             _pay(broker, connection, frame)
             _refuse_transaction(broker, connection, version, correlation_id, head)
             return
         head, denied = split_produce(broker.metadata, access, version, head)
+        if denied:
+            earlier = Earlier(denied, [], False)
     if head.transactional_id is not None:
-        go_on = partial(_append_held, broker, connection, version, correlation_id, denied)
+        go_on = partial(_append_held, broker, connection, version, correlation_id, earlier)
         if hold(broker, connection, frame, body, version, head, go_on):
             return  # until the coordinator has said which partitions are in the transaction
     if version < FIRST_BATCH_VERSION:
-        convert(broker, connection, frame, head, partial(_append_converted, broker, connection, version, correlation_id, denied))
+        convert(broker, connection, frame, head, partial(_append_converted, broker, connection, version, correlation_id, earlier))
         return
-    _append_all(broker, connection, frame, version, correlation_id, head, {}, denied)
+    _append_all(broker, connection, frame, version, correlation_id, head, {}, earlier)
 
 
 def _append_converted(
@@ -106,12 +118,12 @@ def _append_converted(
     connection: Connection,
     version: int,
     correlation_id: int,
-    denied: Topics,
+    earlier: Earlier | None,
     frame: memoryview,
     head: ProduceHead,
 ) -> None:
     """Append the batches that message sets were made into; who sent them has no transactions."""
-    _append_all(broker, connection, frame, version, correlation_id, head, {}, denied)
+    _append_all(broker, connection, frame, version, correlation_id, head, {}, earlier)
 
 
 def _append_held(
@@ -119,16 +131,33 @@ def _append_held(
     connection: Connection,
     version: int,
     correlation_id: int,
-    denied: Topics,
+    earlier: Earlier | None,
     frame: memoryview,
     head: ProduceHead,
     joined: Joined,
 ) -> None:
     connection.started_ns = time.perf_counter_ns()  # the wait for the coordinator is not paid
-    if denied:  # `head` was read again
-        keys = {key for key, _ in denied}
-        head = head._replace(topics=[topic for topic in head.topics if topic[0] not in keys])
-    _append_all(broker, connection, frame, version, correlation_id, head, joined, denied)
+    if earlier is not None:  # `head` was read again
+        head = without(head, earlier.answers)
+    _append_all(broker, connection, frame, version, correlation_id, head, joined, earlier)
+
+
+def _append_rest(
+    broker: ProducingBroker,
+    connection: Connection,
+    version: int,
+    correlation_id: int,
+    frame: memoryview,
+    head: ProduceHead,
+    earlier: Earlier,
+) -> None:
+    """Append the batches that waited for the schema registry."""
+    connection.started_ns = time.perf_counter_ns()  # the wait for the registry is not paid
+    if head.transactional_id is not None:
+        go_on = partial(_append_held, broker, connection, version, correlation_id, earlier)
+        if hold(broker, connection, frame, read_request_header(frame).body, version, head, go_on):
+            return
+    _append_all(broker, connection, frame, version, correlation_id, head, {}, earlier)
 
 
 def _append_all(
@@ -139,13 +168,13 @@ def _append_all(
     correlation_id: int,
     head: ProduceHead,
     joined: Joined,
-    denied: Topics,
+    earlier: Earlier | None,
 ) -> None:
     """Append every batch and answer, now or when they are committed.
 
     Args:
         joined: what the coordinator said of partitions that were to join the transaction.
-        denied: the answers of topics that are not in `head` any more.
+        earlier: the answers of partitions that are not in `head` any more.
     """
     now_ms = broker.clock.now_ms()
     by_id = version >= FIRST_TOPIC_ID_VERSION
@@ -154,18 +183,23 @@ def _append_all(
     append = (
         _append if version >= FIRST_ZSTD_VERSION else _append_without_zstd if version >= FIRST_BATCH_VERSION else _append_made
     )
-    waiting: list[tuple[LeaderPartition, int]] = []
-    answers = []
+    waiting: Waiting = []
+    answers: Topics = []
     for key, records in head.topics:
         partitions = find(key)
         if partitions is None:
             answers.append((key, [_absent(broker, key, p.partition, unknown, by_id=by_id) for p in records]))
         else:
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting, joined) for p in records]))
-    answers += denied
-    throttle_ms = _pay(broker, connection, frame)
+    if earlier is not None:
+        answers, waiting = merged(answers, earlier.answers), waiting + earlier.waiting
     failed = any(answer.error_code for _, partitions in answers for answer in partitions)
-    if version >= FIRST_ZSTD_VERSION and not failed:
+    if failed and (earlier is None or not earlier.is_asked):
+        go_on = partial(_append_rest, broker, connection, version, correlation_id)
+        if ask_registry(broker, connection, frame, head, answers, waiting, go_on):
+            return
+    throttle_ms = _pay(broker, connection, frame)
+    if version >= FIRST_ZSTD_VERSION and not failed and earlier is None:
         learn(broker, connection, frame, version, head)
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
@@ -186,7 +220,7 @@ def _append(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    waiting: list[tuple[LeaderPartition, int]],
+    waiting: Waiting,
     joined: Joined,
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
@@ -202,6 +236,8 @@ def _append(
         if not partition.is_leader:
             return refused(request.partition, KafkaError(partition.refusal))
         result = partition.append_as_leader(records, now_ms, acks_all=head.acks == ACKS_ALL)
+    except SchemaIdsUnknown as error:
+        return SchemasUnknown.by(_refuse(partition, request, error), request, error)
     except KafkaError as error:
         return _refuse(partition, request, error)
     except StorageError as error:
@@ -219,7 +255,7 @@ def _append_without_zstd(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    waiting: list[tuple[LeaderPartition, int]],
+    waiting: Waiting,
     joined: Joined,
 ) -> PartitionAnswer:
     """For versions whose clients cannot know zstd, and so could not read it back."""
@@ -236,7 +272,7 @@ def _append_made(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    waiting: list[tuple[LeaderPartition, int]],
+    waiting: Waiting,
     joined: Joined,
 ) -> PartitionAnswer:
     """For what was made of a message set."""

@@ -8,7 +8,8 @@ Rules
      evenly. This includes produce requests that a connection repeats and that need no further decision.
   3. Where much is dropped, the remaining room belongs to allowed changes.
   4. Texts that peers choose are cut. They contain no secret, because only names are written.
-  5. The audit log leaves out the brokers' own writing and copying of it, because each entry would make another one.
+  5. The audit log leaves out the brokers' own writing and copying of it, because each entry would make another one. It has an entry
+     of its creation if a broker asks the controller for it.
   6. In a cluster a broker writes to a partition that it leads, or has the leader of one write; what fails it tries again for some seconds,
      while entries wait.
 """

@@ -26,7 +26,7 @@ from barnabas.server.request_order import Effect
 if TYPE_CHECKING:
     from barnabas.protocol.produce import NodeEndpoint
     from barnabas.replication.partition import OnlinePartition
-    from barnabas.server.connection import Answer
+    from barnabas.server.answer_order import Answer
 
 Known = Callable[[], Parts[Records] | None]
 """The answer of a fetch of a kind that is known, without a look at everything; None where it takes one."""
@@ -282,7 +282,7 @@ class Fetch(PartitionLookup):
             if size and session is not None and self._context.is_incremental:
                 session.move_to_end(wanted)
             elif not data.error_code and not is_sent_away:
-                wanted.maybe_rest(is_committed=self._request.isolation_level == READ_COMMITTED)
+                wanted.maybe_rest()
         endpoints: list[NodeEndpoint] = []
         if self._version >= FIRST_ENDPOINTS_VERSION:
             wrong = [slot for slot, (_, data) in enumerate(kept) if data.error_code in TOLD_WITH]

@@ -10,18 +10,21 @@ Rules
   5. Partitions are looked at in the order of `place`; one that gave records goes to the end, so that a busy one starves nobody.
   6. When rights change, every partition is pending: each is asked about anew, as the first time.
   7. A follower of partitions hears of all that is appended, a consumer of what is committed.
+  8. When a request has other `FetchParams` than the one before, every partition is pending: under another isolation level, for example,
+     the fetcher may read more.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 from msgspec import Struct, field
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.fetch_request import MAX_EPOCH, Named
+from barnabas.replication.partition import READ_COMMITTED
 
 if TYPE_CHECKING:
     from barnabas.replication.online_replica import FetchWaiter
@@ -38,6 +41,16 @@ if TYPE_CHECKING:
 TopicKey = str | UUID  # the name below version 13, the id from there on
 PartitionKey = tuple[TopicKey, int]
 _by_place = attrgetter("place")
+
+
+class FetchParams(NamedTuple):
+    """The fields of a request that decide for all its partitions which news there are."""
+
+    version: int
+    replica_id: int
+    replica_epoch: int
+    isolation_level: int
+    rack_id: str
 
 
 class FetchedPartition(Struct, eq=False):
@@ -88,18 +101,15 @@ class FetchedPartition(Struct, eq=False):
             self.partition.remove_fetch_waiter(self)
             self.partition = None
 
-    def maybe_rest(self, *, is_committed: bool) -> None:
-        """Leave it out of what is pending, if its fetcher has all that there is and was told so.
-
-        Args:
-            is_committed: the fetcher is shown no open transactions.
-        """
+    def maybe_rest(self) -> None:
+        """Leave it out of what is pending, if its fetcher has all that there is and was told so."""
         partition, session = self.partition, self.session
         if session is None or partition is None:
             return
         if session.is_of_follower:
             readable = partition.log.log_end_offset
         else:
+            is_committed = session.params.isolation_level == READ_COMMITTED
             readable = partition.last_stable_offset if is_committed else partition.high_watermark
         if (
             self.fetch_offset == readable
@@ -145,6 +155,7 @@ class FetchSession(Struct, eq=False):
     uses_topic_ids: bool
     created_ms: int
     used_ms: int
+    params: FetchParams  # of the last request
     is_of_follower: bool = False
     fetcher: str | None = None  # its client id, of a follower that names itself
     epoch: int = 1  # the one that the next request must carry
@@ -188,6 +199,15 @@ class FetchSession(Struct, eq=False):
         if self._rights_version != version:
             self._rights_version = version
             self.pending.update(dict.fromkeys(self.partitions.values()))
+
+    def take_params(self, params: FetchParams) -> None:
+        """Look at every partition again, if the next request has other ones."""
+        if params != self.params:
+            self.is_of_follower = params.replica_id >= 0
+            for partition in self.partitions.values():
+                partition.unfollow()  # consumers and followers hear of different events
+            self.pending.update(dict.fromkeys(self.partitions.values()))
+        self.params = params
 
     def supersede(self) -> None:
         """The session's fetcher asks again: what it asked before is answered, with nothing."""

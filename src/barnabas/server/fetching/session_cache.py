@@ -18,7 +18,14 @@ from collections.abc import Callable, Iterable, Iterator
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.fetch_request import Named
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
-from barnabas.server.fetching.fetch_session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
+from barnabas.server.fetching.fetch_session import (
+    FetchContext,
+    FetchedPartition,
+    FetchParams,
+    FetchSession,
+    PartitionKey,
+    TopicKey,
+)
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 
@@ -49,7 +56,7 @@ class FetchSessionCache:
             partitions = {(p.topic, p.index): p for p in _requested(request, uses_ids)}
             session = None
             if request.session_epoch == INITIAL_EPOCH and version >= 7:
-                session = self._create(partitions, uses_ids, now_ms, is_of_follower=replica_id_of(request) >= 0)
+                session = self._create(partitions, uses_ids, now_ms, params_of(request, version))
             return FetchContext(list(partitions.values()), session)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -58,14 +65,14 @@ class FetchSessionCache:
             return FetchContext([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_ids:
             return FetchContext([], error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        return self._continue(session, request, now_ms)
+        return self._continue(session, request, version, now_ms)
 
     def remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
 
-    def _continue(self, session: FetchSession, request: FetchRequest, now_ms: int) -> FetchContext:
+    def _continue(self, session: FetchSession, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
         for topic in request.forgotten_topics_data:
             key: TopicKey = topic.topic_id if session.uses_topic_ids else topic.topic
             for index in topic.partitions:
@@ -79,7 +86,7 @@ class FetchSessionCache:
         if not session.partitions:
             self.remove(session.session_id)
             return FetchContext([])
-        return self.go_on(session, now_ms)
+        return self.go_on(session, params_of(request, version), now_ms)
 
     def take_place(self, session: FetchSession, fetcher: str) -> None:
         """A fetcher of a follower begins `session`.
@@ -94,22 +101,25 @@ class FetchSessionCache:
     def find(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
-    def go_on(self, session: FetchSession, now_ms: int) -> FetchContext:
+    def go_on(self, session: FetchSession, params: FetchParams, now_ms: int) -> FetchContext:
         """The next fetch of a session whose partitions are as its request has them."""
+        if params is not session.params:
+            session.take_params(params)
         session.advance()
         session.used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         return FetchContext([], session, is_incremental=True)
 
     def _create(
-        self, partitions: dict[PartitionKey, FetchedPartition], uses_ids: bool, now_ms: int, *, is_of_follower: bool
+        self, partitions: dict[PartitionKey, FetchedPartition], uses_ids: bool, now_ms: int, params: FetchParams
     ) -> FetchSession | None:
+        is_of_follower = params.replica_id >= 0
         if not partitions or not (self._make_room(len(partitions), now_ms) or (is_of_follower and self._take_from_consumer())):
             return None
         session_id = self._new_id()
         while session_id in self._sessions:
             session_id = self._new_id()
-        session = FetchSession(session_id, uses_ids, now_ms, now_ms, is_of_follower)
+        session = FetchSession(session_id, uses_ids, now_ms, now_ms, params, is_of_follower)
         for partition in partitions.values():
             session.add(partition)
         self._sessions[session_id] = session
@@ -141,6 +151,11 @@ class FetchSessionCache:
 def replica_id_of(request: FetchRequest) -> int:
     """The broker that asks, for replicas of its own; negative for a consumer."""
     return max(request.replica_id, request.replica_state.replica_id)
+
+
+def params_of(request: FetchRequest, version: int) -> FetchParams:
+    replica_epoch = request.replica_state.replica_epoch
+    return FetchParams(version, replica_id_of(request), replica_epoch, request.isolation_level, request.rack_id)
 
 
 def _requests(request: FetchRequest, uses_ids: bool) -> Iterator[tuple[TopicKey, FetchPartition]]:

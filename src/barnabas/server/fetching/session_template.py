@@ -39,7 +39,7 @@ from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.partition_lookup import FetchBroker, count_follower
 from barnabas.server.fetching.read_ahead import ReadAhead, ReadAheadBroker
 from barnabas.server.fetching.recognisable import is_simple, may_continue
-from barnabas.server.fetching.session_cache import replica_id_of
+from barnabas.server.fetching.session_cache import params_of
 from barnabas.server.page_cache import COPIED_BYTES, at_hand
 from barnabas.storage.file_region import FileRegion
 
@@ -82,6 +82,7 @@ class SessionFetchTemplate:
         "_broker",
         "_client_id",
         "_is_plain",
+        "_params",
         "_replica_id",
         "_request",
         "_session_id",
@@ -103,6 +104,7 @@ class SessionFetchTemplate:
         self._session_id = 0  # where there is one, a request is known
         self._client_id: str | None = None
         self._request = FetchRequest()  # but for its partitions
+        self._params = params_of(self._request, self._version)
         self._replica_id = -1
         self._is_plain = False  # it could be answered at once
         self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by what they tell of
@@ -124,7 +126,8 @@ class SessionFetchTemplate:
         self._version, self._client_id = version, client_id
         request.topics = ()
         self._request = request
-        self._replica_id = replica_id_of(request)
+        self._params = params_of(request, version)
+        self._replica_id = self._params.replica_id
         self._is_plain = is_simple(request)
         self._shapes.clear()
         self._session_id = request.session_id
@@ -183,7 +186,7 @@ class SessionFetchTemplate:
         for partition, named in known:
             assert partition is not None
             session.update(partition, named)
-        return sessions.go_on(session, broker.clock.now_ms())
+        return sessions.go_on(session, self._params, broker.clock.now_ms())
 
     def _answer_of_waiting(
         self,
@@ -318,7 +321,7 @@ class SessionFetchTemplate:
                 told.append(wanted)
                 marks.append((high_watermark, partition.last_stable_offset, log_start, records))
             if given is None:
-                wanted.maybe_rest(is_committed=is_committed)
+                wanted.maybe_rest()
                 continue
             region, _, size = given
             session.move_to_end(wanted)

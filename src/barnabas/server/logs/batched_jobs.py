@@ -1,7 +1,7 @@
 """Jobs in great number, as for a topic with thousands of partitions: on the loop a few in each turn, in threads a part at a time.
 
-The disk is what they wait for, and a file system takes what several threads ask of it together. Few jobs go to one of the broker's I/O
-threads; many get threads of their own, so that cold reads are not kept waiting.
+The disk is what they wait for, and a file system takes what several threads ask of it together: syncs of two threads share a commit of
+the journal, syncs of one thread wait for a commit each. Few jobs go to two of the broker's I/O threads; many get threads of their own.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ async def run_in_parts(services: Services, jobs: Sequence[Callable[[], T]], name
     """
     if not jobs:
         return []
-    if len(jobs) <= FEW:
-        return await services.loop.run_in_executor(services.io_threads, _run, jobs)
-    threads = services.make_executor(THREADS, name)
-    parts = [jobs[at : at + PART] for at in range(0, len(jobs), PART)]
+    few = len(jobs) <= FEW
+    size = (len(jobs) + 1) // 2 if few else PART
+    threads = services.io_threads if few else services.make_executor(THREADS, name)
     try:
-        done = await asyncio.gather(*(services.loop.run_in_executor(threads, _run, part) for part in parts))
+        running = [services.loop.run_in_executor(threads, _run, jobs[at : at + size]) for at in range(0, len(jobs), size)]
+        done = await asyncio.gather(*running)
     finally:
-        await services.loop.run_in_executor(None, threads.shutdown)
+        if not few:
+            await services.loop.run_in_executor(None, threads.shutdown)
     return [each for part in done for each in part]
 
 

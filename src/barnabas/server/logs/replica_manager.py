@@ -57,6 +57,7 @@ class ReplicaManager:
     """Carries out instructions for one broker.
 
     Args:
+        fit: has the checks made that the settings of a hosted log ask for.
         load_late: has coordinators read logs that are made when they should have been read already.
     """
 
@@ -70,6 +71,7 @@ class ReplicaManager:
         group_commit: GroupCommit,
         isr: Leaders,
         fetchers: Fetchers,
+        fit: Callable[[Log], None],
         load_late: Callable[[Sequence[CreateLog]], Awaitable[None]],
     ) -> None:
         self._services = services
@@ -78,6 +80,7 @@ class ReplicaManager:
         self._group_commit = group_commit
         self._isr = isr
         self._fetchers = fetchers
+        self._fit = fit
         self._load_late = load_late
         self._kept_logs = FrozenLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
@@ -193,6 +196,8 @@ class ReplicaManager:
         """The settings of a topic changed."""
         for found in self._services.partitions.topic(topic).values():
             found.update_config(config)
+            if not found.is_offline:
+                self._fit(found.log)
         self._cleaner.update_config()
 
     async def _write_down(self, change: ChangeReplica) -> None:
@@ -305,6 +310,7 @@ class ReplicaManager:
 
     def _begin(self, partition: OnlinePartition) -> None:
         services = self._services
+        self._fit(partition.log)
         services.partitions.add(partition)
         partition.resume_flushing()
         if not partition.is_leader:

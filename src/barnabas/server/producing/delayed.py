@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from barnabas.replication.leader_partition import LeaderPartition
-    from barnabas.server.connection import Answer, Connection
+    from barnabas.server.answer_order import Answer
+    from barnabas.server.connection import Connection
 
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 Topics = list[tuple[bytes, list[PartitionAnswer]]]

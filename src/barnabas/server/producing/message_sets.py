@@ -6,18 +6,18 @@ nothing more is read from the connection, so that what it sends next is appended
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas import limits
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import KafkaError, ProtocolError
+from barnabas.errors import KafkaError
 from barnabas.protocol.produce import PartitionAnswer, PartitionRecords, ProduceHead
 from barnabas.protocol.records.message_sets.message_codec import is_compressed
 from barnabas.protocol.records.message_sets.up_conversion import batch_of
 from barnabas.server.producing.delayed import refused
+from barnabas.server.producing.holding import HoldingBroker, hold_back
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,22 +26,17 @@ if TYPE_CHECKING:
     from barnabas.replication.hosted_partitions import HostedPartitions
     from barnabas.replication.partition import Partition
     from barnabas.server.connection import Connection
-    from barnabas.server.receiver import Receiver
-    from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 
-logger = logging.getLogger(__name__)
 PAUSE = "converting"
 NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # what Kafka answers to a set without a whole message
 
 
-class ConvertingBroker(Protocol):
+class ConvertingBroker(HoldingBroker, Protocol):
     """What is asked of the broker."""
 
-    add_partitions_to_txn: AddPartitionsToTxn
     io_threads: Executor
     loop: asyncio.AbstractEventLoop
     partitions: HostedPartitions
-    receiver: Receiver
 
 
 class Answered(PartitionRecords):
@@ -71,28 +66,19 @@ def convert(broker: ConvertingBroker, connection: Connection, frame: memoryview,
     if _is_little(head):
         go_on(frame, _converted(_job(broker, head)))
         return
-    connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
     job = _job(broker, _copied(head))
-    broker.receiver.take(connection, len(held))
 
-    async def in_thread() -> None:
-        try:
-            converted = await broker.loop.run_in_executor(broker.io_threads, _converted, job)
-            if not connection.closed:
-                connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the loop's
-                go_on(held, converted)
-        except ProtocolError as error:
-            logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
-            connection.close()
-        except Exception:  # a fault of ours: without this answer those that follow would be taken for it
-            logger.exception("event=connection-closed peer=%s reason='a request failed'", connection.peer)
-            connection.close()
-        finally:
-            broker.receiver.give_back(connection, len(held))
-            connection.resume(PAUSE)
+    async def in_thread() -> Callable[[], None]:
+        converted = await broker.loop.run_in_executor(broker.io_threads, _converted, job)
 
-    broker.add_partitions_to_txn.hold(in_thread())
+        def append() -> None:
+            connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the loop's
+            go_on(held, converted)
+
+        return append
+
+    hold_back(broker, connection, PAUSE, len(held), in_thread)
 
 
 def _is_little(head: ProduceHead) -> bool:

@@ -8,14 +8,14 @@ later is refused, or the one before it, which was refused and will come again, c
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
-from barnabas.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
 from barnabas.protocol.records.batch_header import is_transactional, producer_of, read_header
+from barnabas.server.producing.holding import HoldingBroker, hold_back
 from barnabas.server.transactions.add_partitions_to_txn import PAUSE
 from barnabas.tuples import new_tuple
 
@@ -25,25 +25,20 @@ if TYPE_CHECKING:
     from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.replication.partition import Partition
     from barnabas.server.connection import Connection
-    from barnabas.server.receiver import Receiver
-    from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
 
 Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
 NOT_IN_IT = "The partition is not in the transaction."
 NOT_THE_FIRST = "The producer's first batch for this partition has not arrived."
-logger = logging.getLogger(__name__)
 FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
 FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
 
 
-class TransactionalBroker(Protocol):
+class TransactionalBroker(HoldingBroker, Protocol):
     """What is asked of the broker."""
 
-    add_partitions_to_txn: AddPartitionsToTxn
     config: BrokerConfig
     partitions: HostedPartitions
-    receiver: Receiver
 
 
 def hold(
@@ -81,27 +76,14 @@ def hold(
     if told is not None:
         go_on(frame, head, told | refused)
         return True
-    connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
     name = head.transactional_id
 
-    async def join() -> None:
-        try:
-            joined = await broker.add_partitions_to_txn.join(name, owner, joining, adds=adds, knows_abortable=knows_abortable)
-            if not connection.closed:
-                go_on(held, read_produce(held, body, version), joined | refused)
-        except ProtocolError as error:
-            logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
-            connection.close()
-        except Exception:  # a fault of ours: without this answer those that follow would be taken for it
-            logger.exception("event=connection-closed peer=%s reason='a request failed'", connection.peer)
-            connection.close()
-        finally:
-            broker.receiver.give_back(connection, len(held))
-            connection.resume(PAUSE)
+    async def join() -> Callable[[], None]:
+        joined = await broker.add_partitions_to_txn.join(name, owner, joining, adds=adds, knows_abortable=knows_abortable)
+        return lambda: go_on(held, read_produce(held, body, version), joined | refused)
 
-    broker.receiver.take(connection, len(held))
-    broker.add_partitions_to_txn.hold(join())
+    hold_back(broker, connection, PAUSE, len(held), join)
     return True
 
 

@@ -88,7 +88,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffers = self._buffers
-        self._target = buffers.received_small if self._connection.has_small_frames else buffers.received
+        self._target = buffers.received_small if self._connection.frames.has_small_frames else buffers.received
         return self._target
 
     def buffer_updated(self, nbytes: int) -> None:

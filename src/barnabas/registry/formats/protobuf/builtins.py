@@ -26,7 +26,7 @@ extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }
 """
 _DECIMAL = """syntax = "proto3"; package confluent.type;
 option java_package = "io.confluent.protobuf.type"; option java_outer_classname = "DecimalProto"; option java_multiple_files = true;
-message Decimal { bytes value = 1; int32 scale = 2; }
+message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }
 """
 _GOOGLE_PROTOBUF = [
     "any",

@@ -1,0 +1,1 @@
+"""The schema registry of barnabas beside Karapace, on the same broker."""

@@ -1,0 +1,124 @@
+"""How a record names its schema, as Confluent's serialisers write it.
+
+In the payload: the byte 0, the id as four bytes (big-endian), then the data. In headers: `__value_schema_id` or `__key_schema_id` holds
+the byte 1 and the guid as 16 bytes, and the payload is the data alone. Both forms may stand in both places. Behind the id, Protobuf has
+the path to its message: the number of its steps and each step as zigzag varints, or one byte 0 for the first message.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from barnabas.schemas.errors import CannotDecode, NotFramed
+
+KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
+BY_ID, BY_GUID = 0, 1
+_ID = struct.Struct(">BI")
+_ID_BYTES, _GUID_BYTES = 5, 17
+_FIRST_MESSAGE = (0,)
+_MAX_STEPS = 100
+_VARINT_BITS = 63
+
+Headers = Iterable[tuple[str, Any]] | Mapping[str, Any] | None  # the values are bytes or None
+
+
+class Framed(NamedTuple):
+    """A payload and the name of its schema.
+
+    Args:
+        schema: the id, or the guid as text.
+        path: the bytes that may begin with the path of a Protobuf message.
+        body: the data. It stands in `path` too, behind the path, if the id is in the payload; then it is None.
+    """
+
+    schema: int | str
+    path: bytes
+    body: bytes | None
+
+    def data(self) -> bytes:
+        """The data of formats without a path."""
+        return self.path if self.body is None else self.body
+
+    def message(self) -> tuple[tuple[int, ...], bytes]:
+        """The path of a Protobuf message, and the data. Raises CannotDecode."""
+        path, size = read_path(self.path)
+        return path, self.path[size:] if self.body is None else self.body
+
+
+def id_prefix(schema_id: int, path: Sequence[int] | None = None) -> bytes:
+    """The bytes before the data; `path` for Protobuf."""
+    return _ID.pack(BY_ID, schema_id) + (b"" if path is None else write_path(path))
+
+
+def guid_header(guid: str, path: Sequence[int] | None = None) -> bytes:
+    """The value of the header; `path` for Protobuf."""
+    return bytes([BY_GUID]) + UUID(guid).bytes + (b"" if path is None else write_path(path))
+
+
+def split(payload: bytes, headers: Headers = None, *, is_key: bool = False) -> Framed:
+    """The schema's name and the data. A header goes before the payload. Raises NotFramed."""
+    name = KEY_HEADER if is_key else VALUE_HEADER
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    for key, value in pairs:
+        if key == name and value is not None:
+            named = _read_name(value)
+            if named is None:
+                raise CannotDecode(f"the header {name} holds no id of a schema")
+            return Framed(named[0], value[named[1] :], payload)
+    named = _read_name(payload)
+    if named is None:
+        raise NotFramed("it carries no id of a schema")
+    return Framed(named[0], payload[named[1] :], None)
+
+
+def _read_name(data: bytes) -> tuple[int | str, int] | None:
+    """The id or guid, and how many bytes it takes; ids begin at 1."""
+    if len(data) >= _ID_BYTES and data[0] == BY_ID:
+        found: int = _ID.unpack_from(data)[1]
+        return (found, _ID_BYTES) if found else None
+    if len(data) >= _GUID_BYTES and data[0] == BY_GUID:
+        return str(UUID(bytes=data[1:_GUID_BYTES])), _GUID_BYTES
+    return None
+
+
+def write_path(path: Sequence[int]) -> bytes:
+    if tuple(path) == _FIRST_MESSAGE:
+        return b"\0"
+    return b"".join(_varint(number) for number in (len(path), *path))
+
+
+def read_path(data: bytes) -> tuple[tuple[int, ...], int]:
+    """The path and how many bytes it takes. Raises CannotDecode."""
+    count, at = _read_varint(data, 0)
+    if count == 0:
+        return _FIRST_MESSAGE, at
+    if not 0 < count <= _MAX_STEPS:
+        raise CannotDecode(f"the path to a Protobuf message has {count} steps")
+    path = []
+    for _ in range(count):
+        step, at = _read_varint(data, at)
+        path.append(step)
+    return tuple(path), at
+
+
+def _varint(number: int) -> bytes:
+    left, out = number << 1, bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*out, left])
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < _VARINT_BITS:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+    raise CannotDecode("it ends within the path to a Protobuf message")

@@ -1,0 +1,104 @@
+"""The names of a schema, from which strategies with the name of the record make subjects. No I/O.
+
+| type | names |
+|---|---|
+| Avro | the full name of the record, enum or fixed; for another type its name, such as `string` |
+| JSON Schema | the title |
+| Protobuf | the full name of each message of the file: a record may hold any of them |
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Iterator
+from typing import Any
+
+MAX_DEPTH = 32  # of nested messages, as protoc
+PACKAGE, MESSAGE_TYPE = 2, 4  # fields of a FileDescriptorProto
+NAME, NESTED_TYPE = 1, 3  # fields of a DescriptorProto
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
+
+
+class NoName(ValueError):
+    """A schema that names no record."""
+
+
+def record_names(schema_type: str, text: str) -> list[str]:
+    """The names of a schema; raises NoName.
+
+    Args:
+        schema_type: AVRO, JSON or PROTOBUF.
+        text: the schema; of Protobuf the base64 of its descriptor (`format=serialized`).
+    """
+    try:
+        if schema_type == "PROTOBUF":
+            return _messages_of_file(b64decode(text, validate=True))
+        schema = json.loads(text)
+    except (ValueError, Error, IndexError, RecursionError):
+        raise NoName("the schema cannot be read") from None
+    name = schema.get("title") if schema_type == "JSON" and isinstance(schema, dict) else _avro_name(schema)
+    if not isinstance(name, str) or not name:
+        raise NoName("the schema has no name")
+    return [name]
+
+
+def _avro_name(schema: Any) -> object:
+    if not isinstance(schema, dict):
+        return schema  # the name of a primitive type; a union has none
+    name, namespace = schema.get("name"), schema.get("namespace")
+    if not isinstance(name, str):
+        return schema.get("type")
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _messages_of_file(data: bytes) -> list[str]:
+    package, messages = "", []
+    for number, content in _fields(data):
+        if number == PACKAGE:
+            package = content.decode()
+        elif number == MESSAGE_TYPE:
+            messages.append(content)
+    return [name for message in messages for name in _messages(message, package, MAX_DEPTH)]
+
+
+def _messages(data: bytes, scope: str, depth: int) -> Iterator[str]:
+    fields = list(_fields(data))
+    name = next((content.decode() for number, content in fields if number == NAME), "")
+    whole = f"{scope}.{name}" if scope else name
+    yield whole
+    for number, content in fields:
+        if number == NESTED_TYPE and depth:
+            yield from _messages(content, whole, depth - 1)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a message that hold bytes."""
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
+        kind = tag & 7
+        if kind == BYTES:
+            size, position = _varint(data, position)
+            if position + size > len(data):
+                raise ValueError
+            yield tag >> 3, data[position : position + size]
+            position += size
+        elif kind == VARINT:
+            _, position = _varint(data, position)
+        elif kind in (FIXED64, FIXED32):
+            position += 8 if kind == FIXED64 else 4
+        else:
+            raise ValueError
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7

@@ -1,0 +1,38 @@
+"""Head and body of an answer in one write. uvicorn writes each by itself, which costs a system call and a packet more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOST_JOINED_BYTES = 64 * 1024  # of a body; to copy a larger one costs more than to write it by itself
+
+
+class OneWrite:
+    """The transport of one answer. It keeps the head until the body comes, which is at once. The answer to HEAD has no body.
+
+    Args:
+        cycle: uvicorn's, which writes the answer.
+    """
+
+    __slots__ = ("_cycle", "_head", "_transport")
+
+    def __init__(self, cycle: Any) -> None:
+        self._cycle, self._transport = cycle, cycle.transport
+        self._head: bytes | None = None  # empty when it is written
+
+    def write(self, data: bytes) -> None:
+        """Write, or keep the head. What comes before the answer begins (`100 Continue`) goes out at once."""
+        if self._head is None and self._cycle.response_started and self._cycle.scope["method"] != "HEAD":
+            self._head = data
+            return
+        if self._head:
+            head, self._head = self._head, b""
+            if len(data) <= MOST_JOINED_BYTES:
+                data = head + data
+            else:
+                self._transport.write(head)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the connection's."""
+        return getattr(self._transport, name)

@@ -1,0 +1,75 @@
+"""TLS of the services' own listeners, and of their connections to other instances of the same service.
+
+Keys have the names of Kafka's broker with `listener.` in front: `listener.ssl.keystore.location`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import replace
+
+from barnabas.errors import ConfigError
+from barnabas.security.principals import KEY, PrincipalRules
+from barnabas.tls.contexts import client_context, server_context
+from barnabas.tls.settings import ClientAuth, TlsSettings, client_settings, server_settings
+from barnabas.tls.source import ContextSource
+
+PREFIX = "listener."
+CLIENT_AUTH = f"{PREFIX}ssl.client.auth"
+LISTS = frozenset({"ssl.enabled.protocols", "ssl.cipher.suites"})
+
+
+def client_auth(settings: Mapping[str, str]) -> ClientAuth:
+    """Whether callers show certificates; raises ConfigError."""
+    text = settings.get(CLIENT_AUTH, "none").strip().lower()
+    try:
+        return ClientAuth(text)
+    except ValueError:
+        raise ConfigError(CLIENT_AUTH, text, f"one of {', '.join(each.value for each in ClientAuth)}") from None
+
+
+def listener_tls(settings: Mapping[str, str]) -> TlsSettings:
+    """The settings of an https listener; raises ConfigError."""
+
+    def value_of(key: str) -> object:
+        text = settings.get(PREFIX + key)
+        if key in LISTS:
+            return tuple(word.strip() for word in (text or "").split(",") if word.strip()) or None
+        return text
+
+    asked = client_auth(settings)
+    return server_settings("", lambda key: asked.value if key == "ssl.client.auth" else value_of(key), prefix=PREFIX)
+
+
+def principal_rules(settings: Mapping[str, str]) -> PrincipalRules:
+    """How the name in a caller's certificate becomes a principal; raises ConfigError."""
+    try:
+        return PrincipalRules(settings.get(PREFIX + KEY, "DEFAULT"))
+    except ConfigError as error:
+        raise ConfigError(PREFIX + KEY, error.value, error.allowed) from None
+
+
+def listening_context(settings: TlsSettings) -> ssl.SSLContext:
+    """The context of a listener. Each handshake takes the certificate that its files hold then. Raises ConfigError."""
+    source = ContextSource(settings, server_context)
+
+    def take_renewed(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        source.refresh()
+        connection.context = source.context
+
+    source.context.sni_callback = take_renewed
+    return source.context
+
+
+def peers_context(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """The context of connections to other instances: they trust the authorities of the listener, or else those of the client's own
+    settings, and show the listener's certificate. Raises ConfigError."""
+    own = listener_tls(settings)
+    trusting = own if own.truststore_location or own.truststore_certificates else client_settings(settings)
+    return client_context(
+        replace(
+            own, check_host_name=True, truststore_type=trusting.truststore_type, truststore_location=trusting.truststore_location,
+            truststore_password=trusting.truststore_password, truststore_certificates=trusting.truststore_certificates,
+        )
+    )  # fmt: skip
