@@ -1,9 +1,9 @@
-"""The limit that the machine sets: bare loops of the system calls that no broker can do without.
+"""The limit of the machine: bare loops of the system calls that every broker needs.
 
-`receive` takes requests from sockets and writes what came together to a file at once, `send` sends a file, as a whole or a piece for each
-byte that asks for one; neither looks at what it moves. Each runs in a process of its own, so that its CPU time is told apart, and is loaded
-by the same client and in turns with the servers. Memory is as they have it: files that grow are new, a file that is sent is in the page
-cache.
+`receive` takes requests from sockets and writes those that came together to a file at once. `send` sends a file, as a whole or in pieces,
+one for each byte that asks for one. Neither looks at the data. Each loop runs in a process of its own, so that its CPU time is counted
+apart. The same client loads it, in turns with the servers. The memory is as for the servers: files that grow are new, and a file that is
+sent is in the page cache.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Bare(Loop):
 
 
 def drain(address: tuple[str, int], records: int, total: int, pull_bytes: int = 0) -> Load:
-    """Take `total` bytes from a `send` loop, which stand for so many records; ask for `pull_bytes` at a time where the loop wants to be."""
+    """Take `total` bytes from a `send` loop, which count as `records` records. Ask for `pull_bytes` at a time if the loop waits for
+    requests."""
     buffer = memoryview(bytearray(4 * SEND_BYTES))
     began, left = time.perf_counter(), total
     with socket.create_connection(address) as line:
@@ -100,7 +101,7 @@ class _Line:
         self._filled = 0
 
     def take(self, answer: bytearray) -> bool:
-        """What has come; False at the end of the connection."""
+        """Receive; False at the end of the connection."""
         got = self.connection.recv_into(self._buffer[self._filled :])
         self._filled += got
         position, answers = 0, bytearray()
@@ -126,7 +127,7 @@ class _Line:
 
 
 def _send(listening: socket.socket, folder: Path, size: int, pull_bytes: int) -> None:
-    """Send a file from its beginning to its end, to whoever connects, and asks."""
+    """Send a file from its beginning to its end to each client that connects and asks."""
     path = folder / "data"
     with path.open("wb") as out:
         for _ in range(0, size, SEND_BYTES):
@@ -145,7 +146,7 @@ def _send(listening: socket.socket, folder: Path, size: int, pull_bytes: int) ->
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What `Bare` starts: says its port and goes on until it is killed."""
+    """The program that `Bare` starts: it prints its port and runs until it is killed."""
     parser = argparse.ArgumentParser(prog="python -m bench.bare")
     parser.add_argument("kind", choices=(RECEIVE, SEND))
     parser.add_argument("folder", type=Path)

@@ -24,9 +24,9 @@ MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what f
 class Lengths:
     """How long to measure, in seconds, and how much to consume, in bytes.
 
-    A load ends after `most_bytes`, however fast the server is: what is written in one go must stay well under what the kernel lets be dirty
-    before it makes writers wait (by default from 15% of the memory on), or the disk is measured and both are equal; and it has to fit into
-    memory that was used just before (`bench.memory`): more of that is at hand than is written, or what is short decides.
+    A load ends after `most_bytes`, however fast the server is. Two bounds apply to this number. The kernel makes writers wait when dirty
+    pages exceed a part of the memory (15% by default). Beyond it, the disk would be measured, and both servers would be equal. And the
+    bytes must fit into recently used memory (`bench.memory`); otherwise the missing memory would decide.
     """
 
     warm_up_s: float

@@ -1,7 +1,7 @@
 """Reads a topic to its end with raw fetches, one request in flight, as a consumer with the usual limits does.
 
-Record data is walked only as far as a consumer must to go on: the topic holds batches of one size, so the first batch of a piece is
-checked and the next offset follows from how many whole batches are there.
+It looks only at the data that a consumer needs to continue. All batches of the topic have one size. So it checks the first batch of a
+piece, and the next offset follows from the number of whole batches.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class _Builder:
         return offset
 
     def _head(self, size: int) -> bytes:
-        """What follows the base offset in a batch of `size` bytes whose records are a hole."""
+        """The part of a batch behind its base offset; the batch has `size` bytes, and its records are a hole in the file."""
         if size not in self._heads:
             stamp = self._now_ms
             fields = (-1, -1, -1, HOLE_RECORDS)

@@ -1,8 +1,8 @@
-"""Latency under a fixed rate: requests leave on a schedule made beforehand, whatever the answers do.
+"""Latency under a fixed rate: requests leave on a schedule made beforehand, independent of the answers.
 
-Counted from the time at which a request was meant to leave. A server that stalls therefore pays for all the requests it held up, and a
-generator that comes too late pays as well (its worst delay is part of the result). So that it does not come late, it goes before all others
-on the machine where it may (`undisturbed`): it stands for clients that have machines of their own.
+The latency counts from the planned moment of sending. So a server that stalls pays for all requests that it held up. A generator that is
+late pays as well: its largest delay is part of the result. The generator gets priority on the machine if the system allows it
+(`undisturbed`), because its clients would have machines of their own.
 """
 
 from __future__ import annotations

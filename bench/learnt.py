@@ -1,8 +1,8 @@
-"""The rate of a client if the server does no work: a loop that repeats what a broker has answered to the same request.
+"""The rate of a client if the server does no work: a loop that repeats the answers of a broker to the same requests.
 
-It stands before a broker and asks it whatever it has not heard before. Requests of transactions that differ in nothing but the
-correlation id and the records, it answers with the same bytes again: it checks, writes and waits for nothing. So the rate beside it is
-that of the client and of the system calls, with any server.
+It stands between the client and a broker. It passes unknown requests to the broker. If a request of a transaction differs from an earlier
+one only in the correlation id and the records, it answers with the same bytes again. It checks, writes and waits for nothing. So its rate
+is the rate of the client and of the system calls, with any server.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Line:
         self._before_records: dict[bytes, int] = {}  # bytes of a Produce request in front of its records, by API and version
 
     def take(self, answers: dict[bytes, bytearray]) -> bool:
-        """What has come; False at the end of the connection."""
+        """Receive; False at the end of the connection."""
         piece = self.connection.recv(RECEIVE_BYTES)
         received, out = self._received, bytearray()
         received += piece
@@ -123,7 +123,7 @@ def _before_records(request: bytearray, version: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What `Learnt` starts."""
+    """The program that `Learnt` starts."""
     parser = argparse.ArgumentParser(prog="python -m bench.learnt")
     parser.add_argument("port", type=int)
     parser.add_argument("broker_host")

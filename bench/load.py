@@ -104,7 +104,7 @@ class KafkaLine:
 
 
 class _Pipe:
-    """One connection: what is left of the chunk being sent, and how many requests wait for their answers."""
+    """One connection: the unsent rest of the present chunk, and the number of requests without an answer."""
 
     def __init__(self, line: Line) -> None:
         self._chunk = memoryview(line.chunk)

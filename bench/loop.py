@@ -1,4 +1,4 @@
-"""A loop in a process of its own, so that its CPU time is told apart: what is measured beside the servers."""
+"""A loop in a process of its own, so that its CPU time is counted apart: it is measured beside the servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Loop:
         self._process: Child[str] | None = None
 
     def _command(self, stack: ExitStack) -> list[str]:
-        """The module and its arguments; what it needs is entered into `stack`, and left when the process has ended."""
+        """The module and its arguments. Its resources are entered into `stack`, and released when the process has ended."""
         raise NotImplementedError
 
     @property

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def render_page(results: dict[str, Any]) -> str:
-    """These results, and those of the benches beside as far as they are there."""
+    """These results, and the results of the other benches if there are any."""
     text = report.render(results)
     for path, render in PARTS:
         text += render(json.loads(path.read_text())) if path.exists() else ""

@@ -1,8 +1,9 @@
-"""The least that stands between a producer and a consumer: a loop that writes what comes to a file and hands it on at once.
+"""The least that is between a producer and a consumer: a loop that writes received batches to a file and passes them on at once.
 
-It knows as much of Produce 9 and Fetch 12 as the load generator sends (`wire.py`) and looks at nothing: no log, no index, no check. A
-batch gets its offset, goes to its partition's file, and with the producer's answer leaves the answer of whoever follows the partition, or
-the next one if that has not asked again. So a message's delay is that of the system calls, of waking up, and of the generator itself.
+It knows only those parts of Produce 9 and Fetch 12 that the load generator sends (`wire.py`). It has no log, no index and no check. A batch
+gets its offset and goes to its partition's file. The answer to the follower of the partition leaves together with the producer's answer; if
+the follower has not asked again, it is the next answer. So a message's delay is that of the system calls, of waking up, and of the
+generator itself.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class _Loop:
         self._early: dict[Key, list[tuple[int, bytes]]] = {}  # what came before who follows
 
     def take(self, line: _Line) -> bool:
-        """What has come; False at the end of the connection."""
+        """Receive; False at the end of the connection."""
         got = line.connection.recv_into(line.buffer[line.filled :])
         line.filled += got
         position = 0
@@ -158,7 +159,7 @@ def _answer(topic: bytes, correlation_id: int) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What `Relay` starts: says its port and goes on until it is killed."""
+    """The program that `Relay` starts: it prints its port and runs until it is killed."""
     parser = argparse.ArgumentParser(prog="python -m bench.relay")
     parser.add_argument("folder", type=Path)
     loop = _Loop(parser.parse_args(arguments).folder)

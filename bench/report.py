@@ -1,7 +1,7 @@
-"""Results as JSON and as tables: what was measured, both servers, the ratio of each pair, and whether the target holds.
+"""Results as JSON and as tables: the measured case, both servers, the ratio of each pair, and whether the target holds.
 
-A ratio says how many times better barnabas is, so above 1 is always a win, also where less is better. It is taken pair by pair (the two
-measurements of one repetition stand next to each other in time, so a busy machine disturbs both), then the median.
+A ratio says how many times better barnabas is, so above 1 is always a win, also for figures of which less is better. A ratio belongs to a
+pair: the two measurements of one repetition are close in time, so a busy machine disturbs both. The result is the median of the ratios.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ the same client. They check nothing: no CRC, no records, no offsets.
 
 
 def command_of(module: str, arguments: Sequence[str] | None) -> str:
-    """What was asked for, without the file for the results, which is a place on this machine."""
+    """The options of the run, without the file for the results, which is a path of this machine."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if "--json" in words:
         at = words.index("--json")
@@ -127,7 +127,7 @@ def ratio_of(case: Result) -> list[float]:
 
 
 class Describable(Protocol):
-    """What a case says of itself; `bench.cases.Case` is one."""
+    """The description of a case; `bench.cases.Case` is one."""
 
     @property
     def name(self) -> str: ...
@@ -260,7 +260,8 @@ def _cpu_table(cases: list[Result]) -> str:
 
 
 def _bare_table(cases: list[Result]) -> str:
-    """What the machine allows, and how much of it each server leaves: above 1, a server takes that many times the CPU of the bare loop."""
+    """The limit of the machine, and the share of it that each server reaches: above 1, a server takes that many times the CPU of the bare
+    loop."""
     rows = []
     for case in cases:
         for figure, unit in (("records_per_s", "records/s"), ("cpu_s_per_million", "CPU s per million")):

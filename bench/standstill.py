@@ -17,7 +17,7 @@ AGAIN_S = 1.0
 
 
 class Process(Protocol):
-    """What has one process."""
+    """A system or a loop with one process."""
 
     @property
     def pid(self) -> int: ...
@@ -32,7 +32,7 @@ def alone(measured: Process, of: Sequence[Process]) -> Iterator[None]:
 
 @contextmanager
 def standing_still(pids: Sequence[int]) -> Iterator[None]:
-    """Stops these processes with everything they are at, and lets them go on at the end, whatever happens within.
+    """Stops these processes, and lets them continue at the end, also after an error within.
 
     One that has ended takes nothing either: systems have short-lived helpers, and that a system is gone its next measurement tells.
     One that has just begun a helper does not stop before that has memory of its own (vfork), and the helper stands still: so all

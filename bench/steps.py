@@ -1,7 +1,7 @@
-"""`python -m bench.steps`: what each step of a produce and of a fetch takes, for the tables of docs/internals/hot-path.md.
+"""`python -m bench.steps`: the time of each step of a produce and of a fetch, for the tables of docs/internals/hot-path.md.
 
-The steps are called one by one on a broker in this process, thousands of times; a connection whose answers go nowhere stands for the
-client. A figure is the median of the rounds, in microseconds of one call.
+The steps are called one by one on a broker in this process, thousands of times. The client is a connection whose answers go nowhere. A
+figure is the median of the rounds, in microseconds of one call.
 """
 
 from __future__ import annotations

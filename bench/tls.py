@@ -48,7 +48,8 @@ other work needs the cores. The CPU shows what the work costs.
 
 
 class TlsSocket:
-    """A TLS connection that acts as the load generator wants it: what must wait is a BlockingIOError, and receiving takes all there is."""
+    """A TLS connection with the interface that the load generator needs: a call that must wait raises BlockingIOError, and receiving takes
+    all present bytes."""
 
     def __init__(self, address: Address, context: ssl.SSLContext) -> None:
         self._socket = context.wrap_socket(socket.create_connection(address), server_hostname=address[0])

@@ -201,7 +201,7 @@ def read(server: Server, isolation: str) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """As `bench.cases.Case`: what is compared of the figures of `once`, and what its ratio should be."""
+    """As `bench.cases.Case`: the figures of `once` that are compared, and the target of their ratio."""
 
     name: str
     title: str

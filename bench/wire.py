@@ -2,11 +2,11 @@
 
 Rules
   1. A request of the load is built before the clock starts; while it runs the generator only moves bytes.
-  2. What a server answers is checked column by column over whole runs of answers of one size (`AnswerShape`): every answer of a run
-     has the same layout, so a strided slice of the received bytes holds one byte of each of them.
+  2. Answers are checked column by column over whole runs of answers of one size (`AnswerShape`). Every answer of a run has the same
+     layout, so a strided slice of the received bytes holds one byte of each of them.
 
-What is ugly: the layouts of Produce 9 and Fetch 12 are written out here a second time. They must not come from the broker's own codec:
-a fault in it would be on both sides and go unseen.
+Ugly: the layouts of Produce 9 and Fetch 12 are written here a second time. They must not come from the broker's own codec, because a fault
+in it would be on both sides, and nobody would see it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _frame(
 
 
 class AnswerShape:
-    """What every good answer to one produce request looks like, and the check of many of them at once.
+    """The form of every good answer to one produce request, and the check of many of them at once.
 
     The correlation ids of the requests run from 0 to `cycle` - 1 and begin again, so that answers out of order are seen.
     """

@@ -12,7 +12,7 @@ Rules
      for the reader.
   3. The closing markers pass through the watermarks like any record; their window never closes. They must not be filtered: Spark
      would push the filter below the watermark, which then stood still before the last windows.
-  4. The airlines are read once at the start: a table inside a stream would be read anew in every micro-batch.
+  4. The airlines are read once at the start: a table inside a stream would be read again in every micro-batch.
   5. Started again with the same checkpoint, it goes on where it stopped, and each window is in the topic once: the sink writes exactly
      once, for readers of committed records.
 """

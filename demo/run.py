@@ -7,7 +7,7 @@ How it works
     watermark stands where the closing markers put it, the group when it has read all that the pipeline wrote.
 
 Rules
-  1. Whatever ends the run, all is stopped in order: query, Spark with its JVM, producers, group, broker.
+  1. All is stopped in order, for whatever reason the run ends: query, Spark with its JVM, producers, group, broker.
   2. The first failure stops the rest and is the one that is shown.
 """
 

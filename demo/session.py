@@ -38,7 +38,7 @@ appender.file.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 
 
 def open_session(work: Path) -> SparkSession:
-    """A session whose log is `work`/spark.log; what its processes write to standard error is in `work`/spark.err.
+    """A session whose log is `work`/spark.log. The standard error of its processes goes to `work`/spark.err.
 
     Raises:
         DemoError: Java did not start.
@@ -61,9 +61,9 @@ def open_session(work: Path) -> SparkSession:
 
 
 def _launch_java(conf: SparkConf, errors: Path) -> None:
-    """Start the JVM that the session will find: out of reach of the terminal's signals, so that it is there to be stopped in order.
+    """Start the JVM that the session will find. It does not get the terminal's signals, so that it can be stopped in order.
 
-    It ends by itself when its standard input does, that is when this process is gone in whatever way.
+    It ends by itself when its standard input ends, that is when this process has ended for any reason.
     """
     with errors.open("wb") as output:
         try:

@@ -100,7 +100,7 @@ def _flights_with_weather(part: Slice) -> pd.DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    """None, text or int, whatever pandas made of it."""
+    """None, text or int, from any type that pandas made of it."""
     if isinstance(value, str):
         return value
     return None if pd.isna(value) else int(value)

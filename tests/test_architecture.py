@@ -66,7 +66,7 @@ def test_every_package_is_in_the_code_map() -> None:
 
 
 def named_paths(page: Path) -> Iterator[str]:
-    """What `page` names as a file or folder of ours; a name after a colon is looked for in the file."""
+    """The names in `page` that look like a file or folder of ours. A name after a colon is searched for in the file."""
     for text in CODE.findall(page.read_text()):
         found = PATH.match(text)
         if found and found[0].split("/")[0] in OURS and text[found.end() : found.end() + 1] in ("", ":"):
@@ -115,7 +115,7 @@ def test_who_decides_for_the_cluster_knows_neither_time_nor_threads_nor_disks() 
 
 
 def modules_taken(path: Path, *, types: bool = False) -> set[str]:
-    """The modules of ours that `path` imports, functions included; what it names for types alone only if `types`."""
+    """The modules of ours that `path` imports, also within functions. With `types`, also imports for types alone."""
     found, pending = set[str](), list[ast.AST]([parsed(path)])
     while pending:
         node = pending.pop()

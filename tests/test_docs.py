@@ -138,7 +138,7 @@ def test_metrics_that_pages_name_exist() -> None:
 
 
 def commands_of(page: Path) -> Iterator[str]:
-    """What a page tells to type, in its shell blocks and within its sentences."""
+    """The commands of a page, in its shell blocks and within its sentences."""
     text = page.read_text()
     blocks = "\n".join(re.findall(r"^ *```shell\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
     yield from re.findall(r"^ *(barnabas [^#|>\n]+)", blocks, re.MULTILINE)

@@ -11,7 +11,7 @@ Answer = TypeVar("Answer")
 
 
 async def turns_of(asked: Awaitable[Answer]) -> tuple[Answer, int]:
-    """What comes of it, and how many turns others had meanwhile."""
+    """The result, and the number of turns that others had meanwhile."""
     turns = 0
 
     async def count() -> None:

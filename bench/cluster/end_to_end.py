@@ -1,10 +1,12 @@
-"""From the moment at which a message was meant to leave a producer to the moment at which a consumer has it.
+"""The delay of a message: from the planned moment of sending to the moment at which a consumer has it.
 
-One thread is both: it has messages to send on a schedule made beforehand, and keeps a fetch waiting at each of its consumers. As Kafka's
-producer does, a connection has at most `IN_FLIGHT` requests without an answer; what comes due meanwhile goes along in one batch. As its
-consumer does, a connection has a fetch session: the first request names all partitions, those after it what has changed. The n-th message
-of a partition has the offset n, so its time follows from the offsets that a fetch brings. Answers to the producer are checked and timed as
-well. Where messages lie in the partitions already, it is kept how long the consumers took to come up to the producers.
+One thread is both producer and consumer. It sends messages on a schedule made beforehand, and keeps a fetch waiting at each of its
+consumers. A producer's connection has at most `IN_FLIGHT` requests without an answer, as Kafka's producer has; messages that come due
+meanwhile go into one batch. A consumer's connection has a fetch session, as Kafka's consumer has: the first request names all partitions,
+later ones name changes.
+
+The n-th message of a partition has the offset n, so its time follows from the offsets that a fetch brings. The answers to the producer are
+checked and timed as well. If the partitions contain messages at the start, the time in which the consumers catch up is kept too.
 """
 
 from __future__ import annotations
@@ -207,8 +209,9 @@ class _Consumer:
 
 
 def measure(leaders: Sequence[Address], topic: str, *, acks: int, rate: int, seconds: float) -> EndToEnd:
-    """Send `rate` messages a second for `seconds` to all partitions in turn, each over a connection of its own, and consume them, over
-    one connection to each broker.
+    """Send `rate` messages a second for `seconds` to all partitions in turn, and consume them.
+
+    Each partition has a connection of its own for sending. The consumer has one connection to each broker.
 
     Args:
         leaders: where each partition of the topic is led; the topic is empty.

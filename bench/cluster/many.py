@@ -1,8 +1,8 @@
-"""1,000 partitions with three replicas on three brokers: what they cost while nothing happens, and how long it takes until others lead
-what a broker led that was killed or told to stop.
+"""1,000 partitions with three replicas on three brokers: the cost of an idle cluster, and the time until others lead the partitions of a
+broker that was killed or told to stop.
 
-A cluster is measured alone, from its start to its end. The measured time ends when a live broker reports a leader for every
-partition, and these leaders answer for all of them.
+A cluster is measured alone, from its start to its end. The measured time ends when a live broker reports a leader for every partition, and
+these leaders answer for all of them.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class ActiveMq(OwnProcess):
         super().__exit__()
 
     def _ask(self, command: str, client: str = "asks") -> str:
-        """What a client answers to a command; each producer and the consumer have one of their own, since they may work at once."""
+        """The answer of a client to a command. Each producer and the consumer have a client of their own, since they may work at once."""
         if client not in self._clients:
             start = [
                 program("java", "openjdk-17-jdk-headless"),
@@ -169,7 +169,7 @@ class ActiveMq(OwnProcess):
         return sum(int(self._ask(f"stored {queue}")) for queue in streams_of(topic, partitions))
 
     def greet(self) -> socket.socket:
-        """Both sides say first how they write; what the broker says is good for a client as well."""
+        """Exchange the formats of both sides. The client accepts the format of the broker."""
         line = connect(self.address)
         said = line.recv(4096)
         if GREETING not in said:

@@ -188,7 +188,7 @@ class ApacheKafka(_KafkaProtocol):
 def end_to_end(
     address: tuple[str, int], topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0
 ) -> Delays:
-    """`Peer.end_to_end` of whatever speaks Kafka's protocol at this address."""
+    """`Peer.end_to_end` of a server that speaks Kafka's protocol at this address."""
     streams = [Stream(address, topic, number, waiting) for topic in topics for number in range(partitions)]
     shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
     with undisturbed():

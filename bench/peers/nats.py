@@ -126,7 +126,7 @@ class Nats(StreamPeer):
 
 
 def _asked(line: socket.socket, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a request to JetStream's own subjects is answered, on a connection that has nothing else to receive."""
+    """The answer to a request to JetStream's own subjects, on a connection that receives nothing else."""
     inbox = _new_inbox()
     request = _publication(f"$JS.API.{subject}".encode(), inbox, json.dumps(body).encode() if body else b"")
     line.sendall(_subscription(inbox) + b"UNSUB 1 1\r\n" + request)

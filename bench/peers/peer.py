@@ -1,14 +1,13 @@
-"""The interface of a system for the suite: a process of its own with fresh data, messages in and out, and what the kernel knows
-of it.
+"""The interface of a system for the suite: a process of its own with fresh data; messages in and out; the kernel's figures of it.
 
 Rules
   1. A peer runs on loopback with its data in a temporary folder, and leaves nothing behind.
-  2. Its settings are those that its documentation recommends for many messages; where they differ from its defaults, a `Setting` says
-     why and where that is written. No peer syncs to disk for each message.
-  3. A case that a system cannot do raises `CannotDo`, a dash in the tables; one that is not installed is a `PeerUnavailable`,
-     one line of text.
-  4. What was sent is accounted for, or it is a `BadAnswer`: without acknowledgements the system itself counts after a load; with them
-     answers are checked (Kafka's protocol, ActiveMQ), or the system counts as well.
+  2. Its settings are those that its documentation recommends for many messages. If a setting differs from the default, a `Setting` gives
+     the reason and its source. No peer syncs to disk for each message.
+  3. If a system cannot do a case, it raises `CannotDo`, which is a dash in the tables. If it is not installed, it raises `PeerUnavailable`
+     with one line of text.
+  4. Every sent message is accounted for; otherwise it is a `BadAnswer`. Without acknowledgements, the system itself counts after a load.
+     With them, the answers are checked (Kafka's protocol, ActiveMQ), or the system counts as well.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent: `batch` messages of `value_bytes` in a request; with `acks` 0 no answer is waited for, else the server's.
+    """The load: `batch` messages of `value_bytes` in a request. With `acks` 0 no answer is awaited, otherwise the server's.
 
-    `codec` names how a batch is compressed, which only Kafka's protocol tells a server.
+    `codec` names the compression of a batch. Only Kafka's protocol tells it to a server.
     """
 
     value_bytes: int = 100

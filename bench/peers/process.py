@@ -29,7 +29,7 @@ def program(name: str, package: str) -> str:
 
 
 class Process:
-    """What runs `command` in a temporary folder, with the folder's path known before."""
+    """Runs `command` in a temporary folder; the folder's path is known before the start."""
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{name}-"))
@@ -116,7 +116,7 @@ def _cpu_or_nothing(pid: int) -> float:
 
 
 def forget_peak(pids: Sequence[int]) -> None:
-    """Begin to look for the most memory anew, where the system lets us."""
+    """Reset the largest memory use, if the system allows it."""
     for pid in pids:
         try:
             Path(f"/proc/{pid}/clear_refs").write_text(_PEAK)
@@ -144,7 +144,7 @@ def _status_kib(pid: int, field: str) -> int:
 
 
 def disk_bytes(folder: Path) -> int:
-    """What is in its files: neither holes nor what the file system keeps ready behind their ends counts."""
+    """The bytes in its files, without holes and without space that the file system reserves behind their ends."""
     found = [path.stat() for path in folder.rglob("*") if path.is_file()]
     return sum(min(each.st_size, each.st_blocks * 512) for each in found)
 

@@ -1,4 +1,4 @@
-"""One node of RabbitMQ with the stream plugin: what both ways into it, streams and queues, start and stop alike."""
+"""One node of RabbitMQ with the stream plugin: the start and the stop that streams and queues share."""
 
 from __future__ import annotations
 

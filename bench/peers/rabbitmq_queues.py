@@ -1,7 +1,7 @@
-"""RabbitMQ's queues: one durable classic queue a partition, over AMQP 0-9-1, as it was measured in 2011.
+"""RabbitMQ's queues: one durable classic queue for each partition, over AMQP 0-9-1, as it was measured in 2011.
 
-A message is persistent and confirmed (publisher confirms), many in flight; consumers acknowledge what came, many at a time.
-Reading from a queue removes the message. AMQP has no batch of messages, but a confirmation may stand for many.
+A message is persistent and confirmed (publisher confirms), with many in flight. Consumers acknowledge many messages at a time. Reading from
+a queue removes the message. AMQP has no batch of messages, but a confirmation may cover many.
 """
 
 from __future__ import annotations

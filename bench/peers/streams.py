@@ -122,7 +122,7 @@ def streams_of(topic: str, partitions: int) -> list[str]:
 
 
 class _Inbox:
-    """What a socket has brought, and what is to be made of it."""
+    """The received bytes of a socket, and the function that takes them."""
 
     def __init__(self, of: Any) -> None:
         self.socket = of.socket

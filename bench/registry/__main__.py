@@ -85,6 +85,7 @@ def measure(repeat: int, amounts: Amounts, absent: dict[str, str]) -> list[Resul
                         create_topic(broker, f"filled-{name}", 1, {"cleanup.policy": "compact"})
                         _fill(bootstrap, f"filled-{name}", amounts.stored)
                     with make(bootstrap, f"filled-{name}") as registry:
+                        _add(results, "stored-cpu", name, cpu_of(registry.pids))
                         _add(results, "stored-ready", name, registry.ready_after_s)
                         _add(results, "stored-memory", name, resident_mb(registry.pids))
                 except PeerUnavailable as error:
@@ -116,9 +117,11 @@ def _results(amounts: Amounts) -> dict[str, Result]:
         Result("p99", f"GET by id at {PACED_PER_S}/s, p99 delay", "ms", {}, "< 10"),
         Result("new-p99", f"registrations at {PACED_PER_S}/s, p99 delay", "ms", {}),
         Result("ready", "ready, empty topic", "s", {}, "< 1"),
+        Result("ready-cpu", "CPU until ready, empty topic", "CPU s", {}, "< 1"),
         Result("idle", "memory, idle", "MB", {}, "< 90"),
         Result("loaded", "memory, after the load", "MB", {}),
         Result("stored-ready", f"ready, {amounts.stored:,} schemas in the topic", "s", {}, "< 3"),
+        Result("stored-cpu", f"CPU until ready, {amounts.stored:,} schemas in the topic", "CPU s", {}, "< 3"),
         Result("stored-memory", f"memory, {amounts.stored:,} schemas", "MB", {}),
         Result("start", "`barnabas start`: broker ready", "s", {}, "< 0.3"),
         Result("beside", "`barnabas start`: registry ready after the broker", "s", {}, "< 1"),
@@ -135,6 +138,7 @@ def _add(results: dict[str, Result], case: str, label: str, value: float) -> Non
 def _one(registry: RegistryProcess, name: str, amounts: Amounts, results: dict[str, Result]) -> None:
     with registry:
         address = registry.address
+        _add(results, "ready-cpu", name, cpu_of(registry.pids))
         _add(results, "ready", name, registry.ready_after_s)
         time.sleep(SETTLE_S)
         _add(results, "idle", name, resident_mb(registry.pids))

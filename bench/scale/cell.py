@@ -1,7 +1,7 @@
-"""A cluster as far as its metadata goes: the real controller core, one other broker that follows it, and the fake store between them.
+"""The metadata part of a cluster: the real controller core, one other broker that follows it, and the fake store between them.
 
-Owns the measuring of what the controller does. Everything is called as `cluster.membership.member` calls it; what is not here is the
-network, the disks of ZooKeeper, and the other brokers, which do what the one follower does.
+Owns the measurement of the controller's work. Everything is called as `cluster.membership.member` calls it. The network, the disks of
+ZooKeeper and further brokers are missing; the latter do the same as the one follower.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@
     python bench/spark/compare.py --bootstrap 127.0.0.1:9092   # on a server that runs
     python bench/spark/compare.py --keep                       # into bench/results and docs/spark.md
 
-Fills a topic if it is not there (5 million records of 100 B in 2 partitions), fetches the connector's jars with Maven and the PySpark they
-belong to with pip, both into `.cache/` of the checkout. All sources run in that PySpark; what ours needs besides, it finds in the
-environment that runs this. Beside the two a source in Python that reads nothing shows what Spark leaves to any of its kind. Two
-rounds before those that count warm all of them.
+If the topic is missing, it is filled with 5 million records of 100 B in 2 partitions. Maven fetches the connector's jars, and pip fetches
+the PySpark that they belong to, both into `.cache/` of the checkout. All sources run in that PySpark. Our source finds its libraries in the
+environment that runs this program. A third source in Python reads nothing: its rate is the highest that Spark allows for a source in
+Python. Two rounds before the counted ones warm up all of them.
 
-The connector is the newest on Maven Central, 4.2.0. Its token provider is not there, nor is that of any version after 4.0.0; the one of
-4.0.0 serves, since nothing asks it for a token.
+The connector is the newest on Maven Central, 4.2.0. Its token provider is missing there, and so is that of every version after 4.0.0. The
+provider of 4.0.0 is enough, because no code asks it for a token.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def connector_python() -> Path:
 
 
 def connector_jars() -> Path:
-    """The connector's own jars; what else they need, Spark has."""
+    """The connector's own jars. Spark has the others that they need."""
     jars = CACHE / VERSION / "jars"
     if len(list(jars.glob("*.jar"))) == len(PARTS):
         return jars

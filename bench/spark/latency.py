@@ -4,17 +4,17 @@
     python -m bench.spark.latency --rounds 5 --seconds 40 --ways stream updates
     python -m bench.spark.latency --conf spark.sql.streaming.checkpoint.fileChecksum.enabled=false
 
-A thousand records a second with their times go into a topic; one query after the other brings them to another topic, from where they are
-read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. Of each run the
-first half warms it up, and of the rounds the first half warms the JVM, which compiles for minutes. Milliseconds, medians. `cpu` is that
-of all processes of Spark for a micro-batch, and says more than the clock where a machine has other work.
+A thousand records a second with their times go into a topic. One query after the other brings them to another topic, from which they are
+read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. The first half of
+each run is a warm-up. So is the first half of the rounds, because the JVM compiles for minutes. The figures are medians in milliseconds.
+`cpu` is the CPU time of all processes of Spark for a micro-batch. On a machine with other work it says more than the clock.
 
 Ways
     stream          `writeStream.format("barnabas")`
     updates         `write_stream`
     frame           `foreachBatch` with a DataFrame's `write`, `sinkName` and `sinkBatchId`
-    none            Spark's `noop` sink: what is left is not the sink's
-    floor           a source and a sink in Python that do nothing (`nothing`): what Spark leaves to any of them
+    none            Spark's `noop` sink: the rest of the time is not the sink's
+    floor           a source and a sink in Python that do nothing (`nothing`): the least that Spark allows
     floor-updates   the same with a sink like that of `write_stream`: a function in `mapInArrow`, whose results are collected
     count-…         the same behind a running count by key, in update mode
     …-forking       with the checkpoint's usual file manager

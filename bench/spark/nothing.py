@@ -1,7 +1,7 @@
-"""A source and a sink in Python that cost next to nothing: as fast as Spark lets any of them be.
+"""A source and a sink in Python that cost almost nothing: their rates are the highest that Spark allows for any of them.
 
-The source gives the same rows of memory again and again, in the columns of the sources that are compared; the sink takes batches and lets
-them go. What ours reach of their rates is ours to gain, the rest is Spark's.
+The source gives the same rows of memory again and again, in the columns of the compared sources. The sink takes batches and drops them. So
+the distance to their rates is the cost of our code, and the rest is Spark's.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def keep(bench: str, command: str, repetitions: int, others_cpu: float, tables: 
 
 
 def write_blocks(page: Path = PAGE) -> None:
-    """What is kept, into the page."""
+    """Write the kept results into the page."""
     for bench, path in RESULTS.items():
         if path.exists():
             write_block(bench, block(json.loads(path.read_text())), page)

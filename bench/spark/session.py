@@ -29,7 +29,7 @@ def _stats(leader: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def cpu_seconds(leader: int) -> float:
-    """User and system time of its processes and of those of their children that ended, as far as somebody waited for them."""
+    """The user and system time of its processes, and of their ended children whose parents waited for them."""
     return sum(int(field) for _, fields in _stats(leader) for field in fields[11:15]) / TICKS_PER_S
 
 

@@ -5,9 +5,9 @@
     python bench/spark/sink.py --bootstrap HOST:PORT  # to one that runs already
     python bench/spark/sink.py --keep                 # into bench/results and docs/spark.md
 
-Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards;
-what arrived is counted. Beside them a sink in Python that lets rows go shows what Spark leaves to any of its kind. Two rounds before
-those that count warm all of them.
+Two tasks write rows with a key and a value of 100 B to two partitions. Each run writes to a topic of its own. Its records are counted, and
+the topic is deleted afterwards. A further sink in Python drops the rows: its rate is the highest that Spark allows for such a sink. Two
+rounds before the counted ones warm up all of them.
 """
 
 from __future__ import annotations

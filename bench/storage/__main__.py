@@ -1,4 +1,4 @@
-"""`python -m bench.storage`: what storage costs while it works, as text and as JSON; `python -m bench render` puts it on the page."""
+"""`python -m bench.storage`: the costs of storage under load, as text and as JSON; `python -m bench render` puts them on the page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Producing while somebody reads what is not in the page cache any more: what that does to the slowest percent of requests.
+"""Producing while a consumer reads data that is no longer in the page cache: the effect on the slowest percent of requests.
 
-What the machine itself does to them is measured beside it: a loop of bare system calls takes the requests, while a process of its own,
-that has nothing to do with the loop, reads as many bytes a second from the disk.
+The effect of the machine itself is measured beside it: a loop of bare system calls takes the requests. Meanwhile a process of its own,
+which has no connection to the loop, reads as many bytes a second from the disk.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _read_cold(address: tuple[str, int], records: int, batch_bytes: int, folders
 
 
 def _bytes_from_disk(pid: int) -> int:
-    """What a process has caused to be read from the disk so far."""
+    """The bytes that a process has caused to be read from the disk so far."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("read_bytes")).split()[1])
 

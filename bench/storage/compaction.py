@@ -37,7 +37,7 @@ _numbers = count()
 
 
 class Shape(NamedTuple):
-    """What the log is made of; `share` of the bytes that others have."""
+    """The form of the log; its size is `share` of the wanted bytes."""
 
     title: str
     records: int

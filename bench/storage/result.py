@@ -71,7 +71,7 @@ def render(page: dict[str, Any]) -> str:
 
 
 def judged(result: Result, mark: str) -> str:
-    """What is asked of it and whether it is so, a no between two of `mark`; empty where nothing is asked."""
+    """The target of the figure and whether it holds; a missed target is between two of `mark`. Empty without a target."""
     if not result.target:
         return ""
     return result.target + ("" if result.met is None else (": yes" if result.met else f": {mark}no{mark}"))

@@ -50,7 +50,7 @@ def first_bend(points: Sequence[tuple[float, float]]) -> tuple[float, float, flo
 
 
 def sentence(name: str, across: str, points: Sequence[tuple[float, float]], *, less_is_better: bool = False) -> str:
-    """What the page says below a line of ours that bends."""
+    """The sentence of the page below a line of ours that bends."""
     bend = first_bend([(place, 1 / value) for place, value in points if value] if less_is_better else points)
     if bend is None:
         return ""

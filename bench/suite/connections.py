@@ -1,4 +1,4 @@
-"""`connections`: what a client costs that does next to nothing, and what many of them cost one that is busy."""
+"""`connections`: the cost of a client that does almost nothing, and the cost of many of them for a busy client."""
 
 from __future__ import annotations
 

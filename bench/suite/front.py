@@ -218,7 +218,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _run_other(name: str, rounds: int) -> int:
-    """Its return code; what fails does not keep others from being measured."""
+    """The return code. A failure does not keep the other cases from being measured."""
     try:
         return OTHERS[name][1](rounds)
     except (*FAILURES, RuntimeError, AssertionError):
@@ -227,7 +227,7 @@ def _run_other(name: str, rounds: int) -> int:
 
 
 def _guard() -> None:
-    """A report whatever it finds."""
+    """Print a report; its result never fails the command."""
     makers = {OURS: PEERS[OURS]}
     changes = []
     for name in GUARDED:
@@ -243,7 +243,7 @@ def _guard() -> None:
 
 
 def write_page() -> None:
-    """docs/performance.md: what was measured beside Apache Kafka alone, then the suite; and the tables of docs/spark.md."""
+    """Write docs/performance.md, first the cases beside Apache Kafka alone, then the suite; and the tables of docs/spark.md."""
     text = pair.render_page(json.loads(PAIR_RESULTS.read_text()))
     found = [(case, result) for case in CASES.values() if (result := results.read(case.name)) is not None]
     PAGE.write_text(text + page.render(found))

@@ -1,8 +1,8 @@
 """`growth`: rate, CPU, memory and delay against a growing quantity: bytes of a message, partitions, producers, consumers.
 
-What is stored grows in `kreps-2014`, clients that do nothing in `connections`. A line ends where a system can do no more, or where making
-the partitions would take longer than `CREATE_LIMIT_S`. Each partition has a message before the clock: opening its file is not its rate.
-With all systems and five repetitions the case takes some forty minutes.
+`kreps-2014` covers the growth of stored data, `connections` that of idle clients. A line ends if the system can do no more, or if making
+the partitions would take longer than `CREATE_LIMIT_S`. Each partition has a message before the measurement, because opening its file is not
+its rate. With all systems and five repetitions the case takes about forty minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`python -m bench guard`: a quick look whether a case became slower than the last recorded results say. A report, not a gate.
+"""`python -m bench guard`: a quick check whether a case became slower than its last recorded results. It is a report, not a gate.
 
-Rates differ with the machine and with what else it does, so what is compared is the ratio to the bare loop of system calls in the same
-minute, recorded by the run that made the results and measured anew; a measure without such a loop is not compared.
+Rates depend on the machine and its other work. So the guard compares the ratio to the bare loop of system calls in the same minute. The run
+that made the results has recorded this ratio, and the guard measures it again. A measure without such a loop is not compared.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def report(changes: Sequence[Change], say: Say) -> None:
 
 
 def guard(case: str, recorded: dict[str, Any] | None, measure: Callable[[], dict[str, Any]], say: Say) -> list[Change]:
-    """Measure a case anew and compare it with what is recorded of it."""
+    """Measure a case again and compare it with its recorded results."""
     if recorded is None:
         say(f"{case}: nothing is recorded; `python -m bench run {case}` does it")
         return []

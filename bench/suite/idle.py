@@ -1,4 +1,4 @@
-"""`idle`: what a thousand partitions cost that nobody uses: memory and CPU, and how long it takes to make them."""
+"""`idle`: the cost of a thousand unused partitions: memory, CPU, and the time to make them."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _repeat(
 
 
 def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
-    """Whether it went well; what a system cannot do, or fails at, is its dash, and its figures so far go."""
+    """Whether it succeeded. If a system cannot do it, or fails, its result is a dash, with the figures so far."""
     try:
         what()
     except FAILURES as error:
@@ -200,7 +200,7 @@ def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """What the page says of one of `FAILURES`; where it came of cleaning up on the way out, the interruption is raised instead."""
+    """The text of the page for one of `FAILURES`. If an interruption caused it, the interruption is raised instead."""
     if isinstance(error, CannotDo):
         return str(error)
     if isinstance(error.__context__, SystemExit | KeyboardInterrupt):

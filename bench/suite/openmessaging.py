@@ -89,7 +89,7 @@ def _unmeasured(run: Callable[[Peer, Meter], Figures], peer: Peer) -> None:
 
 
 def _catching_up(options: Options) -> Callable[[Peer, Meter], Figures]:
-    """The consumer begins when the topic is full, while messages come at a fixed rate; what counts is how fast it comes up to them."""
+    """The consumer begins when the topic is full, while messages come at a fixed rate. The result is the time until it has caught up."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
         with fresh_topic(peer, "backlog") as topic:

@@ -209,7 +209,7 @@ def _or_blank(value: float | None) -> str:
 
 
 def _beside_bare(measure: Result, key: str) -> str:
-    """What a system reaches of what none gets past, or how many times as much it takes."""
+    """The share of the limit that a system reaches, or how many times as much it takes."""
     value, bare = median(values(measure, key)), median(values(measure, BARE))
     if value is None or not bare:
         return ""
@@ -249,7 +249,7 @@ def _target(measure: Result, peers: Mapping[str, Any]) -> str:
 
 
 def _unreachable(measure: Result, peers: Mapping[str, Any]) -> Iterator[str]:
-    """Of whom not even what does nothing is as far ahead as we want to be."""
+    """The systems that even the bare loop does not beat by the wanted factor."""
     found = [(key, ratio(measure, BARE, key)) for key, times in _ratios(measure) if key != KAFKA and times < AHEAD]
     near = [f"{peers[key]['name']} ({times:.2f})" for key, times in found if times is not None and times < AHEAD]
     if near:

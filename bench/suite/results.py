@@ -52,7 +52,7 @@ def write(result: Result, folder: Path = FOLDER) -> Path:
 
 
 def merged(before: Result, part: Result) -> Result:
-    """All of a case's results, after some of its measures were taken anew in the same way.
+    """All results of a case, after some of its measures were repeated in the same way.
 
     Raises:
         ValueError: `before` was measured in another way, or lacks a measure of `part`.

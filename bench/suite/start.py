@@ -34,7 +34,7 @@ def _start(peer: Peer, meter: Meter) -> Figures:
 
 
 def interpreter() -> Figures:
-    """The same of what starts with every broker in Python; a byte stands for the first message."""
+    """The same for a minimal server in Python; a byte replaces the first message."""
     with Interpreter() as least:
         began = time.perf_counter()
         with socket.create_connection(least.address) as line:

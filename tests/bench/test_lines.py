@@ -1,4 +1,4 @@
-"""What lines and receivers make of bytes that come in pieces; and the generator on a real broker of ours."""
+"""Lines and receivers get bytes in pieces; and the generator runs on a real broker of ours."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_systems_without_batches_say_so() -> None:
 
 
 class _Wire:
-    """A sender or a receiver of single bytes; what a sender sends, the other end is given."""
+    """A sender or a receiver of single bytes. The other end gets the bytes that a sender sends."""
 
     chunk, requests, window, is_answered = b"x", 1, 1, True
 
@@ -189,7 +189,7 @@ class _Wire:
         self.socket = end
 
     def begin(self) -> None:
-        """Whatever comes is taken."""
+        """Take all bytes that come."""
 
     def take(self, received: memoryview) -> tuple[int, int]:
         return len(received), len(received)

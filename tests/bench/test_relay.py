@@ -1,4 +1,4 @@
-"""What stands beside delays and starts: a loop that only hands on, and an interpreter that only listens."""
+"""The minimal programs beside delays and starts: a loop that only passes on, and an interpreter that only listens."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run in a process of its own: every command line of standard input, each in a child with standard streams closed.
+"""Runs in a process of its own: every command line of standard input, each in a child with closed standard streams.
 
 Prints a JSON list of [arguments, closed streams, exit code, traceback or None]. A child is a fork of this process, which has loaded
-everything: a process for each would take minutes. What Python does at its start where a stream is closed is done by hand: the stream
-is None. Help is asked for with all streams closed only.
+everything: separate processes would take minutes. The child does by hand what Python does at its start for a closed stream: the stream
+becomes None. Help is tried with all streams closed only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Odd values for every option and argument of every command: what is tried, and what an ending must be like."""
+"""Odd values for every option and argument of every command, and the form that every ending must have."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def case_of(name: str, command: click.Command, odd: click.Parameter | None = Non
 
 
 def _names(command: click.Command, odd: click.Parameter | None) -> tuple[str, ...]:
-    """What a line may call the parameter."""
+    """The names of the parameter that a line may use."""
     if not isinstance(odd, click.Argument):
         return () if odd is None else tuple(odd.opts)
     return (odd.make_metavar(click.Context(command)).strip("[]."),)
 
 
 def complaints(case: Case, ended: Ended) -> list[str]:
-    """What is wrong about how it ended."""
+    """The faults of an ending."""
     found = []
     lines = ended.err.splitlines()
     if ended.code not in {0, 1, 2}:

@@ -16,7 +16,7 @@ from tests.cli.conftest import Command
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A broker with an authorizer; who does not log in may do everything."""
+    """A broker with an authorizer. A client without a log-in may do everything."""
     with Broker({"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}) as broker:
         yield broker.bootstrap_servers
 

@@ -141,7 +141,8 @@ def test_nothing_more_is_sent_after_a_record_that_was_not_confirmed() -> None:
 @pytest.mark.parametrize("where", ["poll", "poll while the queue is full", "flush"])
 @pytest.mark.parametrize("how", ["an exception", "no exception", "behind it"])
 def test_a_producer_that_may_go_on_no_more_ends_in_one_line(where: str, how: str) -> None:
-    """What librdkafka calls fatal leaves whatever looks at the reports; for a report that comes behind it Python has another word."""
+    """A fatal error of librdkafka is raised by every call that looks at the reports. Python has another text for a report that comes after
+    it."""
 
     class Ended:
         def produce(self, *_: Any, **__: Any) -> None:

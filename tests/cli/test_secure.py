@@ -68,7 +68,7 @@ def test_a_first_start_that_was_killed_is_made_up_for(tmp_path: Path, monkeypatc
 
 
 def _killed(*arguments: object) -> None:
-    """What was begun lies there."""
+    """Kill the command; its unfinished files stay."""
     for each in arguments:
         if isinstance(each, Path):
             each.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""`barnabas security certificates`: what it makes does for a broker and its clients, and nothing is overwritten."""
+"""`barnabas security certificates`: its files work for a broker and its clients, and it overwrites nothing."""
 
 from __future__ import annotations
 

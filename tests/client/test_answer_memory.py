@@ -20,7 +20,7 @@ class Receiver:
         self._piece_bytes = piece_bytes
 
     async def receive(self, *bodies: bytes) -> list[memoryview]:
-        """What is delivered of frames that come one after the other."""
+        """Receive the frames one after the other; returns the delivered answers."""
         waiting = [asyncio.get_running_loop().create_future() for _ in bodies]
         self._connection._waiting.extend((each, 0.0) for each in waiting)
         data = b"".join(pack(">i", len(body)) + body for body in bodies)

@@ -286,7 +286,7 @@ def test_reading_ahead_survives_a_lost_answer(server: Server, how: object) -> No
 
 
 def test_a_reader_asks_for_about_what_is_left(server: Server) -> None:
-    """Each answer of the server has ten offsets in one batch; what they take is known from the first answer on."""
+    """Each answer of the server has ten offsets in one batch. Their size is known from the first answer on."""
     asked = []
 
     def behave(request: Message) -> Any:

@@ -1,4 +1,4 @@
-"""Both clients over TLS: what they say of a server that they do not take, and that records go there and back."""
+"""Both clients over TLS: their errors about a server that they refuse, and records in both directions."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def counting_ids() -> Any:
 
 
 class FakeBroker:
-    """What handlers see of a broker; instructions are kept and, for logs, done."""
+    """The broker as handlers see it. It keeps instructions, and executes those for logs."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ def written(context: LoginContext) -> str:
 
 @given(st.text() | st.lists(st.sampled_from(["A", "required", "x", "=", '"y"', ";", "//", "\n"])).map(" ".join))
 def test_garbage_is_refused_or_read(text: str) -> None:
-    """What was read says the same when it is written down."""
+    """A text that is accepted has the same meaning after it is written down and read again."""
     try:
         found = parse(text)
     except JaasError:

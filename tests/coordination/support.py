@@ -99,7 +99,7 @@ class MemoryLog:
         self.pinned_files.clear()
 
     def lose_held(self, error: KafkaError) -> None:
-        """What was appended and not committed is gone."""
+        """Drop the appended records that are not committed."""
         self.hold = False
         for _, records in self.batches[-len(self.pinned_files) :]:
             for stored in self.partitions.values():

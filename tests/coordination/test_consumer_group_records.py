@@ -208,7 +208,7 @@ def test_whatever_the_bytes_only_malformed_is_raised(data: bytes) -> None:
 
 
 def _or_malformed(read: Callable[[], Any]) -> Any:
-    """What was read, or the refusal."""
+    """The result, or the refusal."""
     try:
         return read()
     except MalformedMessage as error:

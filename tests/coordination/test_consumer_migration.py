@@ -98,7 +98,7 @@ class Old:
             return error.code
 
     def go_on(self) -> None:
-        """What a consumer does between two polls."""
+        """Do what a consumer does between two polls."""
         if self.heartbeat() is not ErrorCode.NONE:
             assert self.join() is ErrorCode.NONE
             assert self.sync() is ErrorCode.NONE

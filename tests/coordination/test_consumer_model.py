@@ -107,7 +107,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule(passed_ms=st.sampled_from([1, 500, 1_000, 30_000, 46_000, 61_000]))
     def time_passes(self, passed_ms: int) -> None:
-        """Who is out by then owns nothing: a client gives up its partitions when its session must be over."""
+        """A member whose session has ended by then owns nothing: a client gives up its partitions when its session must be over."""
         let_pass(self.driver, passed_ms, self.clients.values())
 
     @rule(code=st.sampled_from([None, None, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE]))

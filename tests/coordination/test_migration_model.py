@@ -128,7 +128,7 @@ class MigrationMachine(RuleBasedStateMachine):
 
     @rule(passed_ms=st.sampled_from([1, 3_000, 61_000]))
     def time_passes(self, passed_ms: int) -> None:
-        """Who is out by then has noticed, for its own clock has told it."""
+        """A member whose session has ended by then has noticed it by its own clock."""
         members = let_pass(self.driver, passed_ms, self.new.values())
         for old in self.old.values():
             if old.member_id not in members:

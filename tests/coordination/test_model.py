@@ -24,7 +24,7 @@ PARTITIONS = range(4)
 
 
 def durable(shard: GroupShard) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a restart must not change: settled groups and all offsets."""
+    """The state that a restart must not change: settled groups and all offsets."""
     groups = {}
     for group_id, group in shard.groups.items():
         assert isinstance(group, ClassicGroup)

@@ -19,7 +19,7 @@ def expected() -> Windows:
 
 
 def as_results(windows: Windows) -> list[dict[str, Any]]:
-    """What a pipeline without fault writes."""
+    """The results that a pipeline without fault writes."""
     return [{"carrier": carrier, "window_start": start, **figures} for (carrier, start), figures in windows.items()]
 
 

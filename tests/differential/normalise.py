@@ -110,7 +110,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def identity(element: Any) -> str | None:
-    """What tells this element of an array from the others; None where position does."""
+    """The key that distinguishes this element of an array from the others; None if its position does."""
     if not isinstance(element, dict):
         return None
     if "magic" in element:

@@ -101,7 +101,7 @@ class Pasted:
         return len(blocks)
 
     def run(self, block: Block) -> str:
-        """What the block prints."""
+        """The output of the block."""
         text = self.placed(block.text)
         if block.language == "python":
             return self._run_python(text, f"block_{block.line}")

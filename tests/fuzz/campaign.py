@@ -67,7 +67,7 @@ CONFIG: dict[str, str | int | bool] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to the broker: its memory after each round."""
+    """The result for the broker: its memory after each round."""
 
     requests: int
     answers: int
@@ -81,7 +81,7 @@ class Outcome:
 
 
 class Attack:
-    """What is sent to one broker, by the choices of one seed."""
+    """The requests to one broker, by the choices of one seed."""
 
     def __init__(self, port: int, seed: int, log_ins: Sequence[bytes] = (b"",)) -> None:
         """Args: log_ins: what connections begin with, one of these."""

@@ -116,7 +116,7 @@ def _agree(data: bytes) -> None:
 
 
 def _plain_topic(data: bytes) -> bytes:
-    """What stands before the batch of one partition in a request of old."""
+    """The part of an old request before the batch of one partition."""
     return (1).to_bytes(4, "big") + b"\0\1t" + (1).to_bytes(4, "big") + bytes(4) + len(data).to_bytes(4, "big")
 
 

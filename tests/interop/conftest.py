@@ -40,7 +40,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Server:
-    """What a client needs to know."""
+    """The facts that a client needs."""
 
     kind: str
     bootstrap: str
@@ -102,7 +102,7 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `go/` makes."""
+    """The program that `go/` builds."""
     go = shutil.which("go")
     assert go is not None, "these tests need the Go tool chain (go.dev)"
     target = tmp_path_factory.mktemp("go") / "interop"

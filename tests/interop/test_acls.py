@@ -42,7 +42,7 @@ def broker() -> Iterator[Broker]:
 
 
 def acls(broker: Broker, *arguments: str) -> str:
-    """What the tool prints; who runs it may do everything."""
+    """The output of the tool, which may do everything."""
     return run_tool("kafka-acls", "--bootstrap-server", broker.bootstrap_servers, *arguments).stdout
 
 

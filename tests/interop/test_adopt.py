@@ -35,7 +35,7 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 def fill(servers: str) -> dict[Any, Any]:
-    """Topics, records of all codecs, transactions, a group; what a consumer must see of them."""
+    """Make topics, records of all codecs, transactions and a group; returns what a consumer must see of them."""
     admin = AdminClient({"bootstrap.servers": servers})
     topics = [NewTopic("flights", 3, 1, config={"retention.ms": "-1"}), NewTopic("weather", 1, 1), NewTopic("gone", 1, 1)]
     for future in admin.create_topics(topics).values():
@@ -74,7 +74,7 @@ def fill(servers: str) -> dict[Any, Any]:
 
 
 def described(servers: str) -> dict[Any, Any]:
-    """What clients see of the topics: records by partition, settings, ids, committed offsets."""
+    """The topics as clients see them: records by partition, settings, ids, committed offsets."""
     admin = AdminClient({"bootstrap.servers": servers})
     topics = admin.list_topics(timeout=WAIT_S).topics
     seen: dict[Any, Any] = {"topics": {name: len(topics[name].partitions) for name in ("flights", "weather")}}

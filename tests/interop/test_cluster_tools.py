@@ -34,7 +34,7 @@ def bootstrap(server_kind: str) -> Iterator[str]:
 
 @pytest.fixture
 def tool(bootstrap: str) -> Tool:
-    """Runs a tool that must end well; what it printed."""
+    """Runs a tool that must succeed; returns its output."""
     return lambda name, *arguments: run_tool(name, *place(name, bootstrap, arguments)).stdout
 
 

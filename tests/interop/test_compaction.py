@@ -96,7 +96,7 @@ def _left(log: Log) -> list[Left]:
 
 
 def _visible(log: Log) -> list[str]:
-    """What a reader of committed records prints."""
+    """The output of a reader of committed records."""
     aborted = log.reader.aborted_transactions(0, log.log_end_offset)
     return [
         "null" if record.value is None else record.value.decode()

@@ -39,7 +39,7 @@ def run(version: str, program: str, *arguments: str) -> list[str]:
 
 
 def written(number: int) -> tuple[bytes | None, bytes | None]:
-    """What OldProducer.java writes."""
+    """The records that OldProducer.java writes."""
     return (None if number % 5 == 0 else b"key %d" % number, None if number % 7 == 3 else b"value %d" % number)
 
 

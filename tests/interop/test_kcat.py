@@ -31,7 +31,7 @@ def kcat(server: Server, *arguments: str, data: bytes = b"") -> str:
 
 
 def codecs_stored(server: Server, topic: str) -> set[str]:
-    """What the batches of a topic are packed with: a client that mistrusts the broker quietly packs with nothing."""
+    """The codecs of a topic's batches. A client that mistrusts the broker silently compresses nothing."""
     host, _, port = server.bootstrap.rpartition(":")
     with Line((host, int(port))) as line:
         line.send(fetch(topic), FETCH_VERSION)

@@ -35,7 +35,7 @@ def broker(root: Path, **settings: str) -> Broker:
 
 
 def described(server: Broker) -> dict[str, list[dict[str, Any]]]:
-    """What `kafka-log-dirs` tells of each directory."""
+    """The answer of `kafka-log-dirs` about each directory."""
     printed = run_tool("kafka-log-dirs", "--bootstrap-server", server.bootstrap_servers, "--describe").stdout
     (answer,) = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     (found,) = answer["brokers"]

@@ -23,7 +23,7 @@ LOGINS = [(client, mechanism) for client, mechanisms in MECHANISMS.items() for m
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """Who comes to the listener without SASL shows a certificate."""
+    """A broker whose listener without SASL requires a certificate."""
     listeners = ",".join(f"{name}://127.0.0.1:0" for name in ("SASL_SSL", "SASL_PLAINTEXT", "SSL"))
     config = {
         "listeners": listeners,
@@ -36,7 +36,7 @@ def broker() -> Iterator[Broker]:
 
 
 def run(client: str, request: pytest.FixtureRequest, bootstrap: str, prefix: str, environment: dict[str, str]) -> str:
-    """What the program of a client says, in the end why it stopped."""
+    """The output of a client's program, with the reason for its end as the last line."""
     folder = None
     if client == "kafkajs":
         folder = request.getfixturevalue("js_program")

@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 class Output:
-    """What a process prints, taken line by line in a thread, so that who waits for lines is woken by them."""
+    """The output of a process. A thread reads it line by line, and wakes those that wait for lines."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.lines: list[str] = []
@@ -221,7 +221,7 @@ SPECULATION = (
 
 
 def numbers(client: BlockingClient, topic: str, *, committed: bool) -> list[str]:
-    """What a reader of the topic's only partition finds."""
+    """The values that a reader of the topic's only partition finds."""
     found, offset, decoder = [], 0, RecordDecoder(topic, 0)
     config = replace(client.config, read_committed=committed)
     end = client.list_offsets({(topic, 0): LATEST})[topic, 0].offset

@@ -1,6 +1,6 @@
-"""Options and rows that are written, beside Spark's own connector: ours in Spark, and the connector again, so that the record stays true.
+"""Options and written rows, beside Spark's own connector: our source in Spark, and the connector again, so that its record stays true.
 
-What is read is compared in `tests/pipelines/test_beside_spark.py`, without Spark.
+`tests/pipelines/test_beside_spark.py` compares reading, without Spark.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ CLIENT = "alice"
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """Who shows no certificate does not get in."""
+    """A broker that refuses clients without a certificate."""
     with Broker({"ssl.client.auth": "required"}, tls=True) as broker:
         yield broker
 

@@ -88,7 +88,7 @@ def compiled(jars: Path, folder: Path) -> Path:
 
 
 def lines_of(command: Sequence[str], log: Path) -> Iterator[str]:
-    """What a program prints, line by line. All processes of its group end with it, and with this process, however these end."""
+    """The output of a program, line by line. All processes of its group end with it, and with this process, however these end."""
     with (
         log.open("wb") as errors,
         Child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True) as program,
@@ -101,7 +101,7 @@ def lines_of(command: Sequence[str], log: Path) -> Iterator[str]:
 
 
 def run(suite: Suite, classes: Sequence[str], folder: Path, *, patient: bool) -> Iterator[Result]:
-    """What comes of each test, as it ends."""
+    """The result of each test, as it ends."""
     jars = fetch(CLIENTS_JARS)
     folders = [jars, *([fetch(f"{suite.jars}-{TESTS_VERSION}")] if suite.jars else [])]
     path = [str(compiled(jars, folder)), *(f"{each}/*" for each in folders)]

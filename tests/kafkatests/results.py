@@ -25,11 +25,11 @@ class Result(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What is expected to come of the tests.
+    """The expected results of the tests.
 
     Args:
-        passing: how many pass, at least.
-        others: outcome and reason of each that does not, or not always (`either`: it may pass or fail).
+        passing: the least number of tests that pass.
+        others: the outcome and the reason of each other test (`either`: it may pass or fail).
     """
 
     passing: int
@@ -37,7 +37,7 @@ class Expected(NamedTuple):
 
 
 def result_of(line: str) -> Result | None:
-    """What a line of the runner says of a test; None where it is none."""
+    """The result of a test in a line of the runner; None if the line has none."""
     words = line.rstrip("\n").split("\t")
     if words[0] != "RESULT" or len(words) != 6:
         return None

@@ -10,7 +10,7 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 
 def python(code: str) -> str:
-    """What `code` prints in a fresh interpreter that sees only what is installed and our sources."""
+    """The output of `code` in a fresh interpreter that sees only installed packages and our sources."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SOURCES)!r})\n{code}"],
         capture_output=True,

@@ -1,6 +1,6 @@
 """Policies decide what Apache Kafka's decide, asked about the same.
 
-What they are asked and what clients are answered here is what Kafka 4.3 did with policies in Java that do the same as `samples.py`.
+The expected questions and answers are those of Kafka 4.3 with policies in Java that do the same as `samples.py`.
 """
 
 from __future__ import annotations

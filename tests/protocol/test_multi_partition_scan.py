@@ -40,7 +40,7 @@ wanted = st.lists(st.tuples(st.integers(0, 1), partitions), min_size=1, max_size
 
 
 class Found(NamedTuple):
-    """What `read_requests` says, without the tables: ids and positions of requests, and the batches by group."""
+    """The result of `read_requests` without the tables: ids and positions of requests, and the batches by group."""
 
     requests: list[tuple[int, int, int, int]]
     order: list[int]

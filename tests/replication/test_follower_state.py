@@ -249,8 +249,10 @@ def test_a_divergence_that_cuts_nothing_is_refused(follower: FollowerState) -> N
 
 
 class Replicas(RuleBasedStateMachine):
-    """Three replicas; any of them may lead the next epoch, whatever it has (so unclean elections too), and the others follow a
-    little or wholly. Whoever follows wholly has the leader's bytes."""
+    """Three replicas. Any of them may lead the next epoch, with any log (so there are unclean elections too).
+
+    The other replicas follow a little or completely. A replica that follows completely has the leader's bytes.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -75,7 +75,7 @@ class Node(FakeCluster):
         self.role = FollowerPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=mark)
 
     def records(self) -> dict[int, bytes]:
-        """What the log holds, by offset."""
+        """The records of the log, by offset."""
         found, offset = {}, self.log.log_start_offset
         while (region := self.log.reader.read(offset, 10**6, limit_offset=self.log.log_end_offset, minimum_one=True)) is not None:
             data = bytes_of(region)

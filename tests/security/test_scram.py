@@ -18,7 +18,7 @@ MECHANISMS = sorted(HASHES)
 
 
 class Client:
-    """What RFC 5802 has a client do."""
+    """A client by RFC 5802."""
 
     def __init__(self, mechanism: str, user: str, password: str) -> None:
         self._name = HASHES[mechanism]

@@ -54,7 +54,7 @@ STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 class Client:
-    """What a client asks, in a thread, for the broker has the loop."""
+    """A client in a thread, because the broker has the loop."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -62,7 +62,7 @@ class Client:
         self.line = Line(cast(Any, SimpleNamespace(port=broker.endpoints[0].port)))
 
     async def in_thread(self, ask: Callable[[], Answer]) -> Answer:
-        """What `ask`, which blocks, gets by `line`."""
+        """The result of `ask`, which blocks, with `line`."""
         return await self.broker.loop.run_in_executor(self._thread, ask)
 
     async def delete(self, name: str = TOPIC) -> None:

@@ -70,7 +70,7 @@ class Asked(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """What is sent in one write, made for a name that nobody used; `seen` looks at the last answer."""
+    """Requests that go in one write, made for an unused name; `seen` looks at the last answer."""
 
     before: Sequence[Callable[[str], Asked]]  # sent and answered first
     together: Sequence[Callable[[str], Asked]]

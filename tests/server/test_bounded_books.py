@@ -143,7 +143,7 @@ async def alter(client: Client, path: Path, *topics: str) -> list[int]:
 
 
 async def test_places_chosen_for_partitions_to_come_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was chosen first goes first: its topic is made where there is least."""
+    """The oldest choice is forgotten first: its topic is made in the directory with the fewest partitions."""
     monkeypatch.setattr(limits, "MAX_PREFERRED_LOG_DIRS", 2)
     dirs = [tmp_path / name for name in ("disk", "disk-2")]
     names = [f"later-{number}" for number in range(4)]

@@ -27,7 +27,7 @@ class JumpingClock:
 
 
 async def retain(client: Client) -> int:
-    """What the timer does; where the log begins then."""
+    """Run the timer's job; returns the log start offset."""
     await apply_retention(client.broker.services)
     partition = client.broker.partitions.require("t", 0)
     return partition.log.log_start_offset

@@ -244,7 +244,7 @@ def test_a_groups_own_settings_count(broker: Broker, admin: AdminClient, name: s
 
 
 def heartbeat_interval(broker: Broker, group: str, member_id: str) -> int:
-    """What a member that joins is told."""
+    """The heartbeat interval that a joining member gets."""
     request = ConsumerGroupHeartbeatRequest(
         group_id=group, member_id=member_id, rebalance_timeout_ms=1_000, subscribed_topic_names=[group]
     )

@@ -1,4 +1,4 @@
-"""The coordinator's log: what is read back, and what becomes of writes that nobody waits for any more."""
+"""The coordinator's log: the records that are read back, and the end of writes that no caller waits for any more."""
 
 from __future__ import annotations
 

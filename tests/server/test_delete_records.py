@@ -1,4 +1,4 @@
-"""DeleteRecords: what was acknowledged stays deleted, whatever happens to the broker next."""
+"""DeleteRecords: acknowledged deletions last, for whatever reason the broker stops next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that is told to stop while it starts: whatever it is at, it ends in order, and the next start finds all."""
+"""A broker gets the signal to stop while it starts: it ends in order at every step, and the next start finds everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group commit through the wire: who is answered when, and how many syncs that takes."""
+"""Group commit through the wire: the moments of the answers, and the number of syncs."""
 
 from __future__ import annotations
 

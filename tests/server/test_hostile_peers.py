@@ -1,4 +1,4 @@
-"""Peers that mean no good, at a real broker: what they send costs them their connection or gets an error, and nobody else anything."""
+"""Hostile peers at a real broker: their requests cost them their connection or get an error, and harm no other client."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ async def endpoint() -> AsyncIterator[HttpEndpoint]:
 
 
 async def ask(endpoint: HttpEndpoint, text: bytes) -> bytes:
-    """What is answered; nothing where the connection was cut."""
+    """The answer; nothing if the connection was cut."""
     reader, writer = await asyncio.open_connection(*endpoint.address)
     try:
         writer.write(text)

@@ -1,4 +1,4 @@
-"""Clients of the old record formats at a running broker: what waits, what is converted by a thread, rights and quotas."""
+"""Clients of the old record formats at a running broker: requests that wait, conversion in a thread, rights and quotas."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def gap(base: int, time_ms: int) -> bytes:
 
 
 async def old(client: Client, ask: Callable[[OldLine], Answer]) -> Answer:
-    """What somebody gets on a connection of their own."""
+    """The answer to a client on a connection of its own."""
 
     def asked() -> Answer:
         with OldLine(("127.0.0.1", client.broker.endpoints[0].port)) as line:

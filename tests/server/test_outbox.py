@@ -66,10 +66,11 @@ def outbox_of(near: socket.socket, files: OsFiles, failures: list[OSError]) -> O
 async def send(
     path: Path, parts: list[tuple[int, int] | bytes], *, send_buffer: int = 8 * 1024 * 1024, taken: int = 2**20
 ) -> tuple[bytes, list[int]]:
-    """What arrives of `parts` (stretches of the file, and bytes between them), and how much waited after each turn of the loop.
+    """The bytes of `parts` that arrive, and the number of waiting bytes after each turn of the loop.
 
     Args:
-        taken: by the other side at once, at most.
+        parts: stretches of the file, and bytes between them.
+        taken: the most bytes that the other side takes at once.
     """
     loop = asyncio.get_running_loop()
     near, far = socket.socketpair()
@@ -244,7 +245,7 @@ def test_a_large_piece_goes_by_the_way_that_takes_less_time(tmp_path: Path, monk
 
 @pytest.mark.parametrize("by_sendfile", [False, True], ids=["read", "sendfile"])
 def test_a_part_of_a_large_piece_is_measured_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_sendfile: bool) -> None:
-    """A socket rarely takes a whole answer to a follower: who measured whole ones alone would never know the two ways apart."""
+    """A socket rarely takes a whole answer to a follower. If only whole answers were measured, the two ways would never be told apart."""
 
     class Told(FixedStrategy):
         def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:

@@ -1,4 +1,4 @@
-"""Quotas of clients at a real broker: who is over one is told how long to wait, and is not read meanwhile."""
+"""Quotas of clients at a real broker: a client over a quota gets the time to wait, and is not read meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for room in full sockets: whoever has some is told so, by one descriptor for all."""
+"""Waiting for room in full sockets: one descriptor tells every waiter with room."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
 
 
 class Reader:
-    """Somebody who waits for room; what came of it is in `told`."""
+    """A waiter; `told` records the calls."""
 
     def __init__(self, told: list[str], name: str, on_room: Callable[[], None] = lambda: None) -> None:
         self._told, self._name, self._on_room = told, name, on_room

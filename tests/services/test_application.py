@@ -165,6 +165,57 @@ async def test_what_is_no_http_gets_the_services_own_400(text: bytes) -> None:
         assert b'status="400"' in (await asked(port, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"))[2]
 
 
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
+NEXT = b"GET /echo/b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    "request_", [
+        b"POST /echo/a HTTP/1.1\r\nHost: a\r\n" + OFFER + b"Content-Length: 3\r\n\r\nabc",
+        b"POST /echo/a HTTP/1.1\r\nHost: a\r\n" + OFFER + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        b"GET /echo/a HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+)  # fmt: skip
+async def test_an_offer_of_another_protocol_is_passed_over(request_: bytes, step: int) -> None:
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for start in range(0, len(request_ + NEXT), step):
+            writer.write((request_ + NEXT)[start : start + step])
+            await writer.drain()
+            await asyncio.sleep(0)
+        answers = (await reader.read()).decode()
+        writer.close()
+    assert answers.count("200 OK") == 2
+    body = 3 if request_.startswith(b"POST") else 0
+    assert f'"word": "a", "query": {{}}, "body": {body}' in answers
+    assert '"word": "b"' in answers
+
+
+async def test_the_rest_of_a_refused_body_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 4)
+    monkeypatch.setattr(limits, "MAX_SERVICE_DROPPED_BYTES", 10)
+    monkeypatch.setattr(limits, "SERVICE_DROP_TIMEOUT_S", 3600.0)
+    async with serving() as (_, port):
+        begun = b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + b"x" * 20
+        assert (await asked(port, begun))[0] == 413, "nobody waits for the other 980 bytes"
+
+
+async def test_many_offers_in_one_packet_are_answered() -> None:
+    request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    async with serving() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request * 1_500 + NEXT)
+        assert (await reader.read()).count(b"200 OK") == 1_501
+        writer.close()
+
+
+async def test_a_tunnel_is_refused() -> None:
+    async with serving() as (_, port):
+        assert (await asked(port, b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"))[0] == 400
+        assert (await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 200
+
+
 async def test_a_large_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SERVICE_ANSWER_BUFFER_BYTES", 7)
     async with serving() as (_, port):

@@ -20,7 +20,7 @@ PORT = 9092
 
 
 class Heard(asyncio.BufferedProtocol):
-    """What one end of a connection was told, with the others of its side."""
+    """The calls to one end of a connection, with the other ends of its side."""
 
     def __init__(self, told: list[str]) -> None:
         self._told = told

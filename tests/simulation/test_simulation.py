@@ -57,7 +57,7 @@ def test_arguments_that_make_no_sense_are_refused(wrong: list[str]) -> None:
 
 
 def first_failure(verdicts: Iterable[Verdict], text: str = "") -> str:
-    """The first failure that says `text`: what is wrong on purpose may show in other ways before."""
+    """The first failure that contains `text`: a deliberate fault may show in other ways before."""
     return next((v.failure for v in verdicts if v.failure and text in v.failure), "")
 
 

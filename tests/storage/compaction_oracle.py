@@ -18,7 +18,7 @@ from enum import Enum
 
 
 class Ending(Enum):
-    """What a marker decides."""
+    """The decision of a marker."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -56,10 +56,11 @@ class Expected:
 def expected_after_compaction(
     records: Sequence[Logged], *, end_offset: int, now_ms: int, delete_retention_ms: int, start_offset: int = 0
 ) -> Expected:
-    """What is left of `records`, all that a log holds in order, when it was compacted up to `end_offset` at `now_ms`.
+    """The rest of `records` after a compaction up to `end_offset` at `now_ms`.
 
     Args:
-        start_offset: the log's start: records below it are nobody's, and may or may not be there; they are left out.
+        records: all records of a log in order.
+        start_offset: the log start offset. Records below it may or may not be there, so they are left out.
     """
     present = [record for record in records if record.offset >= start_offset]
     aborted = {record.transaction for record in present if record.ending is Ending.ABORT}

@@ -122,7 +122,7 @@ def with_emptied(data: bytes, end_offset: int) -> bytes:
 
 
 def retain(log: Log, now_ms: int = NOW) -> int:
-    """What the broker does every `log.retention.check.interval.ms`; how many segments went."""
+    """Do the work of every `log.retention.check.interval.ms`; returns the number of removed segments."""
     count = log.truncator.apply_retention(now_ms)
     log.truncator.detach_below_start()
     return count

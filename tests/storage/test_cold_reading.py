@@ -21,7 +21,7 @@ from tests.storage.support import append, bytes_of, open_log, with_emptied
 
 
 class ColdFiles(OsFiles):
-    """Nothing is in memory but the files in `warm`; what is read of which file all the same is noted while `is_noting`."""
+    """Only the files in `warm` are in memory. Reads of other files are recorded while `is_noting`."""
 
     def __init__(self) -> None:
         self.is_noting = False

@@ -1,4 +1,4 @@
-"""What is out of use goes by counting references: a broker of many logs has the garbage collector leave them alone (`server/gc_tuning`)."""
+"""Reference counts free unused objects: a broker of many logs keeps the garbage collector from visiting them (`server/gc_tuning`)."""
 
 from __future__ import annotations
 

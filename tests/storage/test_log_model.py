@@ -1,4 +1,4 @@
-"""The log against a list of records: whatever is appended, rolled, read, truncated, deleted, closed and torn."""
+"""The log against a list of records: append, roll, read, truncate, delete, close and torn writes, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving a log between log directories: what it holds is the same, whatever happens meanwhile and wherever it stops."""
+"""Moving a log between log directories: its records are the same, with any event meanwhile and after a stop at any step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All logs of a broker after a loss of power or a crash: what must not be back or gone, and what has to be written down before."""
+"""All logs of a broker after a loss of power or a crash: data that must not be back or gone, and state that must be written before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begun(seed: int) -> tuple[Disk, FaultyFiles, LogManager]:
 
 
 def after_a_power_cut(disk: Disk, files: FaultyFiles) -> LogManager:
-    """What the next start finds."""
+    """The state that the next start finds."""
     files.die()
     disk.lose_power()
     logs = manager(DATA, files=FaultyFiles(disk))

@@ -1,4 +1,4 @@
-"""A move of a log that stops at every change it makes to the disks, by a kill or by a loss of power: what the next start finds."""
+"""A move of a log that stops at every change of the disks, by a kill or by a loss of power, and the next start."""
 
 from __future__ import annotations
 

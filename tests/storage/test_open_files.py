@@ -1,4 +1,4 @@
-"""The bound on open files of segments: who is closed, when, and that nobody notices."""
+"""The bound on open files of segments: which are closed and when, and that no reader notices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.storage.support import FILES, NOW, TOPIC_ID, append, bytes_of, read_a
 
 
 class Turns:
-    """What waits for a later turn of the loop."""
+    """The calls that wait for a later turn of the loop."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []

@@ -1,7 +1,7 @@
 """The producers of a log, against the whole history of each: retries, gaps, epochs, expiry, truncation, restarts.
 
-The history is kept by batch, so that a truncation can take it back. What the model does not know, the log must not know either: the rest
-of the state is a function of the batches that are there.
+The history is kept by batch, so that a truncation can take it back. The log must know nothing that the model does not know: the rest of the
+state is a function of the present batches.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Producers(RuleBasedStateMachine):
 
     @rule(share=st.floats(0.7, 1), planned=st.booleans())
     def truncate(self, share: float, planned: bool) -> None:
-        """The state is made anew from what is left; whoever was forgotten before and has records there is known again until he expires."""
+        """The state is made again from the present batches. A forgotten producer with batches there is known again until it expires."""
         offset = self.start + round(share * (self.log.log_end_offset - self.start))
         if offset >= self.log.log_end_offset:
             return

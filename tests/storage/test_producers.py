@@ -73,7 +73,7 @@ def test_a_retry_gets_the_first_answer(log: Log) -> None:
 
 @pytest.mark.parametrize("restarted", [True, False])
 def test_a_batch_of_an_ended_transaction_is_not_taken_for_a_retry(tmp_path: Path, *, restarted: bool) -> None:
-    """Who repeats its sequence numbers has new records under them, which would be lost."""
+    """A producer that repeats its sequence numbers has new records under them. They would be lost."""
     log = open_log(tmp_path)
     produce(log, 0, 2, transactional=1)
     end_transaction(log, abort=True)
@@ -327,7 +327,7 @@ def test_of_many_aborted_transactions_those_alone_are_read_that_are_asked_for(tm
 
 @pytest.mark.parametrize("left", [b"", b"\0" * 34 * 3, b"torn", None])
 def test_aborted_transactions_past_the_recovery_point_are_found_again(tmp_path: Path, left: bytes | None) -> None:
-    """What lies in files that were never synced is not believed, whatever snapshot may have come to the disk."""
+    """Unsynced files are not believed, whichever snapshot may have reached the disk."""
     small = TopicConfig(segment_bytes=400)
     log = open_log(tmp_path, small)
     for number in range(6):

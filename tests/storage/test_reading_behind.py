@@ -30,7 +30,7 @@ def filled(folder: Path, *, open_files: OpenFiles | None = None) -> Log:
 
 
 def behind(log: Log, offset: int, limit_offset: int | None = None) -> Behind | None:
-    """What follows what is read from `offset` on."""
+    """The records behind those that are read from `offset` on."""
     limit = log.log_end_offset if limit_offset is None else limit_offset
     region = log.reader.read(offset, MOST, limit_offset=limit, minimum_one=True)
     if region is None:

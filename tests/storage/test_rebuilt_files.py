@@ -34,7 +34,7 @@ OF_PARTITION = (checkpoints.LEADER_EPOCHS, ".index", ".timeindex", ".txnindex", 
 
 
 class Told(NamedTuple):
-    """What a log tells of itself."""
+    """The state of a log as it reports it."""
 
     records: list[tuple[int, bytes | None]]
     epochs: list[tuple[int, int]]

@@ -20,7 +20,7 @@ TIMES = st.integers(NOW - 50, NOW + 50)
 
 
 class Times(RuleBasedStateMachine):
-    """A follower: what it is given has gaps, as a compacted leader's log has."""
+    """A follower: its batches have gaps, as in a compacted leader's log."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The subject of a certificate as text: what Java's X500Principal.getName() gave for each."""
+"""The subject of a certificate as text: each has the text of Java's X500Principal.getName()."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ def _has_segment(index: Path) -> bool:
 
 
 def _origin(message: Message) -> Origin | None:
-    """Who sent it; that of a tombstone is in its header."""
+    """The sender; for a tombstone, from its header."""
     value = message.value()
     told = value if value is not None else dict(message.headers() or ()).get(ORIGIN_HEADER)
     origin = origin_of(told) if isinstance(told, bytes) else None

@@ -1,7 +1,7 @@
-"""Holds a compacted partition to the oracle of the property tests.
+"""Compares a compacted partition with the oracle of the property tests.
 
-What lies below the offset that the cleaner has written down must be what the oracle leaves of all that was sent, to the record; what lies
-above must all be there. A tombstone below may be gone: its time is up soon.
+Below the offset that the cleaner has written down, exactly the records of the oracle must be there. Above it, all records must be there. A
+tombstone below may be gone, because its time is up soon.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NEVER_MS = 2**62  # tombstones stay in what the oracle says; that they may go is
 
 @dataclass(slots=True)
 class Expectation:
-    """What a partition must hold; grows with the lanes, and forgets what a compaction that was seen has removed."""
+    """The expected records of a partition. It grows with the lanes, and forgets records whose compaction was seen."""
 
     cleaned: int = 0
     records: list[Logged] = field(default_factory=list)  # in the order of their offsets
@@ -36,9 +36,9 @@ class Expectation:
         self.records += sorted(fresh, key=lambda record: record.offset)
 
     def fault(self, offsets: Iterable[int], cleaned: int) -> str:
-        """What is wrong with a partition that holds records at `offsets` and says that it is cleaned below `cleaned`; empty if nothing is.
+        """The fault of a partition with records at `offsets` that is cleaned below `cleaned`; empty if there is none.
 
-        Where nothing is wrong, that is what later times build on.
+        Without a fault, later checks build on this state.
         """
         if cleaned < self.cleaned:  # a crash came between a compaction and the note of it; it is done again
             return f"cleaned up to {cleaned}, it was {self.cleaned} before"

@@ -22,11 +22,11 @@ ON_THE_WAY = re.compile(
 
 
 def beyond_a_start(folders: Sequence[Path]) -> list[Finding]:
-    """What is wrong and no start mends."""
+    """The faults that no start repairs."""
     findings = check_folders(folders).findings
     return [each for each in findings if not each.mended and not ON_THE_WAY.fullmatch(each.what)]
 
 
 def left_by_a_stop(folders: Sequence[Path]) -> list[Finding]:
-    """What is wrong after a clean stop."""
+    """The faults after a clean stop."""
     return check_folders(folders).findings

@@ -22,7 +22,7 @@ class Lane:
 
 
 class TopicState(Enum):
-    """What the client was told last about a topic that comes and goes."""
+    """The last answer to the client about a topic that is made and deleted again and again."""
 
     CREATED = "created"
     DELETED = "deleted"

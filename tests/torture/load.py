@@ -1,7 +1,7 @@
-"""The load: confluent-kafka clients that go on while the broker dies and comes back.
+"""The load: confluent-kafka clients that continue while the broker dies and comes back.
 
-Every thread works in short turns and looks at its gate between them, so that `paused()` returns when nothing is under way. Producers never
-give a record up on their own: what cannot be sent waits for the broker.
+Every thread works in short turns and looks at its gate between them, so that `paused()` returns when no turn is running. Producers never
+give a record up on their own: unsent records wait for the broker.
 """
 
 from __future__ import annotations

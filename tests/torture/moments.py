@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class Moment(Enum):
-    """What the broker is in the middle of."""
+    """The present action of the broker."""
 
     ANY = "any time"
     ROLL = "a segment roll"
@@ -36,7 +36,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _folders(disks: Sequence[Path]) -> list[str]:
-    """What lies in the data folders themselves."""
+    """The contents of the data folders themselves."""
     return [name for disk in disks for name in _names(disk)]
 
 

@@ -48,7 +48,7 @@ TRACES = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do to a broker."""
+    """The plan of a run against a broker."""
 
     rounds: int = 30
     seed: int = 1
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was done, and what it came to."""
+    """One round and its result."""
 
     number: int
     moment: Moment

@@ -11,7 +11,7 @@ FOR_EVER = {"retention.ms": "-1"}
 
 
 class Promise(Enum):
-    """What a topic keeps of the records that were acknowledged."""
+    """The acknowledged records that a topic keeps."""
 
     ALL_ONCE = "every record once"
     ALL = "every record at least once"

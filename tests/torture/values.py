@@ -18,7 +18,7 @@ MAX_FILL = 600
 
 
 class Origin(NamedTuple):
-    """Who sent a record, where to, and the how manyth it was there."""
+    """The sender of a record, its target, and its number there."""
 
     producer: str
     partition: int
@@ -42,7 +42,7 @@ def value_of(origin: Origin) -> bytes:
 
 
 def origin_of(value: bytes) -> Origin | None:
-    """Who sent a value; None if it is not, to the last byte, one of ours."""
+    """The sender of a value; None if any byte of the value differs from ours."""
     parts = value.split(b" ", 3)
     if len(parts) != 4:
         return None

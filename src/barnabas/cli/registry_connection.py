@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.schemas.registry_client import RegistryClient
 
 DEFAULT_URL = "http://127.0.0.1:8081"
+PAGE = 1_000  # schemas
 NAMES_OF_JAVA = ("schema.registry.", "value.converter.schema.registry.", "")  # prefixes that files for other programs have
 
 
@@ -106,3 +107,18 @@ def pretty(text: str, schema_type: str) -> str:
     if schema_type == "PROTOBUF":
         return text.rstrip("\n")
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+
+
+def all_schemas(client: RegistryClient, prefix: str, *, deleted: bool = False) -> list[dict[str, Any]]:
+    """All versions of the subjects that begin with `prefix`, page by page: a registry gives 1,000 at a time."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = client.get("schemas", subjectPrefix=prefix, deleted=deleted, offset=len(found) or None, limit=PAGE)
+        found += page
+        if len(page) != PAGE:  # the last page, or a registry that does not know pages
+            return found
+
+
+def counted(number: int) -> str:
+    """`1 schema`, `2 schemas`."""
+    return f"{number} schema" if number == 1 else f"{number} schemas"

@@ -13,6 +13,7 @@ from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pairs
 from barnabas.cli.registry_connection import (
     RegistryOptions,
+    all_schemas,
     pretty,
     read_input,
     read_reference,
@@ -130,8 +131,8 @@ def list_subjects(registry: RegistryOptions, output: Output, subject: str | None
             versions = client.get("subjects", subject, "versions", deleted=deleted)
             rows = [_row(subject, client.get("subjects", subject, "versions", each, deleted=deleted)) for each in versions]
         else:
-            # One request gives everything; asking subject by subject takes a round trip for each.
-            found = client.get("schemas", subjectPrefix=prefix or ":*:", deleted=deleted)
+            # A list gives everything; asking subject by subject takes a round trip for each.
+            found = all_schemas(client, prefix or ":*:", deleted=deleted)
             rows = list(_latest_rows(found))
     output.table(rows, COLUMNS, empty="no schema is registered")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ import click
 
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.registry_connection import URL, RegistryOptions, read_input, registry_options
+from barnabas.cli.registry_connection import URL, RegistryOptions, all_schemas, counted, read_input, registry_options
 from barnabas.cli.types import FilePath
+from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
     from barnabas.schemas.registry_client import RegistryClient
@@ -50,7 +51,7 @@ def export(registry: RegistryOptions, output: Output, file: str, prefix: str) ->
         raise Failure(f"cannot write {file}: {error.strerror}") from error
     if file != "-":
         count = sum("schema" in each for each in entries)
-        output.done(f"{count} schemas written to {file}", {"schemas": count, "file": file})
+        output.done(f"{counted(count)} written to {file}", {"schemas": count, "file": file})
 
 
 @click.command("import")
@@ -77,7 +78,8 @@ def import_schemas(
             entries = list(read_registry(source, prefix))
     with registry.client() as client:
         imported, skipped = write_registry(client, entries, force=force, tell=_progress)
-    output.done(f"{imported} schemas imported, {skipped} were there already", {"imported": imported, "skipped": skipped})
+    there = "was" if skipped == 1 else "were"
+    output.done(f"{counted(imported)} imported, {skipped} {there} there already", {"imported": imported, "skipped": skipped})
 
 
 def parse(text: str, name: str) -> list[Entry]:
@@ -99,13 +101,15 @@ def parse(text: str, name: str) -> list[Entry]:
 
 def read_registry(client: RegistryClient, prefix: str) -> Iterator[Entry]:
     """Every schema, each behind those that it names, then the settings."""
-    there = {_place(each) for each in client.get("schemas", subjectPrefix=prefix)}
-    schemas = client.get("schemas", subjectPrefix=prefix, deleted=True)
+    there = {_place(each) for each in all_schemas(client, prefix)}
+    schemas = all_schemas(client, prefix, deleted=True)
     for each in in_order(schemas):
         entry = {key: value for key, value in each.items() if value is not None}
         yield entry if _place(each) in there else {**entry, "deleted": True}
     yield {"subject": None, "config": client.get("config")}
-    for subject in sorted({each["subject"] for each in schemas}):
+    subjects = {each["subject"] for each in schemas}
+    contexts = {f":{each[1:].partition(':')[0]}:" for each in subjects if each.startswith(":.")}
+    for subject in sorted(subjects | contexts):
         for kind, code in (("config", NO_CONFIG), ("mode", NO_MODE)):
             found = _unless(code, client.get, kind, subject)
             if found is not None:
@@ -131,26 +135,46 @@ def write_registry(
     """Put entries into a registry; how many schemas were written and how many were there. Raises Failure if another is in their place."""
     schemas = [each for each in entries if "schema" in each]
     settings = [each for each in entries if "schema" not in each]
-    found = {_place(each): each for each in client.get("schemas", subjectPrefix=EVERYTHING, deleted=True)}
+    found = {_place(each): each for each in all_schemas(client, EVERYTHING, deleted=True)}
     wanted = [each for each in schemas if not _is_there(each, found.get(_place(each)))]
-    imported: set[str] = set()
+    modes: dict[str, Entry | None] = {}  # what each subject had before
     try:
         for number, each in enumerate(wanted, 1):
             subject = each["subject"]
-            if subject not in imported:
+            if subject not in modes:
+                before = _unless(NO_MODE, client.get, "mode", subject)
                 client.put("mode", subject, body={"mode": "IMPORT"}, force=force or any(place[0] == subject for place in found))
-                imported.add(subject)
+                modes[subject] = before
             body = {key: each[key] for key in SENT if each.get(key) is not None}
             client.post("subjects", subject, "versions", body=body)
             if each.get("deleted"):
                 client.delete("subjects", subject, "versions", each["version"])
             tell(number, len(wanted))
-    finally:
-        for subject in sorted(imported):
-            _unless(NO_MODE, client.delete, "mode", subject)
+    except BaseException:  # an interrupt too leaves no subject behind
+        if left := _restore(client, modes):
+            click.echo(f"barnabas: {left}", err=True)
+        raise
+    if left := _restore(client, modes):
+        raise Failure(left)
     for each in settings:
         _set(client, each)
     return len(wanted), len(schemas) - len(wanted)
+
+
+def _restore(client: RegistryClient, modes: Mapping[str, Entry | None]) -> str:
+    """Give subjects their modes back, as many as can be; a line that names the others."""
+    left = []
+    for subject, before in sorted(modes.items()):
+        try:
+            if before is None:
+                _unless(NO_MODE, client.delete, "mode", subject)
+            else:
+                client.put("mode", subject, body=before, force=True)
+        except BarnabasError:
+            left.append(subject)
+    if not left:
+        return ""
+    return f"still in the mode IMPORT: {', '.join(left)}; for each of them run `barnabas schema mode SUBJECT --remove`"
 
 
 def _is_there(wanted: Entry, found: Entry | None) -> bool:
@@ -164,13 +188,17 @@ def _is_there(wanted: Entry, found: Entry | None) -> bool:
 
 
 def _set(client: RegistryClient, entry: Entry) -> None:
+    """Put a setting in its place, unless it is there: a subject that may not change refuses even that."""
     target = () if entry["subject"] is None else (entry["subject"],)
-    if "config" in entry:
-        config = dict(entry["config"])
-        config["compatibility"] = config.pop("compatibilityLevel", None)
-        client.put("config", *target, body={key: value for key, value in config.items() if value is not None})
-    else:
+    kind, code = ("config", NO_CONFIG) if "config" in entry else ("mode", NO_MODE)
+    if _unless(code, client.get, kind, *target) == entry[kind]:
+        return
+    if kind == "mode":
         client.put("mode", *target, body=entry["mode"], force=True)
+        return
+    config = dict(entry["config"])
+    config["compatibility"] = config.pop("compatibilityLevel", None)
+    client.put("config", *target, body={key: value for key, value in config.items() if value is not None})
 
 
 def _unless(code: int, ask: Callable[..., Any], *path: str) -> Any:
@@ -191,4 +219,4 @@ def _place(entry: Entry) -> Place:
 
 def _progress(done: int, total: int) -> None:
     if sys.stderr.isatty() and (done % PROGRESS_EVERY == 0 or done == total):
-        click.echo(f"\r{done} of {total} schemas", nl=done == total, err=True)
+        click.echo(f"\r{done} of {counted(total)}", nl=done == total, err=True)

@@ -94,22 +94,29 @@ def _parsed(client: RegistryClient, body: dict[str, Any]) -> ParsedSchema:
     from barnabas.registry.formats.interface import InvalidSchema
     from barnabas.registry.formats.table import format_of
 
-    texts: dict[str, str] = {}
-    _collect(client, body, texts)
     try:
-        return format_of(body.get("schemaType", "AVRO")).parse(body["schema"], texts)
+        return format_of(body.get("schemaType", "AVRO")).parse(body["schema"], _texts(client, body))
     except InvalidSchema as error:
         raise BadInput(f"the schema is not valid: {error}") from error
 
 
-def _collect(client: RegistryClient, body: dict[str, Any], texts: dict[str, str]) -> None:
-    """The texts of what a schema names, each behind those that it names itself."""
-    for each in body.get("references") or ():
-        if each["name"] in texts:
-            continue
-        if len(texts) >= MOST_REFERENCES:
-            raise BadInput(f"the schema names more than {MOST_REFERENCES} others")
-        version = "latest" if each["version"] == -1 else each["version"]
-        found = client.get("subjects", each["subject"], "versions", version, deleted=True)
-        _collect(client, found, texts)
-        texts[each["name"]] = found["schema"]
+def _texts(client: RegistryClient, body: dict[str, Any]) -> dict[str, str]:
+    """The texts of the schemas that a schema needs, by name, each behind those that it names itself."""
+    texts: dict[str, str] = {}
+    seen: set[str] = set()
+    waiting = [(each, False) for each in reversed(body.get("references") or [])]
+    fetched: dict[str, dict[str, Any]] = {}
+    while waiting:
+        each, is_open = waiting.pop()
+        name = each["name"]
+        if is_open:
+            texts[name] = fetched.pop(name)["schema"]
+        elif name not in seen:
+            if len(seen) >= MOST_REFERENCES:
+                raise BadInput(f"the schema names more than {MOST_REFERENCES} others")
+            seen.add(name)
+            version = "latest" if each["version"] == -1 else each["version"]
+            fetched[name] = client.get("subjects", each["subject"], "versions", version, deleted=True)
+            waiting.append((each, True))
+            waiting += [(other, False) for other in reversed(fetched[name].get("references") or [])]
+    return texts

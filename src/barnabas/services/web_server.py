@@ -13,6 +13,7 @@ import time
 from email.utils import formatdate
 from typing import Any
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -23,6 +24,7 @@ from barnabas.services.one_write import OneWrite
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
+OFFERS = frozenset({b"upgrade", b"http2-settings"})
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -59,9 +61,38 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except HttpParserUpgrade as offered:
+                data = self._without_offer(data[offered.args[0] :])
+            except HttpParserError:
+                self.send_400_response("")
+                break
         if self._in_head and self._head_bytes > 2 * limits.MAX_SERVICE_HEAD_BYTES and not self.transport.is_closing():
             self.transport.abort()  # a head without an end; nobody asked for this much
+
+    def _without_offer(self, rest: bytes) -> bytes:
+        """What a fresh parser is to read: a request without its offer of another protocol, and what came after its head.
+
+        For the parser a request with an offer has no body, and Java's client offers h2c with the first request of a connection.
+        """
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        if method == b"CONNECT":
+            self.send_400_response("")
+            return b""
+        lines = [b"%s %s HTTP/%s" % (method, self.url, version.encode())]
+        for name, value in self.headers:
+            if name == b"connection":
+                value = b", ".join(word for word in value.split(b",") if word.strip().lower() not in OFFERS)
+            if name not in OFFERS and (value or name != b"connection"):
+                lines.append(b"%s: %s" % (name, value))
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._head_bytes = 0
+        return b"\r\n".join(lines) + b"\r\n\r\n" + rest
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP in the form of the service."""
@@ -112,6 +143,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._await_head()
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return  # the parser stops here, and the request is read again
         self._forget_timer()
         self._in_head, self._head_bytes = False, 0
         state = self.scope["state"]
@@ -126,6 +159,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         super().on_message_complete()
         self._in_head, self._head_bytes = True, 0
 

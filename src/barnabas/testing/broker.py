@@ -25,7 +25,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -112,7 +113,7 @@ class Broker:
         self._listeners: dict[str, str] = {}
         self._registry: ServicesProcess | None = None
         self._registry_port = 0
-        self._registry_socket: socket.socket | None = None  # bound, so that nobody else takes the port before the registry
+        self._release_registry_port: Callable[[], object] = lambda: None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -208,11 +209,7 @@ class Broker:
         for folder in self.data_dirs:
             folder.mkdir(parents=True, exist_ok=True)
         if REGISTRY_URL not in self._config:
-            self._registry_socket = socket.socket()
-            self._registry_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._registry_socket.bind(("127.0.0.1", 0))
-            self._registry_port = self._registry_socket.getsockname()[1]
-            self._config[REGISTRY_URL] = f"http://127.0.0.1:{self._registry_port}"
+            self._hold_registry_port()
         if self._users:
             store_users(self.data_dir, self._users)
         self._process = self._spawn()
@@ -290,10 +287,14 @@ class Broker:
         state = f"{self.bootstrap_servers} pid={self.pid}" if self.is_running() else "down"
         return f"<Broker {state}>"
 
-    def _release_registry_port(self) -> None:
-        taken, self._registry_socket = self._registry_socket, None
-        if taken is not None:
-            taken.close()
+    def _hold_registry_port(self) -> None:
+        """Bind a port that the broker is told, so that nobody else takes it before the registry."""
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        self._registry_port = held.getsockname()[1]
+        self._config[REGISTRY_URL] = f"http://127.0.0.1:{self._registry_port}"
+        self._release_registry_port = weakref.finalize(self, os.close, held.detach())
 
     def _working_folder(self) -> Path:
         if self._folder is None:

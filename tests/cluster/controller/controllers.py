@@ -98,7 +98,7 @@ class Cluster:
         self.controller.settle()
 
     def check(self) -> None:
-        """What is in the store is what the controller believes."""
+        """The store contains what the controller believes."""
         core = self.controller.core
         core.image.validate()
         fresh = Controller(core.static, self.nodes[core.broker_id].store.list("/"), new_id=UUID, alone=False)

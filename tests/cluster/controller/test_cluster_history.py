@@ -203,7 +203,7 @@ class History(RuleBasedStateMachine):
 
     @rule(n=st.sampled_from(BROKERS), others=st.sets(st.sampled_from(BROKERS)))
     def alter(self, n: int, others: set[int]) -> None:
-        """What every leader says of its partitions, as `n` hears it."""
+        """Broker `n` hears from every leader which replicas of its partitions are in sync."""
         self.on(n, lambda process: self.report(process, others))
 
     def report(self, process: Process, others: set[int]) -> None:

@@ -354,7 +354,7 @@ class Driven(Broker):
                 self.news.notify_all()
 
     def ask(self, function: Callable[[], T]) -> T:
-        """What `function` answers on the thread that uses the store."""
+        """The result of `function` on the thread that uses the store."""
         asked: Future[T] = Future()
 
         def work() -> None:

@@ -33,7 +33,7 @@ class Step:
     is_asked_again = True  # by a client or a broker that got no answer
 
     async def prepare(self, cluster: Members) -> None:
-        """What has to be so before; the controller lives."""
+        """Make the state that the case needs. The controller still lives."""
 
     async def act(self, cluster: Members) -> None:
         raise NotImplementedError
@@ -257,7 +257,7 @@ class BuryAnother(LoseAnother):
 
 
 class LetAnotherLeave(LoseAnother):
-    """A controlled shutdown: what it leads is led by others before it goes."""
+    """A controlled shutdown: others lead the broker's partitions before it ends."""
 
     async def act(self, cluster: Members) -> None:
         leaving = cluster.nodes[LEADER]

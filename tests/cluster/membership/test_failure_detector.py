@@ -32,7 +32,7 @@ class Watch:
         self._asked: set[Registered] = set()
 
     def look(self, after_ms: float = INTERVAL_MS) -> list[Registered]:
-        """Who is found silent now; who is asked answers before the next look, unless mute."""
+        """The brokers that are found silent now. A broker that was asked answers before the next look, unless it is mute."""
         self.clock_ms += after_ms
         found = self.detector.look(self.clock_ms)
         self._asked.update(found.ask)

@@ -176,7 +176,7 @@ def test_files_are_read_anew_for_each_connection(tls_server: ZooKeeper, certific
 
 
 def answer_of(store: ZooKeeperStore) -> str:
-    """What is there, or why there is no answer."""
+    """The answer of the store, or the reason why there is none."""
     try:
         found = store.get("/one")
     except StoreUnavailable as error:

@@ -83,8 +83,11 @@ class TestZooKeeperStore(SessionConformance):
 
 
 def end_session(store: MetadataStore) -> None:
-    """From other connections: the server ends the session. Whoever holds it may take it back before it is ended, so this goes on until
-    the server gives another one to who asks for it."""
+    """End the session from other connections.
+
+    Its owner may take the session back before the server ends it. So this goes on until the server gives a new session to a client that
+    asks for the old one.
+    """
     assert isinstance(store, ZooKeeperStore)
     mine = store._client._kazoo.client_id
     assert mine is not None, "no session to end"

@@ -64,7 +64,7 @@ class Driver:
             self.carry_out(outcome)
 
     def replayed(self) -> dict[str, Transaction]:
-        """What another coordinator would read from the log now."""
+        """The state that another coordinator would read from the log now."""
         shard = TransactionShard(self.config, self.clock.now(), coordinator_epoch=0, take_id=lambda: -7)
         for record in self.log:
             shard.replay(record)

@@ -1,9 +1,9 @@
 """A conversation in the versions that Kafka 4 dropped.
 
 Rules
-  1. What has no such version is preparation: it is asked in the newest version up to the script's that the broker announces, and is not
-     recorded.
-  2. What has some is asked in those; where the script says one version, in the newest of them.
+  1. A request without such a version is preparation. It is sent in the newest version up to the script's that the broker announces, and is
+     not recorded.
+  2. A request with such versions is sent in all of them. If the script names one version, it is sent in the newest of them.
 """
 
 from __future__ import annotations

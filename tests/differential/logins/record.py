@@ -67,7 +67,7 @@ def add_users(place: Place) -> None:
 
 
 def record(place: Place) -> Recordings:
-    """What is heard in all conversations."""
+    """The answers of all conversations."""
     add_users(place)
     found: Recordings = {}
     for name, conversation in vars(script).items():

@@ -1,7 +1,7 @@
-"""One conversation with a listener that asks for a log-in: what is sent, what is answered, and what is kept of it.
+"""One conversation with a listener that requires a log-in: its requests, their answers, and the recorded part of them.
 
-What a broker makes up (nonces, salts, proofs, ids and times of tokens) becomes a word; everything else is compared as it is, the sentences
-for people too.
+Values that a broker makes up (nonces, salts, proofs, ids and times of tokens) become a word. Everything else is compared as it is, also the
+sentences for people.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Speaker:
-    """Somebody on a connection of his own; what is kept is `heard`, by step."""
+    """A client on a connection of its own. `heard` has the recorded answers, by step."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -144,7 +144,7 @@ class Scram:
     def final(
         self, server_first: bytes | None, *, nonce: str | None = None, binding: str = "biws", proof: bytes | None = None
     ) -> bytes:
-        """The answer to the server's first message; what is given stands in the place of what is right."""
+        """The answer to the server's first message; the given values replace the right ones."""
         text = (server_first or b"").decode()
         fields = dict(part.partition("=")[::2] for part in text.split(","))
         salted = hashlib.pbkdf2_hmac(

@@ -16,7 +16,7 @@ PREFIX = "older-"
 
 
 def run(name: str, address: tuple[str, int]) -> Any:
-    """What a broker gave in one case, as JSON would give it back."""
+    """The results of a broker in one case, as JSON returns them."""
     with OldLine(address) as line:
         made = CASES[name](line, PREFIX + "".join(letter if letter.isalnum() else "-" for letter in name))
     return json.loads(json.dumps(made))

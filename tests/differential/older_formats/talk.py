@@ -84,7 +84,7 @@ class OldLine:
     # the old versions
 
     def produce(self, version: int, topic: str, records: Sequence[tuple[int, bytes | None]], *, acks: int = 1) -> Any:
-        """What came of it, None for acks=0, "closed" where the connection ended."""
+        """The result: None for acks=0, "closed" if the connection ended."""
         body = b"" if version < 3 else struct.pack(">h", -1)
         body += struct.pack(">hii", acks, 10_000, 1) + text(topic) + struct.pack(">i", len(records))
         for partition, data in records:

@@ -39,7 +39,7 @@ class Place:
         return f"{self.prefix}-{word}"
 
     def word(self, text: str) -> str:
-        """What is told, without the names and ids that only this right has."""
+        """The text without the names and ids that only this right has."""
         for word, topic_id in self.ids.items():
             text = text.replace(str(topic_id), f"<id of {word}>")
         text = ID.sub("<an id>", text)

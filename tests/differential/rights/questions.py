@@ -1,6 +1,6 @@
-"""The requests with each right: every API that a client may send, about things that are there and things that are not.
+"""The requests with each right: every API that a client may send, about resources that exist and resources that do not.
 
-What is asked leaves things as they are, as far as an API lets one ask so; what cannot be undone comes last.
+The requests change nothing, if their API allows that. Requests with lasting effects come last.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tests.differential.wire import Line
 
 
 class SecuredKafka(KafkaNode):
-    """A node with an authorizer: who comes in the clear may do everything, who logs in what he is allowed."""
+    """A node with an authorizer. A client without a log-in may do everything, a client with one only what it is allowed."""
 
     sasl_port = 0
 

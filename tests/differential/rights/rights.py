@@ -29,7 +29,7 @@ def rights() -> Iterator[tuple[str, Right]]:
 
 
 def bindings(place: Place, right: Right) -> list[AclCreation]:
-    """What is to be created for alice to have a right at a place."""
+    """The bindings that give alice a right at a place."""
     return [
         AclCreation(
             resource_type=kind,

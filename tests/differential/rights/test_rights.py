@@ -28,7 +28,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 @contextmanager
 def broker_beside(folder: Path) -> Iterator[Broker]:
-    """A broker with an authorizer, on a loop of its own; who does not say who he is may do everything."""
+    """A broker with an authorizer, on a loop of its own. A client without a log-in may do everything."""
     started: list[Broker] = []
     ready, done = threading.Event(), asyncio.Event()
 

@@ -1,7 +1,7 @@
-"""All questions with all rights against one broker, and what is kept of the answers: error codes, names, and operations.
+"""All questions with all rights against one broker, and the recorded parts of the answers: error codes, names, and operations.
 
-A table holds for each question its different answers, and for each right which of them it gets. What a broker does in its own time (the
-topic that a Metadata request creates) is not compared.
+A table has the different answers to each question, and the answer that each right gets. Effects that a broker delays (the topic that a
+Metadata request creates) are not compared.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def ask(line: Line, request: Any, version: int) -> Any:
 
 
 def _answer(question: Question, line: Line, connect: Connect, place: Place) -> tuple[Any, Line]:
-    """What is kept of the answer, and a connection to go on with."""
+    """The recorded part of the answer, and a connection for the next question."""
     try:
         answer = ask(line, question.request, question.version)
     except ConnectionEnded:
@@ -117,10 +117,10 @@ def wait_for_acls(admin: Line, principal: str, count: int) -> None:
 
 
 def settle(admin: Line) -> None:
-    """Until every part of the broker knows what was changed before.
+    """Wait until every part of the broker knows the earlier changes.
 
-    Changes are told to Kafka's broker and controller one after the other, and to the parts of each in order. Who sees a second mark,
-    made when the first was seen, knows that all were told of what came before the first.
+    Kafka's broker and controller learn of changes one after the other, and so do the parts of each. When a first mark is visible, this
+    makes a second one. When the second one is visible, all parts know everything before the first.
     """
     for number in range(2):
         mark = AclCreation(
@@ -144,7 +144,7 @@ def _forget(admin: Line, principal: str) -> None:
 
 
 def _of(principal: str) -> dict[str, Any]:
-    """What a filter says that wants all bindings of somebody, but for the resources."""
+    """The part of a filter that matches all bindings of a principal, without the resources."""
     return {
         "resource_name_filter": None,
         "principal_filter": principal,

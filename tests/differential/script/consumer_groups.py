@@ -348,7 +348,7 @@ def consumer_offsets(talk: Talk) -> None:
 
 
 def described_and_listed(talk: Talk) -> None:
-    """What tells groups of one type from those of the other."""
+    """The differences between groups of one type and of the other."""
     topic = talk.create("t", 2)
     group, offsets = _group(talk, "g"), talk.name("offsets")
     member = Consumer(talk, group, "m", topic)

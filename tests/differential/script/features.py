@@ -33,7 +33,7 @@ def update_features(talk: Talk) -> None:
 
 
 def update_features_checked(talk: Talk) -> None:
-    """What would change something is only looked at."""
+    """Requests that would change something are only validated."""
     for version in talk.versions_of("UpdateFeatures")[1:]:
         for name, kind in (
             ("upgrade", UPGRADE),

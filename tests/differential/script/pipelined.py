@@ -1,7 +1,7 @@
-"""Requests in one write: each finds what those before it have changed.
+"""Requests in one write: each sees the changes of the earlier ones.
 
-Every API that changes something comes before each that shows it. What Kafka tells later than it answers (its brokers hear of topics from
-their log) is not asked here: `tests/server/test_request_order.py` asks it of ours.
+Every API that changes something comes before each API that shows it. Some effects come later than Kafka's answer, because its brokers learn
+of topics from their log. They are not compared here: `tests/server/test_request_order.py` checks them on our broker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Produce, InitProducerId and DescribeProducers: what is stored is read back with Fetch."""
+"""Produce, InitProducerId and DescribeProducers: stored records are read back with Fetch."""
 
 from __future__ import annotations
 

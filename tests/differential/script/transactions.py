@@ -48,7 +48,7 @@ def _init(name: str | None, owner: Owner = (-1, -1), timeout_ms: int = TIMEOUT_M
 
 
 def _owner(talk: Talk, name: str, owner: Owner = (-1, -1)) -> Owner:
-    """Who has the id from now on, once what was before is over."""
+    """The new owner of the id, when the earlier transaction is over."""
     found: list[Owner] = []
 
     def is_given() -> bool:
@@ -414,7 +414,7 @@ def fetch_session_that_changes_its_parameters(talk: Talk) -> None:
 
 
 def markers_from_outside(talk: Talk) -> None:
-    """What kafka-transactions sends to abort a transaction that nobody coordinates."""
+    """The requests of kafka-transactions that abort a transaction without a coordinator."""
     for version in talk.versions_of("WriteTxnMarkers"):
         _mark_from_outside(talk, version)
 

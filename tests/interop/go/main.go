@@ -1,4 +1,4 @@
-// Command interop lets the Go clients franz-go and sarama try a broker: "interop franz|sarama|dropped HOST:PORT PREFIX [SCENARIO...]".
+// Command interop lets the Go clients franz-go and sarama try a broker: "interop franz|sarama|dropped|registry HOST:PORT PREFIX [SCENARIO...]".
 // It prints "ok NAME" for every scenario, or for those that are named, and ends with 1 at the first that fails.
 package main
 
@@ -53,9 +53,9 @@ func same(sent message, key, value []byte, header string, milliseconds int64) er
 }
 
 func main() {
-	clients := map[string][]scenario{"franz": franzScenarios, "sarama": saramaScenarios, "dropped": droppedScenarios}
+	clients := map[string][]scenario{"franz": franzScenarios, "sarama": saramaScenarios, "dropped": droppedScenarios, "registry": registryScenarios}
 	if len(os.Args) < 4 || clients[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: interop franz|sarama|dropped HOST:PORT PREFIX [SCENARIO...]")
+		fmt.Fprintln(os.Stderr, "usage: interop franz|sarama|dropped|registry HOST:PORT PREFIX [SCENARIO...]")
 		os.Exit(2)
 	}
 	var err error

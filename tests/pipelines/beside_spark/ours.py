@@ -31,7 +31,7 @@ def outcome(bootstrap: str, case: Case) -> dict[str, Any]:
 
 
 def _stream(planner: Planner, options: ReadOptions) -> list[OffsetRange]:
-    """What a query takes with Trigger.AvailableNow."""
+    """The records that a query takes with Trigger.AvailableNow."""
     ranges: list[OffsetRange] = []
     planner.prepare_available_now()
     start: Offsets = planner.initial()

@@ -32,7 +32,7 @@ OF_THE_RUN = [
 
 
 def ask(python: str, source: str, cases: list[Case], *jars: str) -> list[dict[str, Any]]:
-    """What becomes of each case in a session of its own."""
+    """The result of each case, in a session of its own."""
     environment = {**os.environ, "PYTHONPATH": "" if jars else os.environ.get("PYTHONPATH", ""), "PYSPARK_PYTHON": python}
     with Broker() as broker, made(broker.bootstrap_servers), tempfile.TemporaryDirectory() as folder:
         given, output = Path(folder, "cases"), Path(folder, "output")

@@ -71,7 +71,7 @@ def stepwise(world: World, steps: p.Steps[Any]) -> Any:
 
 @dataclass
 class Cluster:
-    """What all drivers share: the world, Spark's checkpoint, and everyone who still runs."""
+    """The shared state of all drivers: the world, Spark's checkpoint, and the running processes."""
 
     world: World
     rng: random.Random

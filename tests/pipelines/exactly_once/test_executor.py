@@ -89,7 +89,7 @@ class Sink:
         return False
 
     def visible(self, *, is_settled: bool = True) -> list[str]:
-        """What a plain reader of committed records sees, in order of the values; at a moment when nothing is open if `is_settled`."""
+        """The values that a plain reader of committed records sees, in order; with `is_settled`, when no transaction is open."""
         if is_settled:
             wait_until_stable(self.client, self.topic)
         return sorted(v.decode() for v in read_committed(self.client, self.topic))
@@ -224,7 +224,7 @@ def test_a_late_attempt_is_refused(sink: Sink) -> None:
 
 
 def kept(sink: Sink, batches: int) -> p.Handout:
-    """What is handed out after so many batches of which only the first was prepared."""
+    """The instructions after so many batches, of which only the first was prepared."""
     handout: p.Handout | None = sink.prepare()
     for batch in range(batches):
         assert handout is not None

@@ -1,4 +1,4 @@
-"""What clients can make grow has a limit."""
+"""Everything that clients can make grow has a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises, on the fake and on a topic of a real broker; and the writer over it."""
+"""The promises of every store, on the fake and on a topic of a real broker; and the writer over it."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ async def test_who_may_make_all_topics_does_not_make_this_one_first(tmp_path: Pa
 
 
 async def test_names_that_take_much_room_do_not_make_a_batch_that_the_topic_refuses(tmp_path: Path) -> None:
-    """Whoever chooses them would else leave no trace of what was tried in the same moment."""
+    """Otherwise a user who chooses such names would leave no trace of the other attempts in the same moment."""
     async with guarded(tmp_path, audit_log_topic_enable="true", message_max_bytes="20000") as people:
         alice = await people.connect(ALICE)
         names = [f"{number}-" + chr(0x1F600) * limits.MAX_AUDIT_TEXT for number in range(20)]

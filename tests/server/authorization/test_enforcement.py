@@ -130,7 +130,7 @@ async def test_topics_are_hidden_from_who_may_not_describe_them(tmp_path: Path) 
 
 
 async def test_a_topic_that_is_made_meanwhile_is_not_deleted(tmp_path: Path) -> None:
-    """Who may describe a topic is told that it is not there, and the handler does not look again."""
+    """A principal that may describe a topic learns that it is absent, and the handler does not look again."""
     handed_on: list[str] = []
 
     def handle(request: DeleteTopicsRequest) -> DeleteTopicsResponse:

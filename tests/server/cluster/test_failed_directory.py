@@ -39,7 +39,7 @@ def are_given_up(cluster: Cluster, partitions: set[int]) -> bool:
 
 
 async def produce_to_all(cluster: Cluster, value: bytes) -> list[int]:
-    """What the leader of each partition answers."""
+    """The answer of the leader of each partition."""
     leaders = [state.leader for state in states(cluster, 1)]
     return [await cluster.clients[leader].produce(value, index) for index, leader in enumerate(leaders)]
 

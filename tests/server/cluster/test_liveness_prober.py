@@ -1,6 +1,6 @@
 """Brokers that are found dead, and brokers that are not: the liveness prober on real sockets.
 
-What follows of it is in `tests/cluster/membership/test_deaths.py`.
+`tests/cluster/membership/test_deaths.py` covers the consequences.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Neighbour:
 
 
 class Watched:
-    """What a liveness prober asks of a member, and what it tells."""
+    """The member as a liveness prober uses it."""
 
     def __init__(self, news: News, *brokers: BrokerRegistration) -> None:
         self._news = news

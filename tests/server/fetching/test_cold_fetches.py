@@ -70,7 +70,7 @@ class HeldCounted(ColdFiles):
 
 
 class EvictedFiles(FailingFiles):
-    """All is in memory but the first byte of each file in `evicted`, until a thread has read it; what threads read is noted."""
+    """All is in memory but the first byte of each file in `evicted`, until a thread has read it. The reads of threads are recorded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ def test_who_reads_what_compaction_emptied_gets_the_records_behind_it(tmp_path: 
 
 
 def test_one_cold_page_does_not_send_all_that_follow_through_the_thread(tmp_path: Path) -> None:
-    """What was verified and is in memory is served by the loop again from where the kernel's read-ahead cannot have come from the disk."""
+    """The loop serves verified data in memory again, behind the reach of the kernel's read-ahead from the disk."""
 
     batch_bytes = 200_000
     batches = 3 * READ_AHEAD_BYTES // batch_bytes

@@ -110,7 +110,7 @@ class Follower:
         self.told = answered(response)
 
     def poll(self, changes: dict[Key, int], forgotten: tuple[Key, ...]) -> tuple[dict[Key, Told], dict[Key, Told]]:
-        """What the session answers, and what is new by a request for everything."""
+        """The answer of the session, and the news by a request for everything."""
         for key in forgotten:
             del self.offsets[key], self.told[key]
         self.offsets |= changes

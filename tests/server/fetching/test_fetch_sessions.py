@@ -181,7 +181,7 @@ def test_an_incremental_answer_says_what_the_last_one_did_not() -> None:
 
 
 class AgainstAFetcher(RuleBasedStateMachine):
-    """Whatever a fetcher adds, moves and drops: its session knows exactly what it asks for."""
+    """A fetcher adds, moves and drops partitions at random: its session always knows its partitions exactly."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`fetch.min.bytes`: what a fetch waits for, and what it does not."""
+"""`fetch.min.bytes`: the cases in which a fetch waits, and those in which it does not."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Counted:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """Whoever asks again is quick, and what was found is good for ever."""
+    """Every repeated request counts as quick, and found data never expires."""
     monkeypatch.setattr(read_ahead, "QUICK_S", EVER)
     monkeypatch.setattr(read_ahead, "GOOD_FOR_S", EVER)
     monkeypatch.setattr(read_ahead, "ALONE_AFTER_S", 0.0)
@@ -85,7 +85,7 @@ def run(folder: Path, test: Callable[[Client, Line], None]) -> None:
 
 
 def pull(client: Client, line: Line, counted: Counted, *offsets: int, **fields: Any) -> bytes:
-    """The answer to a consumer, which is that of one who comes for the first time; what it asks for next was looked for then."""
+    """The answer to a consumer, equal to that of a first-time consumer. The broker has looked for its next request by then."""
     looked = counted.looked
     what = request(client.broker, offsets, partition_max_bytes=PULL, **fields)
     answer = asked(line, LATEST, what)

@@ -170,7 +170,7 @@ def test_what_is_recognised_has_the_bytes_of_what_is_read(
     dice = random.Random(version * 10 + replica_id)
 
     def strange(client: Client) -> list[FetchPartition]:
-        """What a fetcher names that has lost its way, after records may have come."""
+        """The request of a fetcher that has lost its position, after records may have come."""
         for partition in dice.sample(range(PARTITIONS), dice.choice((0, 1, 1, 2))):
             produce(client, partition)
         fields: list[Mapping[str, int]] = [

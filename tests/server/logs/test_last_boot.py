@@ -1,4 +1,4 @@
-"""What a log directory can say of the stop before: whether all that was written to it is surely there."""
+"""The knowledge of a log directory about the last stop: whether all written data is surely there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def directory(path: Path, boot_id: str | None) -> LogDirectory:
 
 
 def run(path: Path, boot_id: str | None, *, clean: bool, settles: bool = True) -> Kept:
-    """One life of a broker; what it could say when it started."""
+    """One life of a broker; returns its knowledge at the start."""
     found = directory(path, boot_id)
     kept = what_was_kept([found])
     if settles:

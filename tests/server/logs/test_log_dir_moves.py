@@ -53,7 +53,7 @@ def alter(line: Line, path: Path | str, topic: str = "t", partition: int = 0) ->
 
 
 def places(line: Line, topic: str = "t") -> dict[str, DescribeLogDirsPartition]:
-    """What each log directory tells of partition 0."""
+    """The entries of partition 0 in each log directory."""
     answer = line.ask(DESCRIBE, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     return {
         result.log_dir: partition

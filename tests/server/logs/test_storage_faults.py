@@ -1,4 +1,4 @@
-"""A real broker on disks that fail or fill up: what its clients are told, what goes on, and what a restart finds."""
+"""A real broker on disks that fail or fill up: the answers to its clients, the parts that continue, and the state after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaders and followers on real sockets: what is produced reaches the others, counts when it has, and survives who led."""
+"""Leaders and followers on real sockets: records reach the other replicas, count when they have, and survive their leader."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ async def test_an_empty_replica_writes_down_where_it_begins_in_the_middle_of_a_b
 
 
 async def test_a_log_that_is_begun_anew_further_down_is_written_down_before_it_counts(tmp_path: Path) -> None:
-    """Retention had emptied it behind what the power took from the next leader. What is appended there is gone after a crash, from all
-    replicas, while the checkpoint says that the log begins later."""
+    """Retention has emptied the log behind the records that the next leader lost with its power. Records that are appended there are gone
+    after a crash, from all replicas, while the checkpoint says that the log begins later."""
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
         await produce(cluster, b"a", b"b", b"c")

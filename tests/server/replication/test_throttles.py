@@ -1,4 +1,4 @@
-"""Replicas that are brought up to date keep to their rate; what needs no throttle goes on beside them (KIP-73)."""
+"""Replicas that catch up keep to their rate. Replicas that need no throttle continue beside them (KIP-73)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def broker() -> Iterator[Broker]:
 
 
 def exchange(broker: Broker, topic: str, values: list[bytes], settings: dict[str, str]) -> list[bytes | None]:
-    """What comes back of `values`."""
+    """The values that come back."""
     common = {"bootstrap.servers": broker.bootstrap_servers, **settings}
     producer = Producer({**common, "linger.ms": 5})
     for value in values:

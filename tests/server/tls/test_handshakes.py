@@ -337,7 +337,7 @@ async def test_a_connection_that_is_closed_within_the_turn_of_another_takes_noth
 async def test_a_connection_that_is_over_leaves_nothing_to_the_garbage_collector(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What OpenSSL keeps of a connection is 14 kB that the collector knows nothing of, so it would come late."""
+    """OpenSSL keeps 14 kB for a connection. The collector knows nothing of them, so it would free them late."""
     made: list[weakref.ref[TlsProtocol]] = []
     connection_made = TlsProtocol.connection_made
 

@@ -170,7 +170,7 @@ async def test_the_other_way_to_change_settings_is_looked_at_as_well(tmp_path: P
 
 
 async def test_a_store_that_is_gone_keeps_no_broker_from_its_start(tmp_path: Path, certificates: Certificates) -> None:
-    """It was set while the broker ran; what it is started with stands in, so that it can be set again."""
+    """The setting was made while the broker ran. The value of the start replaces it, so that it can be set again."""
     (tmp_path / "stores").mkdir()
     new = reissued(certificates, tmp_path / "stores")
     given = settings(certificates, certificates.broker.combined)

@@ -29,7 +29,7 @@ TIMEOUT_S = 30.0
 
 
 class Loading(threading.Thread):
-    """A producer that sends until it is told to stop; what is acknowledged is in `acknowledged`, everything else in `errors`."""
+    """A producer that sends until it gets the signal to stop. `acknowledged` has the acknowledged values, `errors` everything else."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ def change_password(port: int, password: str) -> None:
 
 
 def produce(settings: dict[str, Any], number: int) -> list[str]:
-    """By new connections; what was acknowledged."""
+    """The acknowledged values that new connections read."""
     acknowledged: list[str] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:

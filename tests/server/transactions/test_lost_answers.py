@@ -1,4 +1,4 @@
-"""A batch whose answer is lost, and an abort before it is sent again: what librdkafka numbers alike afterwards must not be lost."""
+"""A batch whose answer is lost, and an abort before it is sent again: librdkafka reuses its sequence numbers, and no record may be lost."""
 
 from __future__ import annotations
 

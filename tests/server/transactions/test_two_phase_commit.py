@@ -89,7 +89,7 @@ def state_of(line: Line, name: str) -> tuple[str, int]:
 
 
 def committed(line: Line, name: str) -> list[bytes]:
-    """What a reader of committed records sees once nothing is open any more."""
+    """The records that a reader of committed records sees when no transaction is open."""
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20, current_leader_epoch=-1)
     asked = FetchRequest(
         max_wait_ms=0, max_bytes=1 << 20, isolation_level=1, session_epoch=-1, topics=[FetchTopic(topic=name, partitions=[place])]

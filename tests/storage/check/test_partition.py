@@ -161,7 +161,7 @@ def test_the_index_of_aborted_transactions(folder: Path, change: Change) -> None
 def test_a_rebuilt_index_finds_what_the_batches_hold(
     template: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Whatever byte of an index is damaged: either lookups are as good as before, or it is found; a repair is as good as new."""
+    """Any byte of an index is damaged: lookups are as good as before, or the damage is found. A repaired index is as good as a new one."""
     folder = Path(shutil.copytree(template, tmp_path_factory.mktemp("copy") / "topic-0"))
     path = data.draw(st.sampled_from(sorted([*folder.glob("*.index"), *folder.glob("*.timeindex")])))
     size = path.stat().st_size
@@ -225,7 +225,7 @@ def test_a_folder_without_segments(tmp_path: Path) -> None:
 
 
 def test_a_compaction_that_a_stop_interrupted_is_finished_first(folder: Path) -> None:
-    """What else is found in the segment waits: a repair would meet files that are about to get other names."""
+    """Other faults of the segment wait: a repair would meet files whose names are about to change."""
     for suffix in (".log", ".index", ".timeindex"):
         shutil.copy(folder / (FIRST + suffix), folder / (FIRST + suffix + ".swap"))
     (folder / f"{FIRST}.timeindex.swap").write_bytes(b"rubbish")

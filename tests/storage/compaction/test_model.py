@@ -1,4 +1,4 @@
-"""Random logs, cleaned again and again: what is left is what a naive model keeps, and both engines write the same bytes."""
+"""Random logs, cleaned again and again: a naive model keeps the same records, and both engines write the same bytes."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def finish(logs: LogManager, move: LogMove, target: LogDirectory) -> None:
 
 
 def assert_whole(log: Log, target: LogDirectory) -> None:
-    """What is on the disk is what the log says, segment by segment, and after a start as well."""
+    """The disk contains what the log says, segment by segment, and after a start as well."""
     assert log.directory.parent == target.path
     for garbage in log.truncator.take_garbage():
         garbage.remove()

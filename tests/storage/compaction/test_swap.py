@@ -1,4 +1,4 @@
-"""A crash at every step of a swap: what the next start makes of it."""
+"""A crash at every step of a swap, and the next start."""
 
 from __future__ import annotations
 

@@ -106,14 +106,14 @@ class Checker:
             _demand(found == lane.sent, f"{TOPIC}-{index} has {found} records of {name}, {lane.sent} were sent")
 
     def unread(self) -> str:
-        """What a group has not read yet of what is there; "" when all of it was."""
+        """The present records that a group has not read yet; "" if it has read all."""
         for (group, index), covered in self._covered.items():
             if len(covered) < len(self.log[index]):
                 return f"group {group} read {len(covered)} of {len(self.log[index])} in {TOPIC}-{index}"
         return ""
 
     def check_commits(self) -> None:
-        """What groups were told to be committed is not lost. Raises Broken."""
+        """Acknowledged commits of groups are not lost. Raises Broken."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET})
         for group in self._book.languages:
             asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(TOPIC, index) for index in range(PARTITIONS)])]

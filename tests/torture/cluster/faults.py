@@ -19,7 +19,7 @@ HOLD_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """What was done to which node, and what undoes it."""
+    """A fault of a node, and the call that undoes it."""
 
     node: str
     undo: Callable[[], None]

@@ -46,10 +46,10 @@ CLIENT = Path(__file__).parent / "java" / "Client.java"
 
 
 class Reading:
-    """What one member of a group got, and was told of its commits.
+    """The records that one member of a group got, and the answers to its commits.
 
     Args:
-        group: which group it is in.
+        group: its group.
     """
 
     def __init__(self, group: str) -> None:

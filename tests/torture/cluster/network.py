@@ -68,7 +68,7 @@ class Network(ABC):
 
     @abstractmethod
     def inside(self, name: str) -> list[str]:
-        """What to put before a command that is to run on a node; it becomes that command, under the same process id."""
+        """The words in front of a command that is to run on a node. They become that command, under the same process id."""
 
     @abstractmethod
     def block(self, source: str, target: str) -> None:

@@ -1,10 +1,10 @@
-"""`python -m tests.torture.cluster.probe`: when could a partition be written to?
+"""`python -m tests.torture.cluster.probe`: the times at which a partition could be written.
 
-A producer without any patience: to every partition of a topic it sends one record with acks=all again and again, in short intervals, on a
-connection to whoever leads it by the metadata with the highest leader epoch that any broker tells. What is not answered in half a second is
-given up and tried anew. So what it finds is the cluster's, not that of a client's timeouts and backoffs.
+It is a producer without patience. To every partition of a topic it sends one record with acks=all again and again, in short intervals. It
+uses a connection to the leader with the highest leader epoch in any broker's metadata. Without an answer in half a second it gives the
+request up and tries again. So it measures the cluster, not the timeouts and backoffs of a client.
 
-Prints a line for each record that was acknowledged: the time of the system's monotonic clock, the partition.
+Prints a line for each acknowledged record: the time of the system's monotonic clock, the partition.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ class Node:
     """A process that can be started again and again with the same command.
 
     Args:
-        name: as the network calls it.
-        command: with what puts it into its place before it.
-        log: what it says is added there.
+        name: of its node in the network.
+        command: with the words in front that put it into its place.
+        log: its output is appended there.
     """
 
     def __init__(self, name: str, command: Sequence[str], log: Path, guard: Guard, environment: Mapping[str, str]) -> None:

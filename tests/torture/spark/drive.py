@@ -22,7 +22,7 @@ STOP_S = 60.0
 
 
 class NothingHappens(AssertionError):
-    """What was waited for did not come."""
+    """The awaited event did not happen."""
 
 
 class Driver:

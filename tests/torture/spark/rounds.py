@@ -30,7 +30,7 @@ PAUSE_S = 0.1  # between them: 2,000 records a second on a quiet machine
 
 
 class Kind(Enum):
-    """Who is killed."""
+    """The victim of a kill."""
 
     DRIVER = "driver"
     WORKER = "Python worker"
@@ -175,7 +175,7 @@ class Reader:
         self._consumer.assign([TopicPartition(plan.OUT, partition, 0) for partition in range(plan.PARTITIONS)])
 
     def read(self) -> None:
-        """What there is, for a second at most."""
+        """The present data; waits for a second at most."""
         for message in self._consumer.consume(10_000, timeout=1.0):
             assert message.error() is None, message.error()
             self.rows.append(plan.row_of(message.value() or b""))

@@ -1,6 +1,6 @@
 """A copier with aiokafka: `python -m tests.torture.transactions.asynchronous BOOTSTRAP NAME SEED`; it runs until it is killed.
 
-It assigns itself all partitions, and reads what is committed once its transactional id is its own: whatever was open is ended by then.
+It assigns all partitions to itself. When its transactional id is its own, every open transaction has ended, and it reads committed records.
 """
 
 from __future__ import annotations

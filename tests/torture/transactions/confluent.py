@@ -1,6 +1,6 @@
 """A copier with confluent-kafka: `python -m tests.torture.transactions.confluent BOOTSTRAP NAME SEED`; it runs until it is killed.
 
-Ends with 3 where its producer can go no further: who started it starts it again.
+It ends with exit code 3 if its producer cannot continue. Its parent then starts it again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What is copied by whom: names that the rounds, the copiers and the check agree on.
+"""The copiers and their topics: names that the rounds, the copiers and the check agree on.
 
-An input topic is copied record by record to the same partition of its output topic. What confluent-kafka and Java copy they share as
-members of a group; a commit of offsets names the member and the generation, so that who has lost a partition is fenced (KIP-447).
-aiokafka names neither and does not wait for stable offsets: it copies partitions of its own, where its transactional id is the fence.
+An input topic is copied record by record to the same partition of its output topic. The copiers with confluent-kafka and Java share their
+partitions as members of a group. A commit of offsets names the member and the generation, so a member that has lost a partition is fenced
+(KIP-447). aiokafka names neither and does not wait for stable offsets. So it copies partitions of its own, and its transactional id is the
+fence.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def output_of(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do to copiers and brokers."""
+    """The plan of a run against copiers and brokers."""
 
     rounds: int = 30
     seed: int = 1

@@ -40,7 +40,7 @@ SETTINGS: dict[str, str | int | bool] = {
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was killed, and how far the copy was afterwards."""
+    """The killed processes, and the progress of the copy afterwards."""
 
     number: int
     victim: str
@@ -126,7 +126,7 @@ def _kill_one(rng: random.Random, number: int, brokers: Sequence[Broker], copier
 
 
 def _wait_in_sync(admin: AdminClient) -> None:
-    """Until every partition has all of its replicas: what is killed next is one of three again."""
+    """Wait until every partition has all of its replicas, so that the next victim is one of three again."""
 
     def is_in_sync() -> bool:
         topics = admin.list_topics(timeout=IN_SYNC_S).topics.values()

@@ -1,1 +1,1 @@
-"""Logging in with SASL: what stands before a connection's requests until it is known who sends them."""
+"""Logging in with SASL: handles the frames of a connection until its principal is known."""

@@ -1,12 +1,12 @@
 """The keys of an identity provider, kept fresh.
 
-Owns the set of keys that is used now, and when it is read again: after `refresh_ms`, after a failure with a growing pause, and soon after a
-token came that a key signed which is not in the set, which is how a provider's change of keys shows.
+Owns the present set of keys, and the time of the next read: after `refresh_ms`, after a failure with a growing pause, and soon after a
+token came whose key is not in the set. Such a token shows that the provider has changed its keys.
 
 Rules
-  1. A set that cannot be read leaves the one before in use.
-  2. However many tokens come with keys that nobody knows, the provider is asked once in `retry_backoff_max_ms` for them.
-  3. What blocks runs in a thread, and takes no more than `limits.MAX_JWKS_BYTES`.
+  1. If a set cannot be read, the earlier one stays in use.
+  2. For unknown keys the provider is asked at most once in `retry_backoff_max_ms`, for any number of tokens.
+  3. Blocking calls run in a thread, and read at most `limits.MAX_JWKS_BYTES`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Keys:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def claims_of(self, token: str) -> dict[str, Any]:
-        """What a token says that the provider signed; raises TokenRefused."""
+        """The claims of a token that the provider signed; raises TokenRefused."""
         if self._set is None:
             raise TokenRefused("the provider's keys are not known yet")
         try:

@@ -49,7 +49,7 @@ class AcceptingContext:
 
 
 def acceptor(settings: KerberosSettings) -> Callable[[], GssapiExchange]:
-    """What begins a log-in by Kerberos; raises ConfigError where the key tab does not do."""
+    """A function that begins a log-in by Kerberos; raises ConfigError if the key tab is unusable."""
     from gssapi import Credentials, Name, NameType
     from gssapi.raw.misc import GSSError
 

@@ -1,6 +1,6 @@
-"""Who is behind a connection where a user's class says so (`principal.builder.class`).
+"""The principal of a connection, if a user's class decides it (`principal.builder.class`).
 
-Asked once for a connection, and at each log-in of one that logs in again. What the class raises refuses the connection.
+The class is called once for a connection, and at each further log-in. An exception of the class refuses the connection.
 """
 
 from __future__ import annotations

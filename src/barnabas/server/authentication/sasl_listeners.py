@@ -1,6 +1,6 @@
-"""The SASL listeners of a broker: what each asks of clients, and what is counted at all of them.
+"""The SASL listeners of a broker: the log-ins that each requires, and the counts of all of them.
 
-Owns the settings of the listeners as they are now, the counts, and the penalties for addresses that fail.
+Owns the present settings of the listeners, the counts, and the penalties for addresses that fail.
 """
 
 from __future__ import annotations

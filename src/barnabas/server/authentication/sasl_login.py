@@ -1,16 +1,16 @@
-"""The log-in of one connection: which mechanism, which step, until when the session lives (KIP-43, KIP-152, KIP-368).
+"""The log-in of one connection: its mechanism, its step, and the end of its session (KIP-43, KIP-152, KIP-368).
 
-Owns where a log-in is, and `connection.authentication`: while this object stands there, the dispatcher asks it about every frame;
-a connection that is logged in has None there, and nothing is asked.
+Owns the state of the log-in, and `connection.authentication`. While this object is there, the dispatcher asks it about every frame. On a
+connection that is logged in it is None, and nothing is asked.
 
 Rules
-  1. Before the end of a log-in only ApiVersions, SaslHandshake and SaslAuthenticate are let through, in Kafka's order. Any other request
-     closes the connection; after the handshake it is answered with ILLEGAL_SASL_STATE, if it has an answer with an error code.
+  1. Before the end of a log-in only ApiVersions, SaslHandshake and SaslAuthenticate are allowed, in Kafka's order. Any other request closes
+     the connection; after the handshake it is answered with ILLEGAL_SASL_STATE, if it has an answer with an error code.
   2. After SaslHandshake version 0 the tokens come bare, each behind its size, and no failure is answered.
-  3. A failure is answered and closes, both after a delay. What the peer is told is Kafka's sentence and tells users not apart. The delay
-     outlives the connection: what an address shows next is looked at when that is over (`security/penalties.py`).
-  4. A session that has an end is told it. After that the connection may only log in again; any other request closes it.
-     Logging in again keeps mechanism and user. A session without an end is not begun again.
+  3. A failure is answered, and closes the connection, both after a delay. The peer gets Kafka's sentence, which does not tell users apart.
+     The delay outlives the connection: the next log-in of the address is handled when the delay is over (`security/penalties.py`).
+  4. The answer tells the end of a session if it has one. After the end the connection may only log in again; any other request closes it.
+     Mechanism and user stay the same at a further log-in. A session without an end has no further log-in.
   5. A log-in is bounded in frames, in the size of each, and in time.
 """
 
@@ -124,7 +124,7 @@ class Login:
         self._bar()
 
     def admits(self, frame: memoryview) -> bool:
-        """Whether the dispatcher is to work on a frame; else it was worked on here.
+        """Whether the dispatcher is to handle a frame; if not, it was handled here.
 
         Raises:
             ProtocolError: the connection cannot go on.
@@ -293,7 +293,7 @@ class Login:
         return answer, self._let_in(identity)
 
     def _name(self, identity: Identity) -> None:
-        """Who is there, which does not change when one logs in again."""
+        """The principal, which does not change at a further log-in."""
         connection, before = self._connection, self._connection.principal
         try:
             self._sasl_listener.name(connection, self._mechanism, identity)

@@ -36,7 +36,7 @@ class Providers:
         self._started = False
 
     async def start(self) -> None:
-        """Read the keys; returns after the first attempt, whatever came of it."""
+        """Read the keys; returns after the first attempt, also if it failed."""
         self._started = True
         for keys in self._keys.values():
             keys.start()
@@ -48,7 +48,7 @@ class Providers:
             await keys.close()
 
     def check_for(self, settings: OauthSettings) -> Check:
-        """What decides about tokens under these settings; raises TokenRefused when it is called."""
+        """A function that checks a token under these settings; it raises TokenRefused."""
         rules = rules_of(settings)
         if settings.jwks_url is None:
             return lambda token: check_claims(read_unsecured(token), rules, self._now_ms())

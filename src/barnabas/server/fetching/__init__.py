@@ -1,1 +1,1 @@
-"""What a fetch asks for, what it finds, how it waits, and what has to be brought to memory before it is answered."""
+"""Fetches: their sessions, the look at their partitions, waiting, and reading from the disk before the answer."""

@@ -1,9 +1,10 @@
-"""What a fetch found on the disk alone, or what came from there unseen: a thread brings it to memory and verifies it.
+"""Loads the parts of a fetch that are on the disk, or came from there unverified: a thread brings them to memory and verifies them.
 
-The answer waits for it, and the loop runs meanwhile: so regions are held, and what was found out of a log that was cut in between is void.
-Where many files are held, an answer has its first region, and of the rest those that take no further descriptor.
-So is what was found for a follower that has named the partition again in between: it drops it, and were it noted as told, the follower
-would not be told it by the next answer either.
+The answer waits for the thread, and the loop runs meanwhile. So regions are held. The results of a log that was truncated in between are
+void. If many files are held, an answer has its first region, and of the others only those that take no further descriptor.
+
+The results for a follower are void too if it has named the partition again in between. The follower drops this answer. If its values were
+noted as told, the next answer would not contain them.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ class DiskLoading:
     """The part of a fetch that waits for the disk; made when it is needed.
 
     Args:
-        lookup: what found it, and looks again.
-        answer: takes what was found when all of it is in memory and sound.
-        again: takes what was found when it is to be looked through once more.
+        lookup: has found the regions, and looks again.
+        answer: gets the results when all of them are in memory and sound.
+        again: gets the results when all partitions have to be looked up once more.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class DiskLoading:
             self._again(found)
 
     def _loaded(self, found: Found, region: FileRegion, loaded: Loaded | OSError, *, minimum_one: bool) -> Found:
-        """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
+        """The answer of a partition when its region has been read: all of it, the part before damage, or an error."""
         wanted, data = found
         if isinstance(loaded, OSError):
             return wanted, self._lookup.unreadable(wanted, loaded)
@@ -164,7 +165,7 @@ class DiskLoading:
         return wanted, failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
 
     def _sound(self, found: Found, region: FileRegion, verified: Verified, *, minimum_one: bool) -> Found:
-        """What a partition gives of a region that was verified: its whole batches."""
+        """The answer of a partition from a verified region: its whole batches."""
         _, data = found
         if not verified.has_records and (
             region.reach or self._lookup.replica_id < 0
@@ -176,7 +177,7 @@ class DiskLoading:
         return found
 
     def _another_look(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:
-        """What a partition gives by another look, which finds the end of the region itself."""
+        """The answer of a partition by another look, which finds the end of the region itself."""
         wanted, _ = found
         partition = self._lookup.find(wanted)
         if partition is None:

@@ -1,15 +1,15 @@
-"""One incremental fetch session (KIP-227): the partitions that a fetcher follows, what it was told of each, and which may have news.
+"""One incremental fetch session (KIP-227): the partitions of a fetcher, the values that it was told of each, and which may have news.
 
 Rules
-  1. A partition without news is not looked at: a poll of 10,000 idle partitions costs what a poll of none does. So a partition is
-     `pending` from the first request that names it until an answer leaves nothing to tell, and again as soon as something happens to it.
-  2. What can happen is told by a partition to its waiters, of which each followed one is one: records, another log start, its end.
-     Whoever lets something else change what a fetch answers (a leader epoch, a last stable offset) must tell the waiters as well.
-  3. A partition with an error, or that is not here, stays pending: it is asked about, and answered, each time.
-  4. What is pending, while no fetch of the session waits, is not followed: its partition would go on telling a fetcher that may be gone.
-  5. Partitions are looked at in the order of `place`; one that gave records goes to the end, so that a busy one starves nobody.
-  6. When rights change, every partition is pending: each is asked about anew, as the first time.
-  7. A follower of partitions hears of all that is appended, a consumer of what is committed.
+  1. A partition without news is not looked at: a poll of 10,000 idle partitions costs as much as a poll of none. So a partition is
+     `pending` from the first request that names it until an answer leaves nothing to tell, and again after its next event.
+  2. A partition tells its events to its waiters: records, another log start offset, its end. Each followed partition of a session is a
+     waiter. Code that lets another value change the answer (a leader epoch, a last stable offset) must tell the waiters as well.
+  3. A partition with an error, or one that is not here, stays pending: it is looked up and answered each time.
+  4. Pending partitions are not followed while no fetch of the session waits: they would continue to tell a fetcher that may be gone.
+  5. Partitions are looked at in the order of `place`. One that gave records moves to the end, so that a busy partition starves no other.
+  6. When rights change, every partition is pending, and its rights are checked as for the first time.
+  7. A follower learns of all appended records, a consumer only of committed ones.
   8. When a request has other `FetchParams` than the one before, every partition is pending: under another isolation level, for example,
      the fetcher may read more.
 """
@@ -71,8 +71,8 @@ class FetchedPartition(Struct, eq=False):
     partition: OnlinePartition | None = None  # whose waiter this is
 
     def update(self, named: Named) -> None:
-        """The fetcher names it again. A follower may not have taken what it was told last, for its log was changed meanwhile, or because
-        it had asked again before the answer came: it is told anew."""
+        """The fetcher names the partition again, so tell it everything again. A follower may not have taken the last values: its log was
+        changed meanwhile, or it asked again before the answer came."""
         self.named += 1
         if self.session is not None and self.session.is_of_follower:
             self.told_high_watermark = self.told_log_start_offset = -1
@@ -210,7 +210,7 @@ class FetchSession(Struct, eq=False):
         self.params = params
 
     def supersede(self) -> None:
-        """The session's fetcher asks again: what it asked before is answered, with nothing."""
+        """The session's fetcher asks again: answer its earlier request, without records."""
         for waiter in list(self.waiters):
             waiter.superseded()
 

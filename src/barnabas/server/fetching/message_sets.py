@@ -1,12 +1,12 @@
-"""A fetch below version 4: it looks and waits as every fetch does, and is answered with message sets that are made of what it found.
+"""A fetch below version 4: it looks and waits as every fetch does, and its answer has message sets made of the batches.
 
-Only requests of those versions come here. What they may have is theirs in these ways:
-- They do not know batches without a message for them, so markers of transactions and batches that compaction emptied are stepped over
-  before anything is found: else a reader would be answered with nothing, at once and again and again.
-- Below version 3 an answer has no more bytes of a partition than were asked for, and may end within a message. By a first message that is
-  cut off the client knows that it has to ask for more. From version 3 on the first message comes whole.
-- A little is converted by the loop, what may take longer by a thread.
-- A request converts so much and no more (`limits.MAX_CONVERTED_BYTES`). Below version 3 clients do not ask in turn, so each request begins
+Only requests of those versions come here. They differ in these ways:
+- They do not know batches without a message for them. So markers of transactions, and batches that compaction emptied, are skipped before
+  the lookup. Otherwise a reader would get an empty answer at once, again and again.
+- Below version 3 an answer has no more bytes of a partition than requested, and may end within a message. By a truncated first message the
+  client knows that it has to ask for more. From version 3 on the first message is always complete.
+- The loop converts little data. A thread converts data that may take longer.
+- A request converts at most `limits.MAX_CONVERTED_BYTES`. Below version 3 clients do not rotate their partitions, so each request begins
   with another partition.
 """
 
@@ -49,7 +49,7 @@ MOST_STEPPED_OVER = 500  # batches without a message, by one look: half a millis
 
 
 class _Asked(NamedTuple):
-    """What a message set is made of, for a reader of `offset` who takes `most` bytes."""
+    """The sources of a message set, for a reader of `offset` that takes `most` bytes."""
 
     wanted: FetchedPartition
     data: FetchedData[Records]
@@ -182,7 +182,7 @@ def _behind_nothing(files: Files, region: FileRegion) -> int | None:
 
 
 def _takes_little(data: FetchedData[Records]) -> bool:
-    """Whether what was found, which is not much, is in memory and has no codec: what is compressed may unfold to very much."""
+    """Whether the found data is in memory and has no codec; it is little. Compressed data may decompress to very much."""
     records = data.records
     if records is None:
         return True

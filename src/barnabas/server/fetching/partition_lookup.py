@@ -1,12 +1,12 @@
-"""The look of a fetch at its partitions: what each has to give, or why it gives nothing.
+"""The look of a fetch at its partitions: the data of each, or the reason why it has none.
 
-Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`, but the first batch of
-the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
-after the others, as Kafka does.
+The limits are Kafka's. The whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`. The first batch of the first
+partition with data comes whole, whatever its size, so that a consumer always continues. Partitions that are not here are answered after the
+others, as in Kafka.
 
-A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look that
-finds the partition: it may ask before the leader knows that it leads, and in a session it does not say again what has not changed. One
-that a throttle holds back is passed over; the fetch waits as if there were nothing, and looks again when the rate allows more.
+A follower gets all of the log. Its request tells its log end offset. That counts once for each request, at the first look that finds the
+partition: the follower may ask before the leader knows that it leads, and in a session it does not repeat unchanged values. A follower that
+a throttle holds back is skipped. The fetch then waits as if there were no data, and looks again when the rate allows more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
 class FetchBroker(LeaderServices, ReadFaults, SelectorBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     authorizer: AccessControl | None
     clock: Clock
@@ -84,7 +84,7 @@ def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) ->
 def count_follower(
     broker: FetchBroker, request: FetchRequest, replica_id: int, partition: LeaderPartition, wanted: FetchedPartition
 ) -> None:
-    """What a follower tells of its log by asking for more."""
+    """The state of a follower's log, as its request tells it."""
     partition.fetched_by(
         replica_id,
         wanted.fetch_offset,
@@ -95,7 +95,7 @@ def count_follower(
 
 
 class PartitionLookup:
-    """What a fetch request asks for, and the partitions that it was asked of."""
+    """The partitions and limits of a fetch request."""
 
     __slots__ = (
         "_broker",
@@ -138,7 +138,7 @@ class PartitionLookup:
         self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS  # of a follower: those that were not there at the first look
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
-        """What every partition has to give, the bytes of it all, and whether something must be told at once."""
+        """The data of every partition, its size in bytes, and whether something must be told at once."""
         found: list[Found] = []
         absent: list[Found] = []
         left = self._max_bytes
@@ -252,7 +252,7 @@ class PartitionLookup:
         return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
 
     def _is_to_be_counted(self, wanted: FetchedPartition) -> bool:
-        """Whether a follower's fetch that waits tells of a partition that was not there before; where its session is dropped, it may
+        """Whether a follower's waiting fetch tells of a partition that was not there before. If its session is dropped, the follower may
         have asked again elsewhere, for more."""
         return wanted in self._uncounted and (wanted.session is None or not wanted.session.closed)
 

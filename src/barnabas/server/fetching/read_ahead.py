@@ -1,14 +1,14 @@
-"""What a consumer that reads in order asks for next, found while it takes in what it was sent.
+"""Finds the next data of a consumer that reads in order, while the consumer handles the last answer.
 
-A consumer that has one answer worked through before it asks for the next waits meanwhile, and so does the broker. Of what the next answer
-takes, finding the records and asking whether they are in memory are the largest parts that do not depend on the request; so they
-are done as soon as the last answer has left. Of a consumer that is alone, and asks for little at a time, the records are read as well.
+A consumer that handles one answer before it asks for the next waits meanwhile, and so does the broker. Two large parts of the next answer
+do not depend on the request: to find the records, and to ask whether they are in memory. So they are done as soon as the last answer has
+left. If the consumer is alone and asks for little at a time, its records are read as well.
 
 Rules
-  1. Only for who asks again within `QUICK_S` of the last answer, so that nothing is looked for that is not wanted.
-  2. What was found is good for the next request of the connection and for `GOOD_FOR_S`, and if the log still has it where it was. It is
-     never less than would be found now, but for records that came meanwhile.
-  3. Records are read for one consumer of a broker at most, and no more than go in one turn (`Readers`).
+  1. Only for consumers that ask again within `QUICK_S` of the last answer, so that no unwanted data is looked up.
+  2. A result is good for the next request of the connection and for `GOOD_FOR_S`, if the log still has the data at that place. It is never
+     less than a lookup would find now, except for records that came meanwhile.
+  3. Records are read for at most one consumer of a broker, and at most as many as go in one turn (`Readers`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COPIED_BYTES = FILE_BYTES_PER_TURN - 4096  # with what stands around the records
 
 
 class ReadAheadBroker(Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     files: Files
     loop: asyncio.AbstractEventLoop
@@ -44,7 +44,7 @@ class ReadAheadBroker(Protocol):
 
 
 class Readers:
-    """Who reads quickly from one broker, and what was read for who is alone at it."""
+    """The quick readers of one broker, and the records that were read for the one that is alone."""
 
     def __init__(self) -> None:
         self._last: object = None
@@ -59,11 +59,11 @@ class Readers:
         return now_s - self._changed_s >= ALONE_AFTER_S
 
     def keep(self, region: FileRegion, data: bytes) -> None:
-        """What a region holds; in the place of any other."""
+        """Keep the data of a region, instead of any other."""
         self._region, self._data = region, data
 
     def take(self, region: FileRegion) -> Copied | None:
-        """What a region holds, where that is kept: for the last time."""
+        """The kept data of a region, for the last time; None if it is not kept."""
         if self._region is not region:
             return None
         data, self._region, self._data = self._data, None, b""
@@ -71,7 +71,7 @@ class Readers:
 
 
 class ReadAhead:
-    """What one connection asks for next."""
+    """The next fetch of one connection."""
 
     __slots__ = ("_asked_s", "_found_s", "_given", "found")
 
@@ -95,7 +95,7 @@ class ReadAhead:
     def take(
         self, broker: ReadAheadBroker, partition: OnlinePartition, offset: int, max_bytes: int
     ) -> tuple[FileRegion, FileRegion | Copied] | None:
-        """What was found for this: where it lies, and as it is sent."""
+        """The result for this request: the region, and the form in which it is sent."""
         behind, wanted_bytes = self.found.pop(partition, (None, 0))
         if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.reader.still_has(behind):
             return None
@@ -112,7 +112,7 @@ class ReadAhead:
             connection.when_sent(lambda: self._look(broker, isolation_level))
 
     def _look(self, broker: ReadAheadBroker, isolation_level: int) -> None:
-        """What cannot be read is passed over: whoever asks for it finds the same and words it."""
+        """Data that cannot be read is skipped: the next request meets the same error and reports it."""
         self.found.clear()
         self._found_s = broker.loop.time()
         copies = broker.readers.is_alone(self, self._found_s)

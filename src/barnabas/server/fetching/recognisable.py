@@ -79,7 +79,7 @@ IN_SESSION: Treatments = {  # of `session_template.py`
 
 
 def may_repeat(request: FetchRequest, version: int) -> bool:
-    """Whether the fast path for consumers without a session may learn a request, as far as its own fields decide."""
+    """Whether the fast path for consumers without a session may learn a request, if only its own fields decide."""
     return (
         version >= FIRST_SHAPED_VERSION
         and (request.session_id, request.session_epoch) == (0, FINAL_EPOCH)

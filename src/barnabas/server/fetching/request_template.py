@@ -1,17 +1,17 @@
 """Fetch requests that differ from an earlier one of their connection only in correlation id and offsets, and find records.
 
-That is what a consumer without a session sends for hours (librdkafka: always). One `struct` call parts such a request into what is known
-and what is new, and the answer is known too but for a few numbers. For one partition this takes 8 us where reading, looking
-and answering in general takes 35 (`python -m bench.steps`).
+A consumer without a session sends such requests for hours (librdkafka: always). One `struct` call divides the request into known and
+changed fields. The answer is known too, except for a few numbers. For one partition this takes 8 us; the general way takes 35 (`python -m
+bench.steps`).
 
 Rules
-  1. What is learnt has no session, no replica that asks, no rack, and names partitions that this broker leads, each once. Where there is
-     access control or a quota, nothing is known here.
-  2. Whatever is not exactly as before goes the general way: `take` then says False and has changed nothing. So does what asks for a
-     partition that has another part in it now.
-  3. Every error, and a fetch that has to wait, be it for records or for the disk, is for a `Fetch`, which has nothing to read any more.
-     One that waited for records asks here first when they have come (`_answer_of_waiting`).
-  4. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
+  1. A learnt request has no session, no replica id and no rack. It names partitions that this broker leads, each once. With access control
+     or a quota, nothing is learnt.
+  2. A request that differs in any other way goes the general way: `take` then declines and has changed nothing. So does a request for a
+     partition that another object has replaced.
+  3. Errors, and fetches that wait for records or for the disk, are for a `Fetch`, which need not decode the request again. A `Fetch` that
+     waited for records asks here first when they have come (`_answer_of_waiting`).
+  4. Each connection remembers one request, the last. If the requests vary, the connection stops learning (`PATIENCE`).
 
 `recognisable.py` decides which requests may be learnt.
 """
@@ -56,7 +56,7 @@ _MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks li
 
 
 class FetchTemplateBroker(FetchBroker, ReadAheadBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     client_quotas: ClientQuotas | None
 
@@ -72,7 +72,7 @@ class _Wanted(NamedTuple):
 
 
 class FetchTemplate:
-    """What one connection fetches."""
+    """The repeated fetch of one connection."""
 
     __slots__ = ("_ahead", "_broker", "_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
     api_key = ApiKey.FETCH
@@ -147,7 +147,7 @@ class FetchTemplate:
     def _answer_of_waiting(
         self, broker: FetchTemplateBroker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
     ) -> Parts[Records] | None:
-        """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
+        """The answer of a fetch that began here, when an event has come; None if the general way has to answer."""
         if self._shape is not shape or broker.authorizer is not None or any(wanted.partition.closed for wanted in self._wanted):
             return None
         found = self._look(broker, offsets, is_quick=False)
@@ -172,7 +172,7 @@ class FetchTemplate:
     def _look(
         self, broker: FetchTemplateBroker, offsets: Sequence[int], *, is_quick: bool
     ) -> tuple[list[Given[Records]], int] | None:
-        """What every partition gives, and how many bytes that is; None where that is not for this way."""
+        """The data of every partition, and its size in bytes; None if the general way has to answer."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
@@ -220,7 +220,7 @@ def _wanted(broker: FetchTemplateBroker, topic: str | UUID, asked: FetchPartitio
 
 
 def _asked(wanted: _Wanted, offset: int) -> FetchedPartition:
-    """What a request asks of a partition."""
+    """The fields of a request for one partition."""
     return FetchedPartition(
         wanted.topic,
         wanted.partition.index,

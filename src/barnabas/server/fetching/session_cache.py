@@ -49,7 +49,7 @@ class FetchSessionCache:
         return len(self._sessions)
 
     def open(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
-        """What `request` asks for, by itself or with what its session remembers."""
+        """The partitions and limits of `request`, by itself or with those that its session remembers."""
         uses_ids = version >= 13
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self.remove(request.session_id)

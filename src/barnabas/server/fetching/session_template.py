@@ -1,17 +1,17 @@
-"""Fetch requests of a session, of which most of what they say is what the one before on their connection said.
+"""Fetch requests of a session that differ from the last one of their connection only in a few fields.
 
-Followers and consumers with sessions send these for hours: only the correlation id, the session's epoch and what they name of partitions
-differ. So the bytes in front of that and behind it are compared with the last request's, and only what is named is read. Where few
-partitions have news and nothing is wrong with them, the answer is known too but for a few numbers, or that there is none yet.
+Followers and consumers with sessions send these for hours. Only the correlation id, the session's epoch and the named partitions differ. So
+the bytes in front of these and behind them are compared with those of the last request, and only the named partitions are decoded. If few
+partitions have news and none has an error, the answer is known too, except for a few numbers, or it is known that there is none yet.
 
 Rules
-  1. What is learnt is an incremental fetch that forgets nothing.
-  2. Whatever is not exactly as before, or names what the session does not know, goes the general way: `take` then says False and has
-     changed nothing.
-  3. What is not at hand, not simple or not right is found out by a `Fetch`, which has nothing to read any more.
+  1. A learnt request is an incremental fetch that forgets no partition.
+  2. A request that differs in any other way, or names partitions that the session does not know, goes the general way: `take` then declines
+     and has changed nothing.
+  3. If data is not in memory, or a case is not simple, or there is an error, a `Fetch` decides. It need not decode the request again.
   4. A `Fetch` that waits for records asks here first when they have come (`_answer_of_waiting`).
-  5. Nothing is noted as told before all of the answer is known. What a follower has may be counted twice for one request, which tells the
-     same.
+  5. Nothing is noted as told before the whole answer is known. The log end offset of a follower may count twice for one request, which
+     changes nothing.
 
 `recognisable.py` decides which requests may be learnt.
 """
@@ -61,7 +61,7 @@ MOST_SHAPES = 64  # of answers; each order of partitions has its own
 
 
 class SessionFetchBroker(FetchBroker, ReadAheadBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     client_quotas: ClientQuotas | None
 
@@ -196,7 +196,7 @@ class SessionFetchTemplate:
         context: FetchContext,
         correlation_id: int,
     ) -> Parts[Records] | None:
-        """What a fetch that was begun here is answered with, when something has come; None where that is not for this way."""
+        """The answer of a fetch that began here, when an event has come; None if the general way has to answer."""
         if self._request is not request:
             return None  # another session goes on by this connection
         found = self._look(broker, connection, context, correlation_id, is_quick=False, is_first=False)
@@ -212,11 +212,11 @@ class SessionFetchTemplate:
         is_quick: bool,
         is_first: bool = True,
     ) -> Parts[Records] | _None:
-        """An answer with the records of those that have news, where it takes nothing else.
+        """An answer with the records of the partitions with news, if it needs nothing else.
 
         Args:
-            is_quick: what its consumer asks for next is to be found ahead.
-            is_first: of this request, by which a follower tells what it has.
+            is_quick: whether to find the next data of its consumer ahead.
+            is_first: whether this is the first look for the request, at which a follower's log end offset counts.
         """
         session, replica_id = context.session, self._replica_id
         assert session is not None, "it goes on"
@@ -243,8 +243,8 @@ class SessionFetchTemplate:
         return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)
 
     def _look_at_all(self, broker: SessionFetchBroker, session: FetchSession) -> tuple[Looked, bool] | None:
-        """What those that may have news have to give, and whether that is enough to answer with or nothing at all; None where something is
-        not for this way."""
+        """The data of the partitions that may have news, and whether it is enough for an answer or empty. None if the general way has to
+        answer."""
         looked: Looked = []
         request, open_files = self._request, broker.logs.open_files
         most = room = min(request.max_bytes, broker.config.fetch_max_bytes)
@@ -349,7 +349,7 @@ class SessionFetchTemplate:
 
 
 def _partition_of(broker: SessionFetchBroker, wanted: FetchedPartition) -> OnlinePartition | None:
-    """That which is followed already, or the one of that name or id; None where it is not here."""
+    """The partition that is followed already, or the one of that name or id; None if it is not here."""
     topic = wanted.topic
     partition: Partition | None = wanted.partition
     if partition is None or partition.closed:

@@ -23,7 +23,7 @@ Topics = list[tuple[bytes, list[PartitionAnswer]]]
 
 
 class WaitingBroker(LeaderServices, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -39,7 +39,7 @@ def must_wait(partition: LeaderPartition, last_offset: int, acks: int) -> bool:
 
 
 def refusals(broker: WaitingBroker, connection: Connection, version: int, correlation_id: int, answers: Topics) -> bytes:
-    """The frame of an answer in which partitions may be refused; who asked the wrong broker is told the right one."""
+    """The frame of an answer in which partitions may be refused. It names the leader to a client that asked the wrong broker."""
     leaders = []
     if version >= FIRST_LEADER_VERSION:
         for key, partitions in answers:

@@ -1,7 +1,7 @@
-"""Produce below version 3: its message sets are made batches before they are appended, and then go the way of all others.
+"""Produce below version 3: its message sets become batches before they are appended. Then they go the way of all batches.
 
-Only requests of those versions come here. A small set without a codec is converted by the loop; what may take longer by a thread, while
-nothing more is read from the connection, so that what it sends next is appended behind.
+Only requests of those versions come here. The loop converts a small set without a codec. A thread converts other sets. Meanwhile the
+connection is not read, so that its next requests are appended behind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # what Kafka answers to a set with
 
 
 class ConvertingBroker(HoldingBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     io_threads: Executor
     loop: asyncio.AbstractEventLoop
@@ -52,7 +52,7 @@ class Answered(PartitionRecords):
 
 
 class _Job(NamedTuple):
-    """What a thread needs to know: for each set its topic's settings, None where nothing can be appended."""
+    """The input of the thread: for each set its topic's settings, None if nothing can be appended."""
 
     head: ProduceHead
     configs: list[list[TopicConfig | None]]

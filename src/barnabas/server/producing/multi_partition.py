@@ -1,18 +1,18 @@
-"""Produce requests that arrived together and have batches for several partitions, worked on partition by partition.
+"""Produce requests that arrived together and have batches for several partitions, handled partition by partition.
 
-Most producers send what they have for all partitions of a broker in one request, or a request for each partition in turn. One by one that
-is a write, a check and an answer for each batch. Here the requests in the receive buffer are taken apart with machine code
-(`records.multi_partition_scan`), and what they have for a partition is appended as a run is: with one write.
+Most producers send the data for all partitions of a broker in one request, or a request for each partition in turn. One by one, each batch
+costs a write, a check and an answer. Here machine code divides the requests in the receive buffer (`records.multi_partition_scan`). The
+batches of a partition are appended as a run is: with one write.
 
 Rules
-  1. Only partitions are known to which `handle_produce` has appended without an error; and only requests are taken that begin as one of
-     those did, up to the timeout, and are of no transaction.
-  2. A request is taken whole or not at all: the first one of which a batch cannot be part of a run ends what is taken, before anything
-     was appended, and goes the general way. So nothing is appended out of order.
-  3. A write that fails after that is an error in the answers of those requests that had batches in it, as it is in the general way.
+  1. Only partitions are known to which `handle_produce` has appended without an error. A request is taken only if its bytes up to the
+     timeout equal those of a learnt request, and if it belongs to no transaction.
+  2. A request is taken whole or not at all. The first request with a batch that cannot be part of a run ends the selection, before anything
+     is appended, and goes the general way. So nothing is appended out of order.
+  3. A write that fails after that is an error in the answers of the requests that had batches in it, as in the general way.
   4. A partition whose batches could never be part of a run is not tried any more (`PATIENCE`).
-  5. A connection knows a bounded number of partitions, as of requests that repeat; what makes it forget those makes it forget these.
-     Where the audit log samples what is written, nothing is learnt: it counts requests, by topic.
+  5. A connection knows a bounded number of partitions, as it knows a bounded number of repeated requests, and forgets both at the same
+     events. If the audit log samples appended data, nothing is learnt, because it counts requests by topic.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _ACKS_AND_TIMEOUT = 6
 
 
 class MultiPartitionBroker(ChargingBroker, WaitingBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     authorizer: AccessControl | None
     clock: Clock
@@ -77,7 +77,7 @@ class MultiPartitionBroker(ChargingBroker, WaitingBroker, Protocol):
 
 
 def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index: int) -> LeaderPartition | None:
-    """What a Produce request of `version` means by a topic's name or id, and an index; None where it is not led here."""
+    """The partition of a Produce request of `version`, by a topic's name or id and an index; None if it is not led here."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     found = broker.partitions.by_id_bytes(key) if by_id else broker.partitions.by_name_bytes(key)
     partition = (found or {}).get(index)
@@ -85,7 +85,7 @@ def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index
 
 
 def budget_of(connection: Connection) -> Budget | None:
-    """What produce requests of the client at hand are paid from, if they cost it anything."""
+    """The budget that pays for the produce requests of the present client; None if they cost nothing."""
     budget = connection.budget
     return None if budget is None or budget.is_free_to_produce else budget
 

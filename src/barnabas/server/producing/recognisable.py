@@ -4,7 +4,7 @@
 whether a fast path may still handle such requests. `tests/server/test_recognisable.py` fails if a field is in neither table.
 
 The state of the broker counts too. A fast path declines where the partition is closed. It forgets everything when rights or quotas
-change, or when its connection must log in again. What it knows of a producer with a quota has the producer's budget.
+change, or when its connection must log in again. A learnt request of a producer with a quota has the producer's budget.
 """
 
 from __future__ import annotations

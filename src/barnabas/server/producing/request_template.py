@@ -1,23 +1,23 @@
 """Produce requests that differ from an earlier one of their connection only in correlation id and records.
 
-That is what a producer sends for hours (librdkafka: always; others: when one partition has data). Reading such a request means to find
-that the bytes in front of the records are known; the answer is known too, apart from offsets. What it saves is in
-docs/internals/hot-path.md.
+A producer sends such requests for hours (librdkafka: always; others: when one partition has data). To read one means to find that the bytes
+in front of the records are known. The answer is known too, apart from offsets. docs/internals/hot-path.md has the time that this saves.
 
-Several that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches are of no transaction:
-they are appended with one write and answered with one buffer. A run of one is as good as any.
+Requests that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches belong to no
+transaction. They are appended with one write and answered with one buffer. A run of one is possible too.
 
 Rules
-  1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
-     key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow. One of a
-     transaction has to be learnt from such a one, which needs more rights; where its partition has to wait to join it goes the general way.
-  2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
-  3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
-  4. A connection remembers a bounded number of requests (`limits`), then it learns no more: so many in any case, and beyond these as many
-     as the connections of the broker have room for together (`TemplateBudget`), which is given back when it closes or forgets. Of
-     partitions that are closed it forgets before it takes more room.
-  5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
-     it samples (`_Known.noted`).
+  1. A request is learnt only if `handle_produce` appended it without an error, and if it had one partition. The learnt bytes run from the
+     API key to the length of the records, without the correlation id. Only empty tagged fields may follow the records. Requests of a
+     transaction need more rights, so they are learnt from such a request. If the partition has to wait to join the transaction, the request
+     goes the general way.
+  2. A request that differs in any other way, and every error, goes the general way: `take` then declines and has changed nothing.
+  3. The batches of a run are appended all or none, in order. The request that ends the run goes the way that it would go alone.
+  4. A connection remembers a bounded number of requests (`limits`), then it learns no more. It has a share of its own, and beyond it room
+     that all connections of the broker share (`TemplateBudget`). It gives this room back when it closes or forgets. Before it takes more
+     room, it forgets requests for closed partitions.
+  5. When the rights of any principal change, all connections forget what they learnt, and the general way asks again. The audit log learns
+     of requests that it samples (`_Known.noted`).
 
 `recognisable.py` decides which requests may be learnt.
 """
@@ -156,11 +156,11 @@ class TemplateBudget(SharedBudget):
 
 
 class ProduceTemplate:
-    """What one connection produced so far.
+    """The learnt requests of one connection.
 
     Args:
-        broker: its `template_budget` has the room for what is remembered beyond the connection's own share.
-        connection: whose rights hold for what is learnt.
+        broker: its `template_budget` has the room for requests beyond the connection's own share.
+        connection: the rights of its principal hold for learnt requests.
     """
 
     __slots__ = (
@@ -251,7 +251,7 @@ class ProduceTemplate:
         return 0, position
 
     def _forget_if_outdated(self, rights_version: int, connection: Connection) -> None:
-        """Forget what somebody else was allowed, or what was allowed before rights changed."""
+        """Forget requests that another principal was allowed, or that were allowed before rights changed."""
         if (
             rights_version != self._rights_version
             or connection.principal is not self._principal
@@ -399,7 +399,7 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 
 def prepare(broker: ProduceTemplateBroker, connection: Connection) -> None:
-    """Give a connection its recogniser before its first request is handled: what is learnt is valid under the rights of this time."""
+    """Give a connection its recogniser before its first request is handled. A learnt request is valid under the present rights."""
     if find(connection.recognisers, ProduceTemplate) is None:
         use(connection.recognisers, ProduceTemplate(broker, connection))
 

@@ -1,4 +1,4 @@
-"""What of a Produce request may be done, for its handler, which works on frames and has no guard before it."""
+"""The allowed part of a Produce request, for its handler, which works on frames and has no guard before it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def may_write_transaction(access: Access, head: ProduceHead) -> bool:
 
 
 def split_produce(image: MetadataImage, access: Access, version: int, head: ProduceHead) -> tuple[ProduceHead, Topics]:
-    """What of a request may be appended, and the refusals of the rest; a topic id that nobody has is left to the handler."""
+    """The part of a request that may be appended, and the refusals of the rest. An unknown topic id is left to the handler."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     allowed, denied = [], []
     for topic in head.topics:

@@ -35,7 +35,7 @@ FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, a
 
 
 class TransactionalBroker(HoldingBroker, Protocol):
-    """What is asked of the broker."""
+    """The interface of the broker for this module."""
 
     config: BrokerConfig
     partitions: HostedPartitions
@@ -90,9 +90,9 @@ def hold(
 def is_joined_at_once(
     broker: TransactionalBroker, partition: LeaderPartition, records: memoryview, transactional_id: str | None, version: int
 ) -> bool:
-    """Whether a partition is in the transaction of a batch of it, or joins it by the word of a coordinator that has nothing to wait for.
+    """Whether a partition is in the transaction of a batch of it, or joins it by a coordinator's answer that needs no wait.
 
-    False as well for whatever is to be refused: `hold` words it.
+    Also False for a batch that is to be refused: `hold` reports the error.
     """
     producer_id, epoch, sequence = producer_of(records)
     log = partition.log

@@ -1,1 +1,1 @@
-"""What the versions that Kafka 4 dropped have and no other, one module for each family of APIs."""
+"""The behaviour that only versions dropped by Kafka 4 have, one module for each family of APIs."""

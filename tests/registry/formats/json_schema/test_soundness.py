@@ -1,7 +1,7 @@
-"""What a reader is said to read, it really accepts; jsonschema-rs is the witness.
+"""If the rules say that a reader reads a value, it really accepts it; jsonschema-rs is the witness.
 
-The schemas have the keywords for which Confluent's rules promise that. They do not promise it for defaults, which a reader fills in
-itself, for `oneOf` with overlapping parts, and for keywords that the rules do not look at, such as `format`.
+The schemas have the keywords for which Confluent's rules promise that. They do not promise it for defaults, which a reader fills in itself,
+for `oneOf` with overlapping parts, and for keywords that the rules do not look at, such as `format`.
 """
 
 from __future__ import annotations
