@@ -19,9 +19,14 @@ from tests.interop.environments import environment
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 LEFT_OUT = "positive_data_acceptance,negative_data_rejection"
 AVRO = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
+RULE = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
 OTHERS = {
     "j": {"schema": '{"type":"object"}', "schemaType": "JSON"},
-    ":.c:s": {"schema": '"string"', "metadata": {"properties": {"owner": "x"}}, "ruleSet": {"domainRules": [{"name": "r"}]}},
+    ":.c:s": {
+        "schema": '"string"',
+        "metadata": {"properties": {"owner": "x"}},
+        "ruleSet": {"domainRules": [RULE]},
+    },
 }
 
 
