@@ -185,10 +185,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=["deep", "very deep", "deep value", "huge"])
 def test_a_schema_beyond_the_limits_is_refused_at_once(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(InvalidSchema, match=r"deeper|more than|JSON"):
         FORMAT.parse(text, {})
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_long_chain_of_references_takes_no_stack() -> None:
@@ -217,15 +217,15 @@ def test_many_paths_to_one_difference_take_bounded_time() -> None:
 def test_too_large_a_comparison_is_no_agreement() -> None:
     many = {"oneOf": [{"type": "object", "maxProperties": index} for index in range(2, 902)]}
     other = {"oneOf": [{"type": "object", "minProperties": index} for index in range(2, 902)]}
-    start = time.monotonic()
+    start = time.process_time()
     assert [found.kind for found in parsed(other).unreadable(parsed(many))] == ["TOO_LARGE_TO_COMPARE"]
-    assert time.monotonic() - start < 60
+    assert time.process_time() - start < 60
 
 
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a|aa)+$", "((a{1000}){1000}){1000}", "(?=(a+)+b)c", "(" * 2_000 + ")" * 2_000])
 def test_a_hostile_pattern_cannot_block(pattern: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     covering = {"additionalProperties": False, "patternProperties": {pattern: {"type": "string"}}}
     with contextlib.suppress(InvalidSchema):
         parsed({**covering, "properties": {"a" * 50_000: {"type": "string"}}}).unreadable(parsed(covering))
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
