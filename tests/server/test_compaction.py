@@ -27,7 +27,9 @@ def test_of_each_key_the_last_record_stays(broker: Broker) -> None:
     wait_until(client.is_clean, "clean")
     client.check()
     pid = cleaner_pids(broker)[-1]
-    assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= min(
+        os.getpriority(os.PRIO_PROCESS, 0) + 1, 19
+    )  # the kernel knows no more than 19
     client.write(500)
     wait_until(client.is_clean, "clean again")
     client.check()
