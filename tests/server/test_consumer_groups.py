@@ -143,8 +143,9 @@ def test_members_share_the_partitions_as_they_come_and_go(broker: Broker, admin:
 def test_everything_is_read_once_and_commits_count(broker: Broker, admin: AdminClient, name: str) -> None:
     create(admin, name)
     sent = [b"%d" % n for n in range(40)]
-    produce(broker.bootstrap_servers, name, sent)
     with members(broker.bootstrap_servers, name, [name], [name]) as both:
+        wait_until(lambda: shared(both, places(name, 4)))  # a member without records has nothing to commit
+        produce(broker.bootstrap_servers, name, sent)
         wait_until(lambda: sorted(both[0].values + both[1].values) == sorted(sent))
         for member in both:
             member.stop()

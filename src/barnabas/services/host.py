@@ -105,7 +105,7 @@ async def _start(
 
     logger.info("event=services-settings settings=%r", shown(properties))
     lines, timeout_s = [], init_timeout_s(properties)
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline: float | None = None  # set when the first service is loaded: the time is for the cluster
     for entry, listener in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
@@ -122,6 +122,7 @@ async def _start(
         except ImportError as error:
             raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)
+        deadline = deadline or asyncio.get_running_loop().time() + timeout_s
         await wait_for_cluster(client, timeout_s, deadline)
         await _ready(entry, service, timeout_s, deadline)
         server = WebServer(Application(entry.name, service, times, logins), listening, tls)

@@ -23,6 +23,7 @@ KNOWN: dict[tuple[str, str], str] = {
             "audit.log.data.sample.rate",
             "audit.log.file",
             "audit.log.topic.enable",
+            "confluent.schema.registry.url",
             "ssl.principal.groups.attribute",
             "super.users",
         )
