@@ -25,12 +25,16 @@ PLAIN = (
     "plugins",
     "protocol",
     "quota",
+    "registry",
     "replication",
+    "schemas",
     "security",
     "server",
+    "services",
     "storage",
     "testing",
     "tls",
+    "web",
     *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
 )
 BESIDE = ("bench", "demo", "examples", "tests", "tools")  # beside the package

@@ -48,7 +48,8 @@ ALSO = {
     "barnabas bench": ("--records=1", "--skip-latency"), "barnabas config alter": ("--set", "retention.ms=1"),
     "barnabas quota set": ("--default", "user"),
     "barnabas group reset-offsets": ("--to-earliest", "--topic", "fuzzed"),
-    "barnabas registry start": ("-X", "kafkastore.init.timeout.ms=300"), "barnabas services start": ("-X", "kafkastore.init.timeout.ms=300"),
+    "barnabas registry start": ("-X", "kafkastore.init.timeout.ms=300"),
+    "barnabas services start": ("-X", "kafkastore.init.timeout.ms=300"),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 ANOTHER_FAULT = (  # which was found first

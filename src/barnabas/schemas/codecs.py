@@ -46,7 +46,7 @@ class Codec(Protocol):
         """A value for `encode` from parsed JSON. Raises CannotEncode."""
 
     def to_json(self, value: Any) -> Any:
-        """What `decode` gave, as something that `json.dumps` takes."""
+        """A value of `decode` in a form that `json.dumps` takes."""
 
 
 def codec_of(schema: RegisteredSchema, reader: RegisteredSchema | None = None, *, message: str | None = None) -> Codec:

@@ -1,4 +1,4 @@
-"""Who calls a service: Basic and bearer log-ins, checked by SASL against the cluster, and certificates.
+"""The callers of a service: Basic and bearer log-ins, checked by SASL against the cluster, and certificates.
 
 Rules
   1. The cluster decides; a log-in that it accepted is not checked again for a short time, one that it refused is. A token does not
@@ -84,7 +84,7 @@ class Logins:
         return tuple((b"www-authenticate", b'%s realm="barnabas"' % each.capitalize().encode()) for each in sorted(self.methods))
 
     async def principal(self, header: str, certificate: bytes | None = None, host: str = "") -> str:
-        """Who sent this header from an address, over a connection with this certificate (DER).
+        """The caller that sent this header from an address, over a connection with this certificate (DER).
 
         Raises:
             HttpError: 401; 429 if too many log-ins of the address wait; 503 if the cluster cannot be asked.

@@ -21,7 +21,7 @@ class OneWrite:
         self._head: bytes | None = None  # empty when it is written
 
     def write(self, data: bytes) -> None:
-        """Write, or keep the head. What comes before the answer begins (`100 Continue`) goes out at once."""
+        """Write, or keep the head. Bytes before the answer (`100 Continue`) go out at once."""
         if self._head is None and self._cycle.response_started and self._cycle.scope["method"] != "HEAD":
             self._head = data
             return

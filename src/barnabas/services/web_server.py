@@ -75,7 +75,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.abort()  # a head without an end; nobody asked for this much
 
     def _without_offer(self, rest: bytes) -> bytes:
-        """What a fresh parser is to read: a request without its offer of another protocol, and what came after its head.
+        """The bytes for a fresh parser: a request without its offer of another protocol, and what came after its head.
 
         For the parser a request with an offer has no body, and Java's client offers h2c with the first request of a connection.
         """

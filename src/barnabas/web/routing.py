@@ -26,7 +26,7 @@ class HttpError(Exception):
 
 
 class Response(NamedTuple):
-    """What a client gets: the status, the body, and headers besides Content-Length, in lower case."""
+    """The answer to a client: the status, the body, and headers besides Content-Length, in lower case."""
 
     body: bytes = b""
     status: int = 200
@@ -35,7 +35,7 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The caller of a request.
 
     Args:
         principal: as the cluster names the caller, such as `User:alice`; `User:ANONYMOUS` without log-in.

@@ -13,7 +13,7 @@ from barnabas.web.routing import HttpError, Response, Router
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """What the host gives to a service.
+    """The values that the host gives to a service.
 
     Args:
         client: how to reach the cluster, with the log-in of the service itself.

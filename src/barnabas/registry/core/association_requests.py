@@ -15,7 +15,7 @@ TYPES = frozenset({"key", "value"})
 
 
 class Resource(NamedTuple):
-    """What a subject is associated with. Without an id only a dry run is possible."""
+    """The thing that a subject describes. Without an id only a dry run is possible."""
 
     name: str
     namespace: str

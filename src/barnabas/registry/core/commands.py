@@ -1,4 +1,4 @@
-"""What changes the registry: one value for each kind of request that writes, and the outcome of handling one."""
+"""The commands that change the registry: one value for each kind of request that writes, and the outcome of handling one."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ Command = (
 
 
 class Outcome(NamedTuple):
-    """What a command leads to.
+    """The result of a command.
 
     Args:
         records: to write before the answer leaves; with none the answer leaves at once.

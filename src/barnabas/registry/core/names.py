@@ -24,7 +24,7 @@ class Name(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What stands before the subject in the qualified name."""
+        """The part before the subject in the qualified name."""
         return "" if self.context == DEFAULT_CONTEXT else f":{self.context}:"
 
     @property

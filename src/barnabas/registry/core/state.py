@@ -1,4 +1,4 @@
-"""What is registered: the image of the topic, changed by `replay` alone.
+"""All that is registered: the image of the topic, changed by `replay` alone.
 
 A context has its own ids. An id means one content; `ids` tells in which subjects, and under which version, it stands. Texts are kept as
 they are in the topic; `parsing.py` parses them when they are needed.

@@ -23,7 +23,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def media_type(request: Request) -> str:
-    """What the client wants of what there is. Raises HttpError 406."""
+    """The first media type on offer that the client accepts. Raises HttpError 406."""
     accept = request.headers.get("accept", "")
     if not accept or accept == "*/*" or accept == V1:
         return V1

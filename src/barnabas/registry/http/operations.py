@@ -11,7 +11,7 @@ from barnabas.registry.http.surface import Handler
 
 
 class Operation(NamedTuple):
-    """What one handler does.
+    """The description of one handler.
 
     Args:
         summary: one line.

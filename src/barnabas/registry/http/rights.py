@@ -1,4 +1,4 @@
-"""Who may do what with subjects: Confluent's operations on subjects, as the cluster's rights on topics.
+"""The rights of callers on subjects: Confluent's operations on subjects, as the cluster's rights on topics.
 
 Rules
   1. `orders-key` and `orders-value` belong to the topic `orders`. Any other subject counts as the topic of its own name. A subject of
@@ -42,7 +42,7 @@ WRITE_SETTINGS = Right("WriteCompatibility", Operation.ALTER_CONFIGS, Operation.
 
 
 class Rule(NamedTuple):
-    """What a route needs.
+    """The rights that a route needs.
 
     Args:
         right: None if everybody who has logged in may call it; then its handler looks at what it shows or changes.
@@ -107,7 +107,7 @@ class Rights(Protocol):
 
 
 def resource_of(qualified: str) -> Resource:
-    """What a subject, a context or everything ("") is for the cluster."""
+    """The resource of the cluster for a subject, a context or everything ("")."""
     name = names.parse(qualified)
     if name.context == names.GLOBAL_CONTEXT or not (name.subject or name.prefix):
         return CLUSTER

@@ -1,4 +1,4 @@
-"""What the handlers share: the registry, the writer, names as the path has them, and forwarding to the leader."""
+"""The shared parts of the handlers: the registry, the writer, names as the path has them, and forwarding to the leader."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Forwarded(Exception):
 
 
 class Backend(Protocol):
-    """What the service brings."""
+    """The interface of the service for the handlers."""
 
     async def write(self, request: Request, command: Command) -> Any:
         """The answer to a command. Raises HttpError, or Forwarded if the leader answered `request`."""
@@ -57,7 +57,7 @@ class Surface:
 
     @property
     def state(self) -> State:
-        """What is registered."""
+        """The state of the registry."""
         return self.registry.state
 
     def subject(self, context: str, text: str, *, alias: bool = True) -> str:

@@ -84,7 +84,7 @@ class _Comparison:
         return found or []
 
     def _enter(self, pair: _Pair, stack: list[tuple[_Key | None, _Steps]]) -> _Found | None:
-        """What was found for a pair that is known or of primitive types; None if its steps are on the stack now."""
+        """The result for a pair that is known or of primitive types; None if its steps are on the stack now."""
         reader, writer, place, depth = pair
         plain = isinstance(reader, Primitive) or isinstance(writer, Primitive)  # one object in many places
         key = None if plain else (id(reader), id(writer))

@@ -12,7 +12,7 @@ from barnabas.registry.formats.json_schema.text import Json
 
 
 class _Array:
-    """What the rules ask of an array schema."""
+    """The interface of an array schema for the rules."""
 
     def __init__(self, node: Node) -> None:
         self.all_items: Node | None = None

@@ -9,7 +9,7 @@ from barnabas.registry.formats.json_schema.steps import Report, Steps
 
 
 class Content:
-    """What further properties or items a schema takes.
+    """The further properties or items that a schema takes.
 
     Args:
         node: the object or array.

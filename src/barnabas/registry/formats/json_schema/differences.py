@@ -147,5 +147,5 @@ class Difference(NamedTuple):
 
 
 def incompatibility(difference: Difference) -> Incompatibility:
-    """What the registry answers for a difference that a reader minds."""
+    """The answer of the registry for a difference that breaks a reader."""
     return Incompatibility.of(difference.kind, _SENTENCES.get(difference.kind, ""), _FRAME, path=difference.location)

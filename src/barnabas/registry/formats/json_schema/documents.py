@@ -77,7 +77,7 @@ class Documents:
         return self._places.get(id(schema), around) if isinstance(schema, dict) else around
 
     def target(self, schema: Json) -> Located:
-        """What the `$ref` of this schema means."""
+        """The target of the `$ref` of this schema."""
         return self._targets[id(schema)]
 
     def _add(self, text: str, uri: str, default: Draft) -> Located:

@@ -15,7 +15,7 @@ from barnabas.registry.formats.json_schema.text import Interner, Json, mapping
 
 
 class Kind(enum.Enum):
-    """What a node says of a value. The order is that of Confluent's names of parts."""
+    """The kind of claim that a node makes of a value. The order is that of Confluent's names of parts."""
 
     ARRAY = "array"
     BOOLEAN = "boolean"

@@ -17,7 +17,7 @@ from barnabas.registry.formats.json_schema.steps import Report, Steps
 
 
 class _Object:
-    """What the rules ask of an object schema."""
+    """The interface of an object schema for the rules."""
 
     def __init__(self, node: Node) -> None:
         self.node = node

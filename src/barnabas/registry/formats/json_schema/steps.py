@@ -1,4 +1,4 @@
-"""What the rules of compatibility share: how they ask for a comparison, and what one may cost."""
+"""The shared parts of the rules of compatibility: how they ask for a comparison, and what one may cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What google.protobuf's Python runtime lets pass and the language forbids."""
+"""Checks of faults that google.protobuf's Python runtime accepts and the language forbids."""
 
 from __future__ import annotations
 

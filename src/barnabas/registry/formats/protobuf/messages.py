@@ -1,4 +1,4 @@
-"""What clients read about each change of a schema, and which changes a reader can read."""
+"""The messages for clients about each change of a schema, and the changes that a reader can read."""
 
 from __future__ import annotations
 
