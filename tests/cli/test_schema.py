@@ -41,6 +41,8 @@ def test_register_evolve_check_and_diff(schema: Command, name: str) -> None:
     assert schema("check", name, "v2.avsc").text == f"compatible with {name}\n"
     assert schema("register", name, "v2.avsc").code == 0
 
+    misplaced = schema("diff", name, "v2.avsc")
+    assert (misplaced.code, "'v2.avsc' is a file; give it by --file" in misplaced.err) == (2, True)
     refused = schema("check", name, "broken.avsc")
     assert (refused.code, refused.out, len(refused.err.splitlines())) == (1, b"", 1)
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in refused.err

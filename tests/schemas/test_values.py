@@ -34,7 +34,12 @@ def test_what_is_framed_is_split(schema_id: int, path: list[int], body: bytes) -
 @given(st.binary())
 def test_any_bytes_are_split_or_refused(data: bytes) -> None:
     with suppress(CannotDecode):
-        framing.split(data).message()
+        framed = framing.split(data)
+        path, body = framed.message()
+        head = (
+            framing.id_prefix(framed.schema, path) if isinstance(framed.schema, int) else framing.guid_header(framed.schema, path)
+        )
+        assert framing.split(head + body).message() == (path, body)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0\0", b"\0\0\0\0\0abc", b"\x02\0\0\0\1", b"\1" + bytes(15), b"text"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
@@ -15,10 +16,12 @@ import pytest
 from barnabas import limits
 from barnabas.cli.main import run
 from barnabas.services.listener import parse_listener, reached_at
-from barnabas.services.settings import is_secret, shown
+from barnabas.services.settings import NotedSettings, is_secret, shown
 from barnabas.services.table import SERVICES, WEB_SERVER
 from barnabas.testing import Broker
+from barnabas.testing.services import ServicesProcess
 from barnabas.tls.settings import HIDDEN
+from tests.waiting import wait_until
 
 REGISTRY = ["registry", "start", "--listener", "http://127.0.0.1:0"]
 SERVICES_START = ["services", "start", "--registry-listener", "http://127.0.0.1:0"]
@@ -54,6 +57,15 @@ def test_a_missing_library_is_one_line(
         ("listener.ssl.client.auth=required", "unless the listener is https://"),
         ("authentication.method=BASIC", "unless security.protocol has SASL"),
         ("security.protocol=SASL", "security.protocol"),
+        ("listeners=http://0.0.0.0:8081", "use --listener"),
+        ("kafkastore.bootstrap.servers=a:1", "use --bootstrap-server"),
+        (
+            "kafkastore.ssl.key.password=geheim",
+            "'[hidden]' for kafkastore.ssl.key.password: not set here; use ssl.key.password",
+        ),
+        ("resource.extension.class=a.B", "use ACLs of the cluster"),
+        ("schema.compatibility.level=up", "one of none, backward"),
+        ("kafkastore.topic.replication.factor=0", "a number from 1 on"),
     ],
 )
 def test_a_setting_that_cannot_hold_is_one_line(setting: str, part: str, away: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,3 +174,23 @@ def test_the_settings_are_in_the_log_without_passwords(away: str) -> None:
 )  # fmt: skip
 def test_others_reach_a_service_by_a_name(url: str, host_name: str | None, reached: str) -> None:
     assert str(reached_at(parse_listener(url, 0), host_name)) == reached
+
+
+def test_what_nobody_asks_for_is_unused() -> None:
+    settings = NotedSettings({"a": "1", "b": "2", "ssl.key.password": "3", "c": "4"})
+    assert (settings["a"], settings.get("b"), settings.get("d")) == ("1", "2", None)
+    assert settings.unused() == ["c"]
+
+
+def test_a_registry_begins_with_the_level_of_its_settings_and_names_unknown_ones(tmp_path: Path) -> None:
+    settings = {"schema.compatibility.level": "full", "surplus.key": "1"}
+    with Broker() as broker:
+        process = ServicesProcess("registry", {"bootstrap.servers": broker.bootstrap_servers, **settings}, tmp_path / "log")
+        try:
+            with urlopen(f"{process.url}/config") as answer:
+                assert json.load(answer) == {"compatibilityLevel": "FULL"}
+            wait_until(lambda: "event=service-setting-unknown key=" in (tmp_path / "log").read_text())
+        finally:
+            process.close()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert [line.rpartition("key=")[2] for line in lines if "setting-unknown" in line] == ["surplus.key"]

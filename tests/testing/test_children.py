@@ -47,7 +47,7 @@ def starter(how: str = "pass") -> Iterator[tuple[subprocess.Popen[str], list[int
 def test_they_end_with_a_starter_that_is_killed(number: signal.Signals) -> None:
     with starter() as (process, pids):
         process.send_signal(number)
-        process.wait()
+        assert process.wait() != 0
         wait_until(lambda: not any(map(is_alive, pids)))
 
 

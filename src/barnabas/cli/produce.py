@@ -227,11 +227,7 @@ def produce(
     fixed_headers = [(name, value.encode()) for name, value in (parse_pair(header, "--header") for header in headers)]
     fix = _fixer(key, fixed_headers, partition, drop_partitions=format_name == "json" and not keep_partitions)
     encode = encoding.encoder(registry, topic) if encoding.parts else None
-    settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
-    settings["enable.idempotence"] = idempotence
-    if not idempotence:
-        settings["max.in.flight.requests.per.connection"] = 1  # a retried batch must not overtake or follow a later one
-    settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
+    settings = _settings(connection, compression, acks, idempotence=idempotence)
     with ExitStack() as stack:
         if tombstone:
             records = iter([Record(None, None, [])])
@@ -240,10 +236,8 @@ def produce(
         else:
             pieces = (piece for stream in _open_all(stack, files) for piece in split(stream, unescape(delimiter)))
             records = map(parse, pieces)
-        if fix is not None:
-            records = map(fix, records)
-        if encode is not None:
-            records = map(encode, records)
+        for change in filter(None, (fix, encode)):
+            records = map(change, records)
         if rate is not None:
             records = pace(records, rate)
         sender = _send_all(connection, settings, topic, records, with_offsets=output.as_json)
@@ -252,6 +246,15 @@ def produce(
         output.json({"topic": topic, "records": sender.sent, "partitions": partitions})
     elif sys.stderr.isatty():
         click.echo(f"wrote {sender.sent} records to {topic}", err=True)
+
+
+def _settings(connection: Connection, compression: str, acks: str, *, idempotence: bool) -> dict[str, Any]:
+    """The producer's settings."""
+    settings: dict[str, Any] = {"compression.type": compression, "acks": acks, "enable.idempotence": idempotence}
+    if not idempotence:
+        settings["max.in.flight.requests.per.connection"] = 1  # a retried batch must not overtake or follow a later one
+    settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
+    return settings
 
 
 def _send_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,10 +20,20 @@ if TYPE_CHECKING:
 MOST_REFERENCES = 1_000  # followed for one schema
 
 
+def _version(text: str) -> str:
+    """A version; raises BadInput, which names the option for a file that stands here."""
+    try:
+        return read_version(text)
+    except BadInput:
+        if Path(text).is_file():
+            raise BadInput(f"{text!r} is a file; give it by --file") from None
+        raise
+
+
 @click.command()
 @click.argument("subject")
-@click.argument("old", required=False, type=Text(read_version))
-@click.argument("new", default="latest", type=Text(read_version))
+@click.argument("old", required=False, type=Text(_version))
+@click.argument("new", default="latest", type=Text(_version))
 @click.option("--file", help="Compare this file (or - for standard input) with the versions, instead of NEW.")
 @schema_options
 @registry_options

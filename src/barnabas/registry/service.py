@@ -10,20 +10,24 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from collections.abc import Mapping
 from typing import Any
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.operations import refresh
+from barnabas.digits import is_number
+from barnabas.errors import ConfigError
 from barnabas.registry.core import errors
 from barnabas.registry.core.commands import Command
 from barnabas.registry.core.registry import Registry
+from barnabas.registry.core.state import DEFAULT_LEVEL
 from barnabas.registry.http.exchange import V1, encode
 from barnabas.registry.http.forwarding import FORWARDED, forward
 from barnabas.registry.http.routes import router_for
 from barnabas.registry.http.surface import Forwarded, Surface
 from barnabas.registry.store.election import Election
 from barnabas.registry.store.interface import Store, StoreFailed
-from barnabas.registry.store.topic import TopicStore
+from barnabas.registry.store.topic import REPLICAS, TopicStore
 from barnabas.registry.store.writer import NotTheWriter, Writer
 from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import HttpError, Request, Response, Router
@@ -32,6 +36,8 @@ from barnabas.web.service import ServiceContext, ServiceError
 logger = logging.getLogger(__name__)
 TOPIC = "kafkastore.topic"
 GROUP = "schema.registry.group.id"
+LEVEL = "schema.compatibility.level"
+REPLICATION = "kafkastore.topic.replication.factor"
 RETRY_S = 0.5  # between two tries to reach a leader
 LEADER_WITHIN_S = 15.0  # a write waits so long for a leader; an election takes group.initial.rebalance.delay.ms, 3 s by default
 
@@ -40,7 +46,8 @@ class RegistryService:
     """A registry over a topic; see `web/service.py: Service`.
 
     Args:
-        context: of the host. Settings: `kafkastore.topic`, `schema.registry.group.id`.
+        context: of the host. Settings: `kafkastore.topic`, `schema.registry.group.id`, `schema.compatibility.level`,
+            `kafkastore.topic.replication.factor`.
         registry, store: others than those that it makes itself, for tests.
     """
 
@@ -48,8 +55,8 @@ class RegistryService:
         self._context = context
         self._group = context.settings.get(GROUP, "schema-registry")
         topic = context.settings.get(TOPIC, "_schemas")
-        self.registry = registry or Registry()
-        self._store = store or TopicStore(context.client, topic, f"{self._group}-{topic}")
+        self.registry = registry or Registry(default_level=_level(context.settings))
+        self._store = store or TopicStore(context.client, topic, f"{self._group}-{topic}", _replicas(context.settings))
         self._writer = Writer(self.registry, self._store)
         self._election = Election(context.client, self._group, context.listener, self._leader_changed)
         self._client = AsyncClient(context.client)
@@ -167,3 +174,19 @@ class RegistryService:
                 logger.warning("event=registry-writer-refused reason=%r", str(error))
                 await asyncio.sleep(1)
         self._changed.set()
+
+
+def _level(settings: Mapping[str, str]) -> str:
+    """The compatibility level as long as none is set by clients. Raises ConfigError."""
+    level = settings.get(LEVEL, DEFAULT_LEVEL)
+    if level.upper() not in errors.LEVELS:
+        raise ConfigError(LEVEL, level, f"one of {', '.join(each.lower() for each in errors.LEVELS)}")
+    return level.upper()
+
+
+def _replicas(settings: Mapping[str, str]) -> int:
+    """Replicas of the topic, if the registry makes it. Raises ConfigError."""
+    text = settings.get(REPLICATION, str(REPLICAS))
+    if not is_number(text, 2**15 - 1) or not int(text):
+        raise ConfigError(REPLICATION, text, "a number from 1 on")
+    return int(text)

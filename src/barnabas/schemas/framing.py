@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from barnabas.protocol.records.varint import MalformedVarint, read_varlong, varint
 from barnabas.schemas.errors import CannotDecode, NotFramed
 
 KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
@@ -20,7 +21,6 @@ _ID = struct.Struct(">BI")
 _ID_BYTES, _GUID_BYTES = 5, 17
 _FIRST_MESSAGE = (0,)
 _MAX_STEPS = 100
-_VARINT_BITS = 63
 
 Headers = Iterable[tuple[str, Any]] | Mapping[str, Any] | None  # the values are bytes or None
 
@@ -87,38 +87,21 @@ def _read_name(data: bytes) -> tuple[int | str, int] | None:
 def write_path(path: Sequence[int]) -> bytes:
     if tuple(path) == _FIRST_MESSAGE:
         return b"\0"
-    return b"".join(_varint(number) for number in (len(path), *path))
+    return b"".join(varint(number) for number in (len(path), *path))
 
 
 def read_path(data: bytes) -> tuple[tuple[int, ...], int]:
     """The path and how many bytes it takes. Raises CannotDecode."""
-    count, at = _read_varint(data, 0)
-    if count == 0:
-        return _FIRST_MESSAGE, at
-    if not 0 < count <= _MAX_STEPS:
-        raise CannotDecode(f"the path to a Protobuf message has {count} steps")
-    path = []
-    for _ in range(count):
-        step, at = _read_varint(data, at)
-        path.append(step)
+    try:
+        count, at = read_varlong(data, 0)
+        if count == 0:
+            return _FIRST_MESSAGE, at
+        if not 0 < count <= _MAX_STEPS:
+            raise CannotDecode(f"the path to a Protobuf message has {count} steps")
+        path = []
+        for _ in range(count):
+            step, at = read_varlong(data, at)
+            path.append(step)
+    except MalformedVarint as error:
+        raise CannotDecode(f"it ends within the path to a Protobuf message: {error}") from None
     return tuple(path), at
-
-
-def _varint(number: int) -> bytes:
-    left, out = number << 1, bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    return bytes([*out, left])
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < _VARINT_BITS:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-    raise CannotDecode("it ends within the path to a Protobuf message")

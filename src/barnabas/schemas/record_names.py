@@ -15,6 +15,8 @@ from binascii import Error
 from collections.abc import Iterator
 from typing import Any
 
+from barnabas.protocol.codec import read_varint
+
 MAX_DEPTH = 32  # of nested messages, as protoc
 PACKAGE, MESSAGE_TYPE = 2, 4  # fields of a FileDescriptorProto
 NAME, NESTED_TYPE = 1, 3  # fields of a DescriptorProto
@@ -73,32 +75,21 @@ def _messages(data: bytes, scope: str, depth: int) -> Iterator[str]:
             yield from _messages(content, whole, depth - 1)
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """The fields of a message that hold bytes."""
-    position = 0
+    data, position = memoryview(message), 0
     while position < len(data):
-        tag, position = _varint(data, position)
+        tag, position = read_varint(data, position)
         kind = tag & 7
         if kind == BYTES:
-            size, position = _varint(data, position)
+            size, position = read_varint(data, position)
             if position + size > len(data):
                 raise ValueError
-            yield tag >> 3, data[position : position + size]
+            yield tag >> 3, message[position : position + size]
             position += size
         elif kind == VARINT:
-            _, position = _varint(data, position)
+            _, position = read_varint(data, position)
         elif kind in (FIXED64, FIXED32):
             position += 8 if kind == FIXED64 else 4
         else:
             raise ValueError
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7

@@ -19,7 +19,7 @@ from barnabas.services.application import Application
 from barnabas.services.listener import Listener, bind, reached_at
 from barnabas.services.logins import logins_from
 from barnabas.services.metrics import RequestTimes
-from barnabas.services.settings import INIT_TIMEOUT, init_timeout_s, shown
+from barnabas.services.settings import INIT_TIMEOUT, NotedSettings, init_timeout_s, shown
 from barnabas.services.table import NotInstalled, check_installed
 from barnabas.services.tls import listener_tls, listening_context, peers_context
 from barnabas.services.waiting import wait_for_cluster
@@ -58,9 +58,11 @@ def run(
     try:
         for place in places:
             check_installed(place.entry)
-        client = ClientConfig.from_options(properties)
+        logger.info("event=services-settings settings=%r", shown(properties))
+        settings = NotedSettings(properties)
+        client = ClientConfig.from_options(settings)
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(places, properties, client, ends_with_input))
+            return runner.run(_serve(places, settings, client, ends_with_input))
     except (ConfigError, CannotListen, NotInstalled) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -73,7 +75,7 @@ class CannotListen(ServiceError):
     """The address of a service cannot be had."""
 
 
-async def _serve(places: Sequence[Place], properties: Mapping[str, str], client: ClientConfig, ends_with_input: bool) -> int:
+async def _serve(places: Sequence[Place], settings: NotedSettings, client: ClientConfig, ends_with_input: bool) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in ending_signals():
@@ -82,7 +84,7 @@ async def _serve(places: Sequence[Place], properties: Mapping[str, str], client:
         loop.add_reader(0, _watch_input, loop, stopping)
     times = RequestTimes()
     async with AsyncExitStack() as stack:
-        starting = asyncio.create_task(_start(stack, places, properties, client, times))
+        starting = asyncio.create_task(_start(stack, places, settings, client, times))
         told = asyncio.create_task(stopping.wait())
         await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -92,6 +94,8 @@ async def _serve(places: Sequence[Place], properties: Mapping[str, str], client:
         told.cancel()
         for line in starting.result():
             _say(line)
+        for key in settings.unused():
+            logger.warning("event=service-setting-unknown key=%s", key)
         await stopping.wait()
         logger.info("event=services-stopping")
     return EXIT_OK
@@ -103,7 +107,6 @@ async def _start(
     """Starts every service; returns the lines that say where they are."""
     from barnabas.services.web_server import WebServer
 
-    logger.info("event=services-settings settings=%r", shown(properties))
     lines, timeout_s = [], init_timeout_s(properties)
     deadline: float | None = None  # set when the first service is loaded: the time is for the cluster
     for entry, listener in places:

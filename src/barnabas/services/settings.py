@@ -1,8 +1,8 @@
-"""The settings of the services as they may be shown, and those of the host itself."""
+"""The settings of the services: as they may be shown, those of the host itself, and those that nothing uses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError
@@ -12,6 +12,17 @@ INIT_TIMEOUT = "kafkastore.init.timeout.ms"  # Confluent's name
 INIT_TIMEOUT_MS = 60_000
 SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", "user.info", "ssl.key.pem", "keystore.key")
 PLAIN_ENDINGS = (".location", ".type", ".url", ".file")
+OF_CONNECTIONS = ("ssl.", "sasl.", "listener.ssl.")  # keys of one way to connect, which may stand beside another way
+ELSEWHERE = {  # settings of Confluent's registry: what says the same here
+    "kafkastore.bootstrap.servers": "--bootstrap-server",
+    "kafkastore.security.protocol": "security.protocol",
+    "mode.mutability": "ACLs of the cluster on topics",
+    "listeners": "--listener",
+    "resource.extension.class": "ACLs of the cluster on topics",
+    "confluent.schema.registry.authorizer.class": "ACLs of the cluster on topics",
+    "avro.compatibility.level": "schema.compatibility.level",
+}
+WITHOUT_PREFIX = ("kafkastore.ssl.", "kafkastore.sasl.")
 
 
 def shown(settings: Mapping[str, str]) -> dict[str, str]:
@@ -30,3 +41,28 @@ def init_timeout_s(settings: Mapping[str, str]) -> float:
     if not is_number(text, 2**31 - 1):
         raise ConfigError(INIT_TIMEOUT, text, "a number of milliseconds")
     return int(text) / 1000
+
+
+class NotedSettings(Mapping[str, str]):
+    """Settings that note which keys were asked for. Raises ConfigError for a key that has another name here."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        for key in settings:
+            instead = key.removeprefix("kafkastore.") if key.startswith(WITHOUT_PREFIX) else ELSEWHERE.get(key)
+            if instead is not None:
+                raise ConfigError(key, HIDDEN if is_secret(key) else settings[key], f"not set here; use {instead}")
+        self._settings, self._asked = dict(settings), set[str]()
+
+    def __getitem__(self, key: str) -> str:
+        self._asked.add(key)
+        return self._settings[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    def unused(self) -> list[str]:
+        """The keys that nobody has asked for, but for those of a way to connect that is not taken."""
+        return sorted(key for key in self._settings.keys() - self._asked if not key.startswith(OF_CONNECTIONS))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.registry.core import settings
 from barnabas.registry.formats.table import format_of
 from tests.registry.http.asking import InMemory
 
@@ -56,19 +57,6 @@ SCHEMA_FIELDS = (
     "schemaTagsToRemove",
     "propagateSchemaTags",
 )
-CONFIG_FIELDS = (
-    "alias",
-    "normalize",
-    "validateFields",
-    "validateNames",
-    "compatibility",
-    "compatibilityPolicy",
-    "compatibilityGroup",
-    "defaultMetadata",
-    "overrideMetadata",
-    "defaultRuleSet",
-    "overrideRuleSet",
-)
 Asked = tuple[str, str, Any]
 
 
@@ -112,7 +100,7 @@ def requests_with(value: Any) -> list[Asked]:
         ("PUT", "/mode/s", {"mode": value}),
         ("DELETE", "/mode/s", None),
     ]
-    for field in CONFIG_FIELDS:
+    for field in settings.FIELDS:
         made += [
             ("PUT", "/config/s", {field: value}),
             ("POST", "/subjects/s/versions", SCHEMA),

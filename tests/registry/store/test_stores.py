@@ -218,3 +218,22 @@ def test_records_have_the_format_of_the_topic() -> None:
         b'{"subject":"s","version":3}',
     )
     assert records.encode(records.mode_record("s", "IMPORT"))[1] == b'{"subject":"s","mode":"IMPORT"}'
+
+
+async def test_nothing_is_written_to_a_topic_that_was_made_again(kafka_session: Broker) -> None:
+    config = ClientConfig.from_options({"bootstrap.servers": kafka_session.bootstrap_servers})
+    topic = f"schemas-{next(TOPICS)}"
+    admin = AsyncClient(config)
+    try:
+        async with opened(lambda: TopicStore(config, topic, f"writer-of-{topic}")) as reader:
+            await reader.store.become_writer()
+            await reader.store.append([RECORD] * 5)
+            await admin.delete_topics([topic])
+            await admin.create_topics([NewTopic(topic, 1, 1, {"cleanup.policy": "compact"})])
+            with pytest.raises(StoreFailed):  # the sequence of the old topic, or at once the offset
+                await reader.store.append([RECORD])
+            with pytest.raises(StoreFailed, match="made again or has lost records; start the registry again"):
+                await reader.store.become_writer()
+            assert not reader.store.is_following()
+    finally:
+        await admin.close()

@@ -93,14 +93,18 @@ class Version(Struct):
 
 def schema_fields(draft: Draft, text: str | None = None) -> Json:
     """The fields of a schema that all answers share."""
-    fields: Json = {"schemaType": draft.schema_type}
+    return {"schemaType": draft.schema_type, **parts(draft), "schema": draft.schema if text is None else text}
+
+
+def parts(draft: Draft) -> Json:
+    """The fields of a schema beside its type and text, in Confluent's order."""
+    fields: Json = {}
     if draft.references:
         fields["references"] = [reference._asdict() for reference in draft.references]
     if draft.metadata is not None:
         fields["metadata"] = draft.metadata
     if draft.rule_set is not None:
         fields["ruleSet"] = draft.rule_set
-    fields["schema"] = draft.schema if text is None else text
     return fields
 
 

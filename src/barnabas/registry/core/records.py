@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from barnabas.registry.core.entities import Draft, Json, Version
+from barnabas.registry.core.entities import Draft, Json, Version, parts
 from barnabas.registry.formats.interface import Reference
 
 EMPTY = frozenset({b"", b'""', b"null"})  # values with which other registries delete, besides none at all
@@ -89,13 +89,7 @@ def schema_record(version: Version, *, deleted: bool = False) -> Record:
     value: Json = {"subject": version.subject, "version": version.version, "id": version.id}
     if draft.schema_type != "AVRO":
         value["schemaType"] = draft.schema_type
-    if draft.references:
-        value["references"] = [each._asdict() for each in draft.references]
-    if draft.metadata is not None:
-        value["metadata"] = draft.metadata
-    if draft.rule_set is not None:
-        value["ruleSet"] = draft.rule_set
-    value |= {"schema": draft.schema, "deleted": deleted}
+    value |= {**parts(draft), "schema": draft.schema, "deleted": deleted}
     return Record(schema_key(version.subject, version.version), value)
 
 

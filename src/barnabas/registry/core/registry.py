@@ -27,15 +27,19 @@ from barnabas.registry.core.commands import (
 )
 from barnabas.registry.core.entities import Draft, Json
 from barnabas.registry.core.parsing import Found, Parser
-from barnabas.registry.core.state import State
+from barnabas.registry.core.state import DEFAULT_LEVEL, State
 from barnabas.registry.formats.table import format_of
 
 
 class Registry:
-    """A state with the parser of its schemas."""
+    """A state with the parser of its schemas.
 
-    def __init__(self, formats: Found = format_of) -> None:
-        self.state = State()
+    Args:
+        default_level: the compatibility level as long as none is set for everything.
+    """
+
+    def __init__(self, formats: Found = format_of, default_level: str = DEFAULT_LEVEL) -> None:
+        self.state = State(default_level)
         self.parser = Parser(self.state, formats)
 
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:

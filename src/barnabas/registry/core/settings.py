@@ -7,7 +7,7 @@ from barnabas.registry.core.commands import DeleteConfig, DeleteMode, Outcome, S
 from barnabas.registry.core.drafts import metadata_of, rule_set_of
 from barnabas.registry.core.entities import Json
 from barnabas.registry.core.registration import check_writable
-from barnabas.registry.core.state import DEFAULT_LEVEL, State
+from barnabas.registry.core.state import State
 
 FIELDS = (
     "alias",
@@ -49,7 +49,7 @@ def delete_config(state: State, command: DeleteConfig) -> Outcome:
         raise errors.subject_not_found(command.subject or "")
     check_writable(state, command.subject)
     written = (records.config_record(command.subject, None),) if command.subject in state.configs else ()
-    return Outcome(written, config or {"compatibilityLevel": DEFAULT_LEVEL})
+    return Outcome(written, config or {"compatibilityLevel": state.default_level})
 
 
 def set_mode(state: State, command: SetMode) -> Outcome:

@@ -50,7 +50,8 @@ class Context(Struct):
 class State:
     """The image. `answers` holds finished answers of other modules by context and id; a change of the id removes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, default_level: str = DEFAULT_LEVEL) -> None:
+        self.default_level = default_level
         self.subjects: dict[str, dict[int, Version]] = {}
         self.contexts: defaultdict[str, Context] = defaultdict(Context)
         self.named_contexts: set[str] = set()
@@ -286,11 +287,11 @@ class State:
     def config(self, subject: str | None) -> Json | None:
         """The config that was set for exactly this; for everything (None) there always is one."""
         found = self.configs.get(subject)
-        return {"compatibilityLevel": DEFAULT_LEVEL, **(found or {})} if subject is None else found
+        return {"compatibilityLevel": self.default_level, **(found or {})} if subject is None else found
 
     def config_in_scope(self, subject: str | None) -> Json:
         """The config that holds for a subject: what is not set for it comes from its context, then from everything."""
-        merged: Json = {"compatibilityLevel": DEFAULT_LEVEL}
+        merged: Json = {"compatibilityLevel": self.default_level}
         for scope in reversed(_scopes(subject)):
             found = self.configs.get(scope)
             if found:

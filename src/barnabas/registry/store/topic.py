@@ -6,6 +6,8 @@ Rules
      stands before the NOOP.
   2. Batches are numbered: a retry after a lost answer is not appended twice.
   3. Two clients: a long poll would hold up the writes behind it on one connection.
+  4. A topic that was made again, or has lost records in an unclean election, is not what the state was made from. Nothing is written
+     then until the registry is started again; reads are answered from the state.
 """
 
 from __future__ import annotations
@@ -49,10 +51,12 @@ class TopicStore:
         config: of the cluster.
         topic: its name; it is created if it does not exist.
         writer_id: the transactional id that all registries of this topic share.
+        replicas: of a topic that it creates, at most as many as there are brokers.
     """
 
-    def __init__(self, config: ClientConfig, topic: str, writer_id: str) -> None:
+    def __init__(self, config: ClientConfig, topic: str, writer_id: str, replicas: int = REPLICAS) -> None:
         self.topic = topic
+        self._replicas = replicas
         self._writer_id = writer_id
         self._reader = AsyncClient(config)
         self._writer = AsyncClient(replace(config, default_api_timeout_ms=min(config.default_api_timeout_ms, 30_000)))
@@ -63,6 +67,7 @@ class TopicStore:
         self._heard_s = 0.0  # when the topic was last read
         self._owner: Owner | None = None
         self._sequence = 0
+        self._lost = False
 
     async def start(self, replay: Replay) -> None:
         self._replay = replay
@@ -92,7 +97,7 @@ class TopicStore:
     async def _ensure_topic(self) -> None:
         found = (await self._reader.topics_by_name([self.topic])).get(self.topic)
         if found is None:
-            replicas = min(REPLICAS, len(self._reader.cluster.brokers))
+            replicas = min(self._replicas, len(self._reader.cluster.brokers))
             wanted = NewTopic(self.topic, 1, replicas, {"cleanup.policy": "compact"})
             try:
                 await self._reader.create_topics([wanted])
@@ -111,6 +116,8 @@ class TopicStore:
             try:
                 await self._read()
             except (KafkaError, ClientError) as error:
+                if isinstance(error, PartitionError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    await self._lose()
                 logger.warning("event=schemas-topic-unreadable topic=%s reason=%r", self.topic, str(error))
                 await asyncio.sleep(PAUSE_S)
 
@@ -139,6 +146,14 @@ class TopicStore:
                     logger.warning(
                         "event=schemas-record-unreadable topic=%s offset=%d reason=%r", self.topic, record.offset, error
                     )
+
+    async def _lose(self) -> None:
+        """The topic is no longer the one that was read."""
+        if not self._lost:
+            logger.error("event=schemas-topic-replaced topic=%s hint='start the registry again'", self.topic)
+        async with self._arrived:
+            self._lost = True
+            self._arrived.notify_all()
 
     async def become_writer(self) -> None:
         try:
@@ -171,8 +186,13 @@ class TopicStore:
             raise StoreFailed(str(error)) from error
         self._sequence += len(written)
         last = produced.base_offset + len(written) - 1
+        if produced.base_offset < self._position:
+            await self._lose()
         async with self._arrived:
-            await self._arrived.wait_for(lambda: self._position > last)
+            await self._arrived.wait_for(lambda: self._position > last or self._lost)
+        if self._lost:
+            self._owner = None
+            raise StoreFailed(f"the topic {self.topic} was made again or has lost records; start the registry again")
 
     async def close(self) -> None:
         following, self._following = self._following, None
@@ -185,4 +205,4 @@ class TopicStore:
 
     def is_following(self) -> bool:
         is_reading = self._following is not None and not self._following.done()
-        return is_reading and time.monotonic() - self._heard_s < limits.SCHEMAS_STALE_S
+        return is_reading and not self._lost and time.monotonic() - self._heard_s < limits.SCHEMAS_STALE_S

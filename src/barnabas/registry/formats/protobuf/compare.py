@@ -7,12 +7,15 @@ and each pair of messages is compared once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from barnabas.registry.formats.protobuf.names import Declared, Names
 from barnabas.registry.formats.protobuf.tree import Enum, Field, File, Message, OneOf
 
+Key = TypeVar("Key", str, int)
+Item = TypeVar("Item")
 _KINDS = {
     "int32": "number",
     "int64": "number",
@@ -147,29 +150,14 @@ class _Comparison:
         return reported
 
     def _types(self, place: _Place, old: File | Message, new: File | Message) -> None:
-        old_messages = {one.name: (index, one) for index, one in enumerate(old.messages)}
-        new_messages = {one.name: (index, one) for index, one in enumerate(new.messages)}
-        for name in old_messages | new_messages:
-            inner = place.inside(name)
-            if name not in new_messages:
-                inner.add("MESSAGE_REMOVED")
-            elif name not in old_messages:
-                inner.add("MESSAGE_ADDED")
-            else:
-                (old_index, old_message), (new_index, new_message) = old_messages[name], new_messages[name]
-                self._messages(inner, old_message, new_message)
-                if old_index != new_index:
-                    inner.add("MESSAGE_MOVED")
-        old_enums = {one.name: one for one in old.enums}
-        new_enums = {one.name: one for one in new.enums}
-        for name in old_enums | new_enums:
-            inner = place.inside(name)
-            if name not in new_enums:
-                inner.add("ENUM_REMOVED")
-            elif name not in old_enums:
-                inner.add("ENUM_ADDED")
-            else:
-                _enums(inner, old_enums[name], new_enums[name])
+        old_messages, new_messages = ({one.name: (index, one) for index, one in enumerate(file.messages)} for file in (old, new))
+        for inner, before, after in _in_both(place.inside, "MESSAGE", old_messages, new_messages):
+            self._messages(inner, before[1], after[1])
+            if before[0] != after[0]:
+                inner.add("MESSAGE_MOVED")
+        old_enums, new_enums = ({one.name: one for one in file.enums} for file in (old, new))
+        for inner, old_enum, new_enum in _in_both(place.inside, "ENUM", old_enums, new_enums):
+            _enums(inner, old_enum, new_enum)
 
     def _messages(self, place: _Place, old: Message, new: Message) -> None:
         old_fields = {one.number: one for one in old.fields}
@@ -178,14 +166,9 @@ class _Comparison:
         new_oneofs = {one.name: {f.number: f for f in one.fields} for one in new.oneofs}
         old_members = {number: name for name, fields in old_oneofs.items() for number in fields}
         moved = _moves_into_oneofs(place, old_fields, old_members, new.oneofs)
-        for name in old_oneofs | new_oneofs:
-            inner = place.at(name)
-            if name not in new_oneofs:
-                inner.add("ONEOF_REMOVED")
-            elif name not in old_oneofs:
-                inner.add("ONEOF_ADDED")
-            else:
-                self._members(inner, old_oneofs[name], new_oneofs[name])
+        for inner, before, after in _in_both(place.at, "ONEOF", old_oneofs, new_oneofs):
+            for member, was, becomes in _in_both(inner.at, "ONEOF_FIELD", before, after, sorted(before.keys() | after)):
+                self._fields(member, was, becomes)
         for number in sorted((old_fields.keys() | new_fields.keys()) - moved):
             self._plain_fields(place.at(number), old_fields.get(number), new_fields.get(number))
         new_members = {number: name for name, fields in new_oneofs.items() for number in fields}
@@ -205,16 +188,6 @@ class _Comparison:
             place.add("REQUIRED_FIELD_REMOVED" if old.label == "required" else "FIELD_REMOVED")
         else:
             self._fields(place, old, new)
-
-    def _members(self, place: _Place, old: dict[int, Field], new: dict[int, Field]) -> None:
-        for number in sorted(old.keys() | new.keys()):
-            inner = place.at(number)
-            if number not in new:
-                inner.add("ONEOF_FIELD_REMOVED")
-            elif number not in old:
-                inner.add("ONEOF_FIELD_ADDED")
-            else:
-                self._fields(inner, old[number], new[number])
 
     def _fields(self, place: _Place, old: Field, new: Field) -> None:
         if old.name != new.name:
@@ -268,13 +241,24 @@ def _imported(found: Sequence[Difference | _Imported]) -> Iterator[tuple[str, st
 def _enums(place: _Place, old: Enum, new: Enum) -> None:
     old_values = {one.number: one.name for one in old.values}
     new_values = {one.number: one.name for one in new.values}
-    for number in sorted(old_values.keys() | new_values.keys()):
-        if number not in new_values:
-            place.at(number).add("ENUM_CONST_REMOVED")
-        elif number not in old_values:
-            place.at(number).add("ENUM_CONST_ADDED")
-        elif old_values[number] != new_values[number]:
-            place.at(number).add("ENUM_CONST_CHANGED")
+    numbers = sorted(old_values.keys() | new_values.keys())
+    for inner, before, after in _in_both(place.at, "ENUM_CONST", old_values, new_values, numbers):
+        if before != after:
+            inner.add("ENUM_CONST_CHANGED")
+
+
+def _in_both(
+    at: Callable[[Key], _Place], thing: str, old: dict[Key, Item], new: dict[Key, Item], order: Iterable[Key] = ()
+) -> Iterator[tuple[_Place, Item, Item]]:
+    """The things that both schemas have, with their place; notes those that were removed or added."""
+    for key in order or old | new:
+        place = at(key)
+        if key not in new:
+            place.add(f"{thing}_REMOVED")
+        elif key not in old:
+            place.add(f"{thing}_ADDED")
+        else:
+            yield place, old[key], new[key]
 
 
 def _moves_into_oneofs(place: _Place, fields: dict[int, Field], members: dict[int, str], oneofs: Sequence[OneOf]) -> set[int]:

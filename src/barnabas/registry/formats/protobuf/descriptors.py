@@ -6,28 +6,9 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2 as pb
 
-from barnabas.registry.formats.protobuf.tree import Enum, Field, File, Group, Message, Option, Range, Text, Word
+from barnabas.registry.formats.protobuf.tree import SCALARS, Enum, Field, File, Group, Message, Option, Range, Text, Word
 
-_TYPES = {
-    name: pb.FieldDescriptorProto.Type.Value("TYPE_" + name.upper())
-    for name in [
-        "double",
-        "float",
-        "int32",
-        "int64",
-        "uint32",
-        "uint64",
-        "sint32",
-        "sint64",
-        "fixed32",
-        "fixed64",
-        "sfixed32",
-        "sfixed64",
-        "bool",
-        "string",
-        "bytes",
-    ]
-}
+_TYPES = {name: pb.FieldDescriptorProto.Type.Value("TYPE_" + name.upper()) for name in SCALARS}
 _LABELS = {"": 1, "optional": 1, "required": 2, "repeated": 3}
 _FLAGS = frozenset(("allow_alias", "packed", "message_set_wire_format", "deprecated", "lazy"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.registry.formats.protobuf.options import bracketed_options, option_statement
@@ -157,7 +158,8 @@ def _field_or_group(tokens: Tokens, parts: Parts, *, labelled: bool = True) -> N
     parts["fields"].append(Field(label, kind, name, number, options, key))
 
 
-def _oneof(tokens: Tokens) -> OneOf:
+def _block(tokens: Tokens, take: Callable[[Parts], None]) -> tuple[str, Parts]:
+    """The name and the parts of a block of options and of statements that `take` reads."""
     tokens.take()
     name = tokens.name()
     parts: Parts = defaultdict(list)
@@ -166,7 +168,12 @@ def _oneof(tokens: Tokens) -> OneOf:
         if tokens.peek == "option":
             parts["options"].append(option_statement(tokens))
         elif not tokens.taken(";"):
-            _field_or_group(tokens, parts, labelled=False)
+            take(parts)
+    return name, parts
+
+
+def _oneof(tokens: Tokens) -> OneOf:
+    name, parts = _block(tokens, lambda parts: _field_or_group(tokens, parts, labelled=False))
     return OneOf(name, **({"fields": ()} | _tuples(parts)))
 
 
@@ -214,15 +221,7 @@ def _ranges(tokens: Tokens, maximum: int) -> Ranges:
 
 
 def _service(tokens: Tokens) -> Service:
-    tokens.take()
-    name = tokens.name()
-    parts: Parts = defaultdict(list)
-    tokens.expect("{")
-    while not tokens.taken("}"):
-        if tokens.peek == "option":
-            parts["options"].append(option_statement(tokens))
-        elif not tokens.taken(";"):
-            parts["rpcs"].append(_rpc(tokens))
+    name, parts = _block(tokens, lambda parts: parts["rpcs"].append(_rpc(tokens)))
     return Service(name, **_tuples(parts))
 
 
