@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -237,3 +238,22 @@ async def test_nothing_is_written_to_a_topic_that_was_made_again(kafka_session: 
             assert not reader.store.is_following()
     finally:
         await admin.close()
+
+
+async def test_a_record_may_be_read_before_its_write_is_answered(kafka_session: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ClientConfig.from_options({"bootstrap.servers": kafka_session.bootstrap_servers})
+    topic = f"schemas-{next(TOPICS)}"
+    async with opened(lambda: TopicStore(config, topic, f"writer-of-{topic}")) as reader:
+        produce = AsyncClient.produce
+
+        async def answered_late(client: AsyncClient, *arguments: Any) -> Any:
+            seen = len(reader.seen)
+            produced = await produce(client, *arguments)
+            await until(lambda: len(reader.seen) > seen)
+            return produced
+
+        monkeypatch.setattr(AsyncClient, "produce", answered_late)
+        await reader.store.become_writer()
+        await reader.store.append([RECORD])
+        assert reader.store.is_following()
+        assert reader.seen == [NOOP, records.encode(RECORD)]

@@ -174,6 +174,7 @@ class TopicStore:
             producer_epoch=owner.epoch,
             base_sequence=self._sequence,
         )
+        read = self._position  # what is appended from here on lies behind it, and may be read before the answer comes
         try:
             produced = await self._writer.produce(self.topic, 0, batch)
         except PartitionError as error:
@@ -186,7 +187,7 @@ class TopicStore:
             raise StoreFailed(str(error)) from error
         self._sequence += len(written)
         last = produced.base_offset + len(written) - 1
-        if produced.base_offset < self._position:
+        if produced.base_offset < read:
             await self._lose()
         async with self._arrived:
             await self._arrived.wait_for(lambda: self._position > last or self._lost)
