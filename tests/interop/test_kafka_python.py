@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -18,15 +16,6 @@ from tests.interop.messages import BASE_TIME_MS, MEGABYTE, STEP_MS, Sent, messag
 
 Unique = Callable[[str], str]
 WAIT_S = 30.0
-
-
-@pytest.fixture(autouse=True)
-def _sockets_that_the_library_leaves() -> Iterator[None]:
-    """Closing a client leaves sockets to the collector, which warns; they end with the test that made them."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import ssl
 import subprocess
-import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -29,15 +27,6 @@ def broker() -> Iterator[Broker]:
     """A broker that refuses clients without a certificate."""
     with Broker({"ssl.client.auth": "required"}, tls=True) as broker:
         yield broker
-
-
-@pytest.fixture(autouse=True)
-def _sockets_that_kafka_python_leaves() -> Iterator[None]:
-    """To the collector, which warns; they end with the test that made them."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture(params=VERSIONS)

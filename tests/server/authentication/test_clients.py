@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import ssl
 import subprocess
-import warnings
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -180,7 +178,6 @@ def test_kafka_python_over_tls(tls_broker: Broker, mechanism: str) -> None:
     consumer = KafkaConsumer(topic, auto_offset_reset="earliest", consumer_timeout_ms=TIMEOUT_S * 1000, **shown)
     assert next(consumer).value == b"hello"
     consumer.close()
-    close_what_is_left()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -190,10 +187,3 @@ async def test_aiokafka_over_tls(tls_broker: Broker, mechanism: str) -> None:
         await producer.send_and_wait(topic, b"hello")
     async with AIOKafkaConsumer(topic, auto_offset_reset="earliest", **shown) as consumer:
         assert (await consumer.getone()).value == b"hello"
-
-
-def close_what_is_left() -> None:
-    """Of sockets that kafka-python leaves to the collector, which warns of them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
