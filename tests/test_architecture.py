@@ -18,17 +18,21 @@ ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 PAGES = sorted([ARCHITECTURE, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs/internals").glob("*.md")])
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.py|\.md|\.sh|\.toml|\.txt|\.json)")
-OURS = ("cli", "client", "cluster", "config", "coordination", "pipelines", "protocol", "quota", "replication", "security", "server",
-        "storage", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
+OURS = ("cli", "client", "cluster", "columnar", "config", "coordination", "pipelines", "protocol", "quota", "replication", "security",
+        "server", "sql", "storage", "tables", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
 HOMES = {  # libraries that one package alone may know
     "kazoo": ("cluster/zookeeper/",),
     "pyspark": ("pipelines/",),
-    "pyarrow": ("pipelines/", "schemas/arrow/"),
+    "pyarrow": ("columnar/", "pipelines/", "schemas/arrow/", "sql/", "tables/"),
+    "duckdb": ("sql/", "tables/"),
+    "polars": ("sql/", "tables/"),
+    "sqlglot": ("sql/",),
     "numba": (
         "protocol/records/kernels.py",
         "protocol/records/encode_kernels.py",
         "protocol/records/pointers.py",
         "storage/compaction/kernels.py",
+        "tables/kernels/",
     ),
     "click": ("cli/",),
     "rich": ("cli/",),

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
-from barnabas.pipelines.decode import RecordDecoder
+from barnabas.columnar.decode import RecordDecoder
 from barnabas.testing import Broker
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]

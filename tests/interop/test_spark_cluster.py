@@ -22,8 +22,8 @@ from barnabas.client import operations, transactions
 from barnabas.client.batches import next_offset
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, NewTopic
+from barnabas.columnar.decode import RecordDecoder
 from barnabas.pipelines import interpreter
-from barnabas.pipelines.decode import RecordDecoder
 from barnabas.testing import Broker
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.pipelines.decode import HEADER_TYPE
+from barnabas.columnar.decode import HEADER_TYPE
 from barnabas.pipelines.offsets import OffsetRange, OptionError
 from barnabas.pipelines.read_task import ReadTask
 from barnabas.pipelines.reading import read_range

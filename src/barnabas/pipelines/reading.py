@@ -23,10 +23,10 @@ from barnabas.client.blocking import BlockingClient, PartitionReader
 from barnabas.client.cluster import UnknownTopic
 from barnabas.client.errors import PartitionError
 from barnabas.client.results import Fetched
+from barnabas.columnar.decode import RecordDecoder
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.data_loss import report_data_loss
-from barnabas.pipelines.decode import RecordDecoder
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
 from barnabas.pipelines.read_task import ReadTask
 

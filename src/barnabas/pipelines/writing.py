@@ -26,10 +26,10 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.errors import PartitionError
 from barnabas.client.producer import BatchProducer
 from barnabas.client.transactions import Owner
+from barnabas.columnar.encode import LARGEST_BATCH, RecordEncoder, TopicShape
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.pipelines.clients import borrowed_client
-from barnabas.pipelines.encode import LARGEST_BATCH, RecordEncoder, TopicShape
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.sink_options import WriteTask
 

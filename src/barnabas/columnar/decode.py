@@ -1,7 +1,7 @@
 """Decodes raw record batches (v2) to Arrow columns, without a Python object for each record.
 
 Owns the conversion of a buffer of batches to `pyarrow.RecordBatch`es with the columns of Spark's `kafka` source. Depends on
-neither Spark nor sockets; its user is `reading`, the tasks of the data source.
+neither Spark nor sockets; its users are the tasks of the Spark data source and `tables`.
 
 How it works: a kernel lists the batch headers. For each batch the decoder checks the CRC and decompresses the records. Then one
 kernel call converts the records of many batches into the buffers of one Arrow batch.
@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barnabas.columnar.codecs import OutputBuffer
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
-from barnabas.pipelines.codecs import OutputBuffer
 from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.crc import crc32c

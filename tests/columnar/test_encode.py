@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.pipelines.decode import HEADER_TYPE
-from barnabas.pipelines.encode import STICKY_ROWS, RecordEncoder, RecordTooLarge, TopicShape
+from barnabas.columnar.decode import HEADER_TYPE
+from barnabas.columnar.encode import STICKY_ROWS, RecordEncoder, RecordTooLarge, TopicShape
 from barnabas.protocol.records.batch import Compression, iterate_records, read_header
 from barnabas.protocol.records.record import Record
 from barnabas.protocol.records.seal import Stamp, seal_batch

@@ -1,0 +1,130 @@
+"""The seam between SQL sessions and the ways to reach them: the Postgres protocol, HTTP and the shell take any `Engine`.
+
+Rules
+  1. A session belongs to one caller and runs one statement at a time. Its methods block; callers run them in a thread.
+  2. `cancel` may be called from any thread at any time.
+  3. Errors are `SqlError`s with an SQLSTATE. After an error the session can be used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from barnabas.errors import BarnabasError
+
+
+class SqlError(BarnabasError):
+    """A statement that failed.
+
+    Args:
+        sqlstate: five characters, as Postgres has them.
+        position: of the fault in the statement's text, from 1 on, in characters; None if it has none.
+    """
+
+    def __init__(
+        self, sqlstate: str, message: str, *, position: int | None = None, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.sqlstate, self.message, self.position, self.detail, self.hint = sqlstate, message, position, detail, hint
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The owner of a session.
+
+    Args:
+        user: the name that logged in.
+        database: the name that the client asked for.
+        settings: of the client's connection to the cluster, such as `sasl.username`; the session acts with these rights.
+        parameters: of the session, as a Postgres client sends them at the start.
+    """
+
+    user: str = "anonymous"
+    database: str = "barnabas"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class Result(Protocol):
+    """The outcome of a statement. Rows are made as they are taken; `close` ends a statement whose rows are not all wanted."""
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Its columns; None for a statement without rows."""
+
+    @property
+    def tag(self) -> str:
+        """As Postgres' CommandComplete has it, such as `INSERT 0 3`. A `SELECT` has the word alone: the caller appends the
+        count of rows that it took."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows. Raises SqlError."""
+
+    def close(self) -> None:
+        """Release its memory; safe to call twice."""
+
+
+class Prepared(Protocol):
+    """A statement that was checked.
+
+    `parameters` are the types of `$1`, `$2`, … ; pa.null() where nothing tells the type. `schema` are the columns of its rows, None if
+    it has none. `copy` is `in` or `out` for a COPY from or to the client, else None.
+    """
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def parameters(self) -> Sequence[pa.DataType]: ...
+
+    @property
+    def schema(self) -> pa.Schema | None: ...
+
+    @property
+    def copy(self) -> str | None: ...
+
+
+class Session(Protocol):
+    """One caller's session."""
+
+    @property
+    def state(self) -> str:
+        """`I` outside of a transaction, `T` within one, `E` within one that failed (Postgres' ReadyForQuery)."""
+
+    def statements(self, text: str) -> list[str]:
+        """The single statements of a text, without comments around them. Raises SqlError."""
+
+    def prepare(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared:
+        """Check one statement. An empty text gives a statement with the tag ``. Raises SqlError."""
+
+    def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
+        """Run it with Python values for its parameters. Raises SqlError."""
+
+    def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
+        """Run a COPY from the client. Raises SqlError."""
+
+    def copy_out(self, prepared: Prepared) -> Iterator[bytes]:
+        """Run a COPY to the client: its rows in the format that it names. Raises SqlError."""
+
+    def parameter(self, name: str) -> str | None:
+        """The value of a setting, as SHOW has it; None if there is none."""
+
+    def cancel(self) -> None:
+        """End the statement that runs, with the SQLSTATE 57014."""
+
+    def close(self) -> None:
+        """Roll back what is open and release everything; safe to call twice."""
+
+
+class Engine(Protocol):
+    """Makes sessions."""
+
+    def session(self, caller: Caller) -> Session:
+        """A session. Raises SqlError, for example 53300 if there are too many."""
+
+    def close(self) -> None:
+        """End all sessions."""

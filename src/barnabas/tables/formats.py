@@ -1,0 +1,97 @@
+"""The seam between tables and the bytes of records: a format makes columns of keys or of values.
+
+Rules
+  1. A format converts a whole array at once; it never sees single records.
+  2. A record that does not fit has null in every column, and a reason. The scan decides what becomes of it.
+  3. A null payload is no bad record: all its columns are null, as a deletion in a compacted topic has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+Array = Any  # pyarrow.Array of any type
+
+
+class Decoded(NamedTuple):
+    """Columns of a format.
+
+    Args:
+        columns: in the order asked for; each as long as the payloads.
+        reasons: a text for each record that does not fit, null for the others; None if all fit.
+    """
+
+    columns: Sequence[Array]
+    reasons: Array | None = None
+
+
+class ColumnFormat(Protocol):
+    """Makes columns of payloads."""
+
+    @property
+    def fields(self) -> Sequence[pa.Field[Any]]:
+        """The columns it makes."""
+
+    def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
+        """Columns of the payloads.
+
+        Args:
+            payloads: `pa.binary()`.
+            headers: lists of structs of `key` and `value`, for formats with `uses_headers`; None otherwise.
+            wanted: the names of the fields to make.
+        """
+
+    @property
+    def uses_headers(self) -> bool:
+        """Whether a record's headers are needed to decode it."""
+
+    def payload_of(self, column: str, value: Any) -> bytes | None:
+        """The only payload whose `column` equals `value`; None if several payloads may.
+
+        A scan asks this of the format of keys, to look for a key without decoding the others."""
+
+
+class Raw:
+    """The payload as it is, as one column of bytes or of text.
+
+    Args:
+        name: of the column.
+        kind: `pa.binary()` or `pa.string()`. Bytes that are no UTF-8 do not fit into text.
+    """
+
+    uses_headers = False
+
+    def __init__(self, name: str, kind: pa.DataType | None = None) -> None:
+        self._kind = kind or pa.binary()
+        self.fields = (pa.field(name, self._kind),)
+
+    def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
+        if not wanted:
+            return Decoded([])
+        if self._kind == pa.binary():
+            return Decoded([payloads])
+        try:
+            return Decoded([payloads.cast(self._kind)])
+        except pa.ArrowInvalid:
+            return self._one_by_one(payloads)
+
+    def _one_by_one(self, payloads: Array) -> Decoded:
+        values: list[str | None] = []
+        reasons: list[str | None] = []
+        for payload in payloads.to_pylist():
+            value = reason = None
+            try:
+                value = None if payload is None else payload.decode()
+            except UnicodeDecodeError as error:
+                reason = f"byte {error.start} is no UTF-8"
+            values.append(value)
+            reasons.append(reason)
+        return Decoded([pa.array(values, self._kind)], pa.array(reasons, pa.string()))
+
+    def payload_of(self, column: str, value: Any) -> bytes | None:
+        if isinstance(value, str):
+            return value.encode()
+        return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None

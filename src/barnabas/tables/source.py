@@ -1,0 +1,76 @@
+"""The seam between tables and the log: a source reads one topic, over the wire or from a data folder.
+
+`tests/tables/sources.py` is the conformance suite of every source.
+
+Rules
+  1. A snapshot holds committed offsets only: each partition ends at its last stable offset.
+  2. A source may be read by several scans at the same time, also from several threads.
+  3. Offsets that compaction or retention removed after the snapshot was taken have no records; this is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from barnabas.protocol.base_message import Buffer
+
+
+class Bounds(NamedTuple):
+    """The offsets of a partition from `start` up to, and without, `end`."""
+
+    start: int
+    end: int
+
+
+class Snapshot(Struct, frozen=True):
+    """The offsets that a reader sees, all asked for at one time.
+
+    Args:
+        topic_id: as hexadecimal digits; empty if the cluster has none. It tells a topic from a later one of the same name.
+        partitions: the bounds of each.
+    """
+
+    topic: str
+    topic_id: str
+    partitions: Mapping[int, Bounds]
+
+
+class Chunk(NamedTuple):
+    """Whole record batches as they are in the log, in the order of their offsets.
+
+    Args:
+        records: the bytes; the last batch may be incomplete, and the first may begin before the offset asked for. Valid until the
+            next chunk is taken.
+        aborted: producer id and first offset of the aborted transactions among them.
+    """
+
+    records: Buffer
+    aborted: tuple[tuple[int, int], ...]
+
+
+class TopicSource(Protocol):
+    """Reads one topic."""
+
+    @property
+    def topic(self) -> str:
+        """Its name."""
+
+    def snapshot(self) -> Snapshot:
+        """The offsets at this moment. Raises TableError if there is no such topic."""
+
+    def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
+        """For each partition of the snapshot, the first offset with this timestamp or a later one; its end if there is none."""
+
+    def chunks(self, partition: int, start: int, end: int) -> Iterator[Chunk]:
+        """The batches with records in [start, end).
+
+        Raises:
+            TableError: the partition cannot be read.
+            ClientError, CorruptLog: the cluster or the disk gave no answer.
+        """
+
+    def close(self) -> None:
+        """Release connections and files; safe to call twice."""
