@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.retention import NO_RETENTION_CHECKS
-from tests.tables.sources import SourceConformance
-from tests.tables.writing import BrokerWriter
 
 from barnabas.client.config import ClientConfig
 from barnabas.tables.client_source import ClientSource
 from barnabas.testing import Broker
+from tests.retention import NO_RETENTION_CHECKS
+from tests.tables.sources import SourceConformance
+from tests.tables.writing import BrokerWriter
 
 
 class ClientHouse(BrokerWriter):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import count
 
 import pytest
-from tests.tables.memory_source import MemorySource, Pair
-from tests.tables.sources import SourceConformance
 
 from barnabas.protocol.records.record import Record
 from barnabas.tables.source import TopicSource
+from tests.tables.memory_source import MemorySource, Pair
+from tests.tables.sources import SourceConformance
 
 
 class MemoryTransaction:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from tests.waiting import wait_until
-
 from barnabas.client import operations
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import EARLIEST, LATEST, NewTopic
 from barnabas.client.transactions import Owner, end_transactions, init_producer_id
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.records.record import Record, build_batch
+from tests.waiting import wait_until
 
 Pair = tuple[bytes | None, bytes | None]
 
