@@ -156,3 +156,7 @@ MAX_JSON_SCHEMA_PATH_CHARACTERS = 1_000  # of the path to a difference in a mess
 MAX_CACHED_SCHEMAS = 10_000  # schemas that a client of a registry keeps
 MAX_VALUE_DEPTH = 100  # objects and arrays inside of each other in a value with a schema, as in Protobuf's own libraries
 MAX_REFERENCE_DEPTH = 100  # references inside of each other that a client of a registry follows
+MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open in a process; of its 1,024 descriptors, by default
+MAX_FOUND_ABORTS = (
+    100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
+)
