@@ -14,7 +14,7 @@ from barnabas.tables.errors import TableError
 from barnabas.tables.folder_source import DataFolder, FolderSource
 from barnabas.tables.formats import Raw
 from barnabas.tables.predicate import Predicate
-from barnabas.tables.scan import Columns, Scan
+from barnabas.tables.scan import OFFSET, Columns, Scan
 from barnabas.tables.source import Snapshot, TopicSource
 
 
@@ -104,6 +104,10 @@ class Table:
         """All rows."""
         scan = self.read(columns)
         return pa.Table.from_batches(scan.batches(), scan.schema)
+
+    def count(self) -> int:
+        """The number of rows; records are not decoded unless some may be dropped. Raises BadRecord in the mode `fail`."""
+        return self.read([OFFSET]).count()
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
         """All rows as a `pandas.DataFrame`."""
