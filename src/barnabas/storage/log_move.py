@@ -38,8 +38,8 @@ from barnabas.storage.segment import ABORTED_SUFFIX, SUFFIXES, Segment, file_nam
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
-MARKER = "moved.tmp"  # the ending is one that opening a log removes
-SWAP_BYTES = 64 * 1024  # that the loop copies itself
+MARKER = "moved.tmp"  # opening a log removes files with this ending
+SWAP_BYTES = 64 * 1024  # the loop itself copies up to this many bytes
 
 
 class _Copied(Struct):
@@ -48,7 +48,7 @@ class _Copied(Struct):
     size: int = 0
     index_entries: int = 0
     time_index_entries: int = 0
-    is_complete: bool = False  # a sealed one, its indexes and all
+    is_complete: bool = False  # a sealed segment, copied with its indexes
 
 
 class LogMove:
@@ -90,8 +90,6 @@ class LogMove:
             if copied is None or copied.size < segment.size:
                 return segment.base_offset
         return self.log.log_end_offset
-
-    # Copying
 
     def plan(self, max_bytes: int) -> CopyPlan:
         """The next round, of about `max_bytes` at most; not while segments of the log are swapped."""
@@ -144,7 +142,8 @@ class LogMove:
             if piece.segment in plan.lost:
                 if piece.segment in self.log.segments and not self.log.is_swapping:
                     raise Unreadable(f"{piece.segment.path} is missing or too short")
-                self._copied[piece.segment] = _Copied()  # a part may be there: known, so that the next plan removes it
+                # a part of the segment may be in the copy: an entry makes the next plan remove it
+                self._copied[piece.segment] = _Copied()
                 continue
             copied = self._copied.setdefault(piece.segment, _Copied())
             copied.size, copied.is_complete = piece.end, piece.is_last
@@ -152,8 +151,6 @@ class LogMove:
             copied.time_index_entries = piece.time_index_bytes // piece.segment.time_index.entry_bytes
         if not plan.lost:
             self._durable_end = plan.durable_end
-
-    # Swapping
 
     @property
     def can_swap(self) -> bool:
