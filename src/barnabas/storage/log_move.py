@@ -91,6 +91,8 @@ class LogMove:
                 return segment.base_offset
         return self.log.log_end_offset
 
+    # Copying
+
     def plan(self, max_bytes: int) -> CopyPlan:
         """The next round, of about `max_bytes` at most; not while segments of the log are swapped."""
         moved = self.log
@@ -151,6 +153,8 @@ class LogMove:
             copied.time_index_entries = piece.time_index_bytes // piece.segment.time_index.entry_bytes
         if not plan.lost:
             self._durable_end = plan.durable_end
+
+    # Swapping
 
     @property
     def can_swap(self) -> bool:

@@ -105,6 +105,8 @@ class LogRemoval:
             for directory in log_dirs:
                 self._checkpoints.forget(directory, [each.key for each in retired if each.home is directory])
 
+    # Moving
+
     @property
     def interrupted(self) -> dict[TopicPartition, LogDirectory]:
         """Moves that were under way when the broker ended, and where to."""
