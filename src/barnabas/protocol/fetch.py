@@ -154,7 +154,7 @@ class FetchAnswerShape(Generic[D]):
             out.append(0)
         self._before, self._tail = before, bytes(out)
         aborted = (b"\1" if flexible else b"\0\0\0\0") if is_committed else (b"\0" if flexible else b"\xff\xff\xff\xff")
-        # the bytes between the log start offset and the length of the records
+        # The bytes between the log start offset and the length of the records.
         self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")
 
     def write(self, correlation_id: int, given: Sequence[Given[D]]) -> tuple[Parts[D], int]:

@@ -54,7 +54,7 @@ class LeaderPartition(OnlineReplica):
         self._detour_at = NEVER  # appends that end at or past this offset involve a flush or followers
         self.followers: PartitionFollowers | None = None  # None: this broker has the only replica
         self.is_under_min_isr = False
-        # end offset, callback, whether to refuse it if too few replicas are in sync
+        # End offset, callback, whether to refuse it if too few replicas are in sync.
         self._commit_waiters: list[tuple[int, Done, bool]] = []
         self._kept_waiters: list[tuple[int, Done]] = []
         self._deletion_waiters: list[tuple[int, Done]] = []

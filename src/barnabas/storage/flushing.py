@@ -78,8 +78,7 @@ class FlushPlan:
         self.number = next(flusher.numbers)
         self.truncations = flusher.truncations
         self.is_done = False
-        # Base offset and size of the last segment. Without segments, everything that was not on the disk has
-        # been removed.
+        # Base offset and size of the last segment. Without segments, everything that was not on the disk has been removed.
         self.position = (segments[-1].base_offset, segments[-1].size) if segments else flusher.position
         self.size = 0  # bytes that the plan covers; the caller who made it sets this
         # The producers at `end`, if the caller who made the plan knows them and they must be written.

@@ -57,7 +57,7 @@ class SegmentIntegrity:
         self.cuts = 0
         self.damages: dict[int, Damage] | None = None  # by position; None: no damage found
         self._stretches: list[tuple[int, int]] = []
-        # offset that a reader asks for next -> position of the batch where its last read ended
+        # Offset that a reader asks for next -> position of the batch where its last read ended.
         self._ends: dict[int, int] | None = None
 
     def covers(self, start: int, end: int) -> bool:

@@ -50,8 +50,7 @@ logger = logging.getLogger(__name__)
 
 FOREIGN_NAMED = 5  # names in the log line
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
-# Files that a crash of barnabas or Kafka leaves, by full name: the directory may contain files of other
-# programs.
+# Files that a crash of barnabas or Kafka leaves, by full name: files of other programs may lie beside them.
 LEFTOVER = re.compile(
     r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap|\d+\.flushing))?\.(deleted|tmp)"
     r"|(leader-epoch-checkpoint|partition\.metadata|moved\.tmp)\.tmp|moved\.tmp"

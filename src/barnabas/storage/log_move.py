@@ -144,7 +144,7 @@ class LogMove:
             if piece.segment in plan.lost:
                 if piece.segment in self.log.segments and not self.log.is_swapping:
                     raise Unreadable(f"{piece.segment.path} is missing or too short")
-                # a part of the segment may be in the copy: an entry makes the next plan remove it
+                # A part of the segment may be in the copy: an entry makes the next plan remove it.
                 self._copied[piece.segment] = _Copied()
                 continue
             copied = self._copied.setdefault(piece.segment, _Copied())

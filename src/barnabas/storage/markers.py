@@ -17,8 +17,7 @@ CONTROL_KEY = struct.Struct(">hh")
 CONTROL_VALUE = struct.Struct(">hi")
 ABORT, COMMIT = 0, 1
 VERSION = 0
-# Record layout of a batch that `marker_batch` or Kafka creates: sizes as zigzag varints, no deltas, no
-# headers
+# Record layout of a batch that `marker_batch` or Kafka creates: sizes as zigzag varints, no deltas, no headers
 _RECORD = struct.Struct(">5shhBhiB")
 _BEFORE_KEY, _BEFORE_VALUE, _HEADERS = b"\x20\0\0\0\x08", 0x0C, 0
 

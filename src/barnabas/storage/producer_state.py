@@ -67,7 +67,7 @@ class ProducerEntry(NamedTuple):
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = -1
     transaction_first_offset: int = NO_OFFSET
-    # of the open transaction's first batch; not in the snapshot file, so -1 for an entry from there
+    # Of the open transaction's first batch; not in the snapshot file, so -1 for an entry from there.
     transaction_first_timestamp: int = -1
     markers: int = 0  # appended since the producer became known; not in the snapshot file
     batches: tuple[AppendedBatch, ...] = ()
@@ -121,7 +121,7 @@ class ProducerStates:
             for entry in sorted(self._entries.values(), key=lambda entry: entry.transaction_first_offset)
             if entry.transaction_first_offset != NO_OFFSET
         }
-        # first -> last offset of ended transactions that the high watermark has not passed
+        # First -> last offset of ended transactions that the high watermark has not passed.
         self._unreplicated: dict[int, int] = {}
 
     def __len__(self) -> int:

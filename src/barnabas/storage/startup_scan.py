@@ -107,8 +107,7 @@ class StartupScan:
             raise LogDirFailed(str(other.path), f"{name} lies in {one.path} too")
         target = moved[0]
         source = one if target is other else other
-        # A crash may have come just after the move: the checkpoint entries of the log can still be in the old
-        # directory.
+        # A crash may have come just after the move: the checkpoint entries of the log can still be in the old directory.
         topic, _, partition = name.rpartition("-")
         hand_over((topic, int(partition)), source, target)
         logger.info("event=log-move-finished log=%s removed=%s", name, source.path / name)

@@ -111,7 +111,7 @@ def _contradicts(files: Files, fileno: int, position: int, expected: int, end_of
         return False
     batch = _read_batch(files, fileno, 0, position, size)
     claimed = _size_at(batch, 0)
-    # a valid CRC covers the offset count of this batch, so the batch before is wrong
+    # A valid CRC covers the offset count of this batch, so the batch before is wrong.
     return fault_of(batch[:claimed], claimed, size - position) is None
 
 

@@ -19,7 +19,7 @@ from barnabas import limits
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
 WAIT_S = 1.0
-# no topic was created, or the outcome is unknown: the client must retry
+# No topic was created, or the outcome is unknown: the client must retry.
 NOT_DONE = {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT}
 logger = logging.getLogger(__name__)
 

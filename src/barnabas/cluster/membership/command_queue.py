@@ -24,7 +24,7 @@ from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import MetadataStore, SessionState, StoreConflict, StoreUnavailable
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
-# creates topics through the controller; name -> error
+# Creates topics through the controller; name -> error.
 MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]
 BALANCED_AT_ONCE = 1_000  # partitions that go back to their preferred leaders in one round
 NO_ANSWER = "The metadata store does not answer."

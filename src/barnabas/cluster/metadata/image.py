@@ -76,8 +76,7 @@ class BrokerRegistration(Struct, frozen=True):
     log_dir_paths: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` at its start; dynamic settings override it
     state: BrokerState = BrokerState.ACTIVE
-    # matters while the broker is FENCED: before it is active, no partition may rely on records that it may
-    # have lost
+    # Matters while the broker is FENCED: before it is active, no partition may rely on records that it may have lost.
     kept: Kept = Kept.ALL
     log_ends: tuple[LogEnd, ...] = ()  # log ends of lost partitions; the controller chooses leaders by them
     offline: Mapping[UUID, tuple[int, ...]] = field(
@@ -141,7 +140,7 @@ class MetadataDelta(Struct, frozen=True):
     gone_brokers: tuple[int, ...] = ()
     controller_id: int | None = None
     cluster_id: str | None = None
-    # an empty tuple: the deletion is complete on all brokers
+    # An empty tuple: the deletion is complete on all brokers.
     deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)
     declared: Changes = field(default_factory=dict)
 

@@ -128,8 +128,7 @@ class PartitionPlanner:
             if after is state and state.is_lost:
                 after = recover(state, electorate, electorate.log_ends(topic.topic_id, number))
                 if after is not state:
-                    # The broker whose reported log end is used must not have restarted since: it might have
-                    # fewer records.
+                    # The broker whose reported log end is used must not have restarted since: it might have fewer records.
                     self.plan.rests_on(BROKER_EPOCH)
             changed |= self._put(topic.name, number, after)
         return changed

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
 WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # the suffixes are SQLite's
-# primary error codes; the second comes if the shared memory file cannot grow
+# Primary error codes; the second comes if the shared memory file cannot grow.
 NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 FORMAT = 1  # format of the tables, stored in the file as user_version
 BUSY_TIMEOUT_S = 5.0

@@ -298,7 +298,7 @@ class ZooKeeperStore:
         missing = {parent: None for path in paths for parent in _parents(path) if parent not in self._parents}
         made = self._client.pipeline(CreateContainer(self._root + path, self._acl) for path in missing)
         for outcome in made:
-            # another client may remove a parent before its child is created: the commit retries
+            # Another client may remove a parent before its child is created: the commit retries.
             _raise_unless(outcome, NodeExistsError, NoNodeError)
         self._parents.update(missing)
 

@@ -35,7 +35,7 @@ MAGIC_POSITION = 16
 _ATTRIBUTES_POSITION = 22  # position of the lower byte, which has all attribute bits
 MAGIC = 2
 MAX_LEGACY_MAGIC = 1
-# index: codec number in the attributes; the names are those of Kafka's tools
+# Index: codec number in the attributes; the names are those of Kafka's tools.
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 HEADER = struct.Struct(">qiibIhiqqqhii")

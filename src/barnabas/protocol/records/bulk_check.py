@@ -33,9 +33,7 @@ from barnabas.protocol.records.columns import (
     timestamp_deltas,
 )
 
-# attributes, timestamp delta of up to 5 bytes, offset delta of up to 3, key length, value length if the key
-# is null
-HEAD_BYTES = 12
+HEAD_BYTES = 12  # attributes, timestamp delta of up to 5 bytes, offset delta of up to 3, key length, value length if no key
 MAX_TIMESTAMP_WIDTH = 5  # bytes; enough for 2**34 ms, which is half a year
 LENGTH_BYTES = 2  # longest length field of a value
 SHORTEST_REST = 2  # of an empty value: its length field and the number of headers

@@ -81,7 +81,7 @@ class SegmentWalk(Struct):
     _fileno: int = -1
     _chunk: memoryview = field(default_factory=lambda: memoryview(b""))
     _chunk_start: int = 0
-    # the last batch and the offset expected there; yielded once the next batch was checked
+    # The last batch and the offset expected there; yielded once the next batch was checked.
     _held: tuple[CheckedBatch, int] | None = None
 
     def __iter__(self) -> Iterator[CheckedBatch]:

@@ -47,7 +47,7 @@ class DataFolder(Struct):
     properties: Mapping[str, str] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)  # checkpoint file name -> its offsets
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
-    # deleted partitions whose folder still exists: folder names up to the last dot
+    # Deleted partitions whose folder still exists: folder names up to the last dot.
     deleted: set[str] = field(default_factory=set)
 
     def context(self, key: TopicPartition, topic_id: UUID | None, *, is_compacted: bool = False) -> PartitionContext:

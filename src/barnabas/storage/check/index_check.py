@@ -59,7 +59,7 @@ class IndexCheck:
         self._trusts_times = True
         offsets = self._load(files, self._offset_path, OFFSET_ENTRY)
         self._times = self._load(files, self._time_path, TIME_ENTRY)
-        # entries whose batch was not read yet: position -> relative offset
+        # Entries whose batch was not read yet: position -> relative offset.
         self._missing = {position: relative for relative, position in offsets}
         self._time_slot = 0
         self._check_sorted(self._offset_path, offsets)
@@ -133,7 +133,7 @@ class IndexCheck:
     def _say(
         self, path: Path, what: str, loss: str = SLOW_OR_WRONG, position: int | None = None, *, mended: bool = False
     ) -> None:
-        # one finding per file is enough: the repair rebuilds the whole file
+        # One finding per file is enough: the repair rebuilds the whole file.
         if not any(finding.path == path for finding in self.findings):
             is_mended = mended or self._is_recovered
             self.findings.append(Finding(path, what, loss, position, repair=Repair.REBUILD_INDEXES, mended=is_mended))

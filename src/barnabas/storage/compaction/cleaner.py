@@ -50,9 +50,7 @@ from barnabas.storage.transaction_index import AbortedTransactions
 
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
-# a merge reads at most this many full segments, because old and cleaned files are on the disk together until
-# it ends
-SEGMENTS_IN_ONE = 8
+SEGMENTS_IN_ONE = 8  # full segments per merge: until the merge ends, old and cleaned files are both on the disk
 SMALLEST_READ = 64 * 1024
 KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # attributes that a batch without records keeps
 

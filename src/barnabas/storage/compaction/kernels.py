@@ -23,7 +23,7 @@ from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 # Columns of `rows`, the table of the batches to read.
 WHERE, BEGIN, END, COUNT, BASE_OFFSET, BASE_TIME, KEEPS_TOMBSTONES = range(7)
 ROW_COLUMNS = 7
-# values of WHERE: the buffer that holds the records; KEEP_ALL means the chunk too
+# Values of WHERE: the buffer that holds the records; KEEP_ALL means the chunk too.
 NOT_THERE, IN_CHUNK, UNPACKED, KEEP_ALL = 0, 1, 2, 3
 
 # Columns of `state`: `add_keys` stores its counts there, and both kernels store errors there.

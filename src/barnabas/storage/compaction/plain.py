@@ -96,9 +96,8 @@ class PlainKeys:
             at = [header.base_offset + delta for delta in records.offset_deltas]
             first = bisect_left(at, from_offset)
             before = len(offsets)
-            # the next line removes a null key
-            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]
-            offsets.pop(None, None)  # type: ignore[call-overload]
+            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # may include a null key
+            offsets.pop(None, None)  # type: ignore[call-overload]  # drops the null key
             if len(offsets) > before:
                 self._room -= (len(offsets) - before) * (BYTES_PER_KEY + max(len(key) for key in records.keys if key is not None))
             self._has_tombstones = self._has_tombstones or not all(records.have_value)

@@ -136,8 +136,7 @@ def find_unfinished(files: Files, directory: Path, names: Iterable[str]) -> Unfi
         return None
     first_cleaned = min(map(_base, cleaned), default=None)
     unwanted = cleaned + [name for name in swaps if first_cleaned is not None and _base(name) >= first_cleaned]
-    # An interrupted rename may leave any file of an old segment, except of the first one, which must still
-    # have its log.
+    # After a power failure during the renames, any file of an old segment may be left; the first one counts only with its log.
     bases = {_base(name) for name in names if OWN_FILE.fullmatch(name)}
     logs = {_base(name) for name in names if OWN_LOG.fullmatch(name)}
     complete = {}

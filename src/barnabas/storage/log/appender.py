@@ -332,9 +332,8 @@ class LogAppender:
             try:
                 add_aborted(segment, completed)
             except OSError as error:
-                # The marker is in the log. Without this entry, readers of committed records must not pass the
-                # marker. So even a full disk takes the log out of use; the next start creates the entry from
-                # the marker.
+                # The marker is in the log. Without this entry, readers of committed records must not pass the marker. So even a
+                # full disk takes the log out of use; the next start creates the entry from the marker.
                 raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
@@ -352,8 +351,7 @@ class LogAppender:
         log = self._log
         segment = log.segments.active
         if must_roll(segment, log.config, size, header):
-            # A follower of a compacted log stores a gap in the segment before it: a segment that ends early
-            # has lost its tail.
+            # A follower of a compacted log stores a gap in the segment before it: a segment that ends early has lost its tail.
             within_reach = header.last_offset <= log.log_end_offset + MAX_RELATIVE_OFFSET
             segment = self.roll(now_ms, log.log_end_offset if within_reach and segment.size else header.base_offset)
         if not segment.size and header.max_timestamp >= 0:

@@ -275,8 +275,7 @@ class Log(LogState):
         try:
             known = checkpoints.read_partition_metadata(self.files, path)
         except CorruptLog as error:
-            # a clean stop rules out a power failure as the cause: the log may belong to an older topic with
-            # this name
+            # A clean stop rules out a power failure as the cause: the log may belong to an older topic of that name.
             if clean_shutdown:
                 raise
             logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)

@@ -72,8 +72,7 @@ class LogState:
         self.as_on_disk: tuple[int, int, int, int] | None = None  # the value of `extent` at which the files were complete
         self.closed = False
         self.swapping: Segment | None = None  # the cleaned segment
-        # compaction may have removed records below this offset; the later records with their keys are below
-        # it too
+        # Compaction may have removed records below this offset whose keys have later records below it.
         self.cleaned_end = 0
         self.lowest_truncation = MAX_OFFSET  # since the log cleaner (`server.cleaning`) last reset this field
 

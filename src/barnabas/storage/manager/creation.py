@@ -125,7 +125,7 @@ class LogCreation:
             dirs.unforgotten.discard((home.path, key))
         folder = home.path / f"{key[0]}-{key[1]}"
         was_there = dirs.files.exists(folder)
-        # the topic was deleted, but the disk refused to rename its folder
+        # The topic was deleted, but the disk refused to rename its folder.
         if was_there and self._is_of_another_topic(folder, topic_id):
             self._set_aside(key, folder, home)
             was_there = False

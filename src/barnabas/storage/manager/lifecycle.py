@@ -82,7 +82,7 @@ class LogManager(LogDirs):
                 )
                 found.append(FoundLog(key, directory, opening))
             if directory.is_new and not here:
-                # a fresh directory had no shutdown, so the line names none
+                # A fresh directory had no shutdown, so the line names none.
                 logger.info("event=log-directory-new path=%s", directory.path)
             else:
                 logger.info(

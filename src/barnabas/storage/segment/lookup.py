@@ -57,7 +57,7 @@ class SegmentLookup:
             return Position(0, segment.base_offset)
         end = segment.integrity.end_of_read(offset)
         if end is not None:
-            # at the end of the file: the offset is in a gap that ends the segment
+            # At the end of the file: the offset is in a gap that ends the segment.
             return Position(end, offset) if end < segment.size else None
         entry = segment.index.floor(offset - segment.base_offset)
         start = entry[1] if entry else 0
