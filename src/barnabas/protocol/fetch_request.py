@@ -15,7 +15,7 @@ from barnabas.protocol.fetch import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSI
 
 MAX_EPOCH = 2**31 - 1  # of a fetch session; 1 follows
 NO_EPOCH = -1  # the leader epoch is unknown, or no batch was fetched
-FIRST_SESSION_VERSION = 7  # (KIP-227)
+FIRST_SESSION_VERSION = 7  # the first version with fetch sessions (KIP-227)
 FIRST_LEADER_EPOCH_VERSION = 9  # the first version with the leader epoch of each partition (KIP-320)
 FIRST_REPLICA_STATE_VERSION = 15  # earlier versions begin with the replica id
 Named = tuple[int, int, int, int, int, int]

@@ -51,7 +51,7 @@ class Kept(Enum):
 
     ALL = "all"  # complete: the broker stopped cleanly, or only its process ended
     SYNCED = "synced"  # its machine lost power or was restarted: unsynced records may be lost
-    UNKNOWN = "unknown"  # these log directories may not be its former ones
+    UNKNOWN = "unknown"  # these may be other log directories than before
 
 
 class LogEnd(NamedTuple):
@@ -220,7 +220,7 @@ class MetadataImage(Struct, frozen=True):
         configs = {resource: settings for resource, settings in delta.configs.items() if settings}
         dropped = delta.configs.keys() | {(ResourceType.TOPIC, name) for name in delta.deleted_topics}
         if dropped:
-            changed = dict(self.configs)  # copied as a block, not entry by entry: there may be as many as topics
+            changed = dict(self.configs)  # copied as a whole, not entry by entry: there may be one entry per topic
             for resource in dropped:
                 changed.pop(resource, None)
             changed.update(configs)
