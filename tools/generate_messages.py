@@ -296,7 +296,7 @@ def render_index() -> str:
     lines += [
         "}",
         "",
-        "# API key: its first version in Kafka 4, of which Kafka 3.9 knew older ones",
+        "# API key: the first version that Kafka 4 serves, for the APIs of which Kafka 3.9 serves older versions",
         "FIRST_VERSIONS_OF_KAFKA_4: dict[int, int] = {",
         *(f"    {key}: {min(schema_name_map[name])}," for key, name in sorted(api_key_map.items()) if name in DROPPED),
         "}",

@@ -71,7 +71,7 @@ ElectionEvent = ControllerReadEvent | ClaimOutcome | SessionState | WriteRefused
 
 
 class ReadController(Struct, frozen=True):
-    """Read the two entries and report them (OfficeReadEvent)."""
+    """Read the two entries and report them (ControllerReadEvent)."""
 
 
 class Claim(Struct, frozen=True):
