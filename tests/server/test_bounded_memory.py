@@ -28,7 +28,7 @@ from tests.waiting import until, wait_until
 
 LARGE = batch_of(900_000)
 PRODUCE_TO_MANY, PRODUCE_PLAIN, LIST_OFFSETS = (0, 9), (0, 8), (2, 8)
-FREE_SLACK_MB = 25.0  # MB; growth of a working process that is no buffer of a request
+FREE_SLACK_MB = 25.0  # growth of a working process that is no buffer of a request
 
 
 def port_of(client: Client) -> int:

@@ -28,7 +28,7 @@ from tests.server.wire import Line, batch_of, create_topic, framed
 
 BATCH = batch_of(10_000)
 LARGE = batch_of(32_000)  # at 20 kB/s, with at most 1 s saved up, this costs a wait of 600 ms, however late it arrives
-WITHIN_S = 30  # seconds; longer than any wait of a few seconds on a busy machine
+WITHIN_S = 30  # longer than any wait of a few seconds on a busy machine
 TOPIC = "t"
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = (19, 7), (20, 6), (37, 3)
 

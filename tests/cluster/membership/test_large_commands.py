@@ -10,7 +10,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.members import Members
 
-COMMIT_BYTES = 4_000  # bytes; enough for about six topics
+COMMIT_BYTES = 4_000  # enough for about six topics
 NAMES = [f"topic-{number}" for number in range(40)]
 
 
