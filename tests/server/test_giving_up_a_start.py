@@ -25,7 +25,7 @@ WHEN: dict[str, Callable[[Broker], object]] = {  # how far the start has come
     "with coordinators": lambda broker: Opened.COORDINATORS in broker._opened,
     "ready": lambda broker: broker.ready,
 }
-MOST_TURNS = 1_000_000  # turns of the event loop; a start takes some hundred
+MOST_TURNS = 1_000_000  # turns of the event loop; a start takes some hundreds
 
 
 @pytest.mark.parametrize("when", WHEN)

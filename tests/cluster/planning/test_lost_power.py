@@ -132,7 +132,7 @@ def test_the_log_that_goes_furthest_leads_when_all_are_back() -> None:
 @pytest.mark.parametrize(
     ("state", "alive", "said"),
     [
-        (LOST, (1, 2), ends(_1=(5, 20), _2=(5, 20), _3=(5, 10))),  # broker 3 is gone again
+        (LOST, (1, 2), ends(_1=(5, 20), _2=(5, 20), _3=(5, 10))),  # broker 3 is down again
         (LOST, (1, 2, 3), ends(_1=(5, 20), _2=(5, 20))),  # broker 3 has not reported its log end
         # all reports are older than the current leader epoch
         (LOST, (1, 2, 3), ends(leader_epoch=5, _1=(5, 20), _2=(5, 20), _3=(5, 20))),

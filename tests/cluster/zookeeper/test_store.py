@@ -94,7 +94,7 @@ def end_session(store: MetadataStore) -> None:
     while given == mine:
         twin = KazooClient(store.address.servers, client_id=mine)
         twin.start()
-        given = twin.client_id or mine  # None if the connection is gone again
+        given = twin.client_id or mine  # None if the connection has ended again
         twin.stop()
         twin.close()
 

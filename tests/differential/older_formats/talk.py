@@ -22,8 +22,8 @@ from tests.waiting import wait_until
 
 PRODUCE, FETCH, CREATE_TOPICS = 0, 1, 19
 TIMEOUT_S = 20.0
-STORED_VERSION = 11  # of the Fetch in `stored`: it has topic names and needs no session
-Wanted = tuple[str, int, int, int]  # topic, partition, offset, bytes
+STORED_VERSION = 11  # version of the Fetch in `stored`: it has topic names and needs no session
+Wanted = tuple[str, int, int, int]  # topic, partition, offset, maximum bytes
 
 
 def text(value: str) -> bytes:

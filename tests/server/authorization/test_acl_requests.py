@@ -46,7 +46,7 @@ CREATIONS: list[tuple[dict[str, Any], str | None]] = [
     ({"host": "10.0.0.0/8"}, None),
     ({"host": "10.0.0.0/88"}, "Invalid range of addresses 10.0.0.0/88"),  # Kafka knows no address ranges
     ({"host": "0:0:0:0:0:0:0:1"}, None),
-    ({"operation": 9}, None),  # nobody checks that topics support the operation
+    ({"operation": 9}, None),  # the broker does not check that topics support the operation
     ({"resource_name": "a b/c"}, None),
     ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),
     ({"resource_type": 4, "resource_name": "kafka-cluster"}, None),

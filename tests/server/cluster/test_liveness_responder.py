@@ -23,7 +23,7 @@ from tests.server.cluster.in_process import running
 
 WITHIN_S = 60.0
 SIZE = struct.Struct(">i")
-MARKERS, HEARTBEAT = (27, 1), (63, 2)  # APIs and versions
+MARKERS, HEARTBEAT = (27, 1), (63, 2)  # (API key, version)
 OLDER, NEWER = WriteTxnMarkersRequest(), BrokerHeartbeatRequest(broker_id=2)
 
 

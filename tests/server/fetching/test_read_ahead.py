@@ -32,7 +32,7 @@ from tests.waiting import wait_until
 
 VALUE = b"x" * 5_000
 RECORDS = 60
-PULL = 40_000  # eight records
+PULL = 40_000  # bytes; eight records
 EVER = 1e9
 
 
