@@ -40,7 +40,7 @@ PLAIN = (
     "web",
     *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
 )
-BESIDE = ("bench", "demo", "examples", "tests", "tools")  # beside the package
+BESIDE = ("bench", "demo", "examples", "tests", "tools")  # folders beside the package
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")
 
