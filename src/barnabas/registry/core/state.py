@@ -175,7 +175,7 @@ class State:
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions of a subject, oldest first."""
-        versions = list(self.subjects.get(subject, {}).values())  # a copy, because threads read it too
+        versions = list(self.subjects.get(subject, {}).values())  # a copy, because other threads read the list
         return versions if deleted else [each for each in versions if not each.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
