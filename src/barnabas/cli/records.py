@@ -47,7 +47,7 @@ class BadRecord(BadInput):
 
 
 Parser = Callable[[bytes], Record]
-Printer = Callable[[Any], bytes]  # from a Message of confluent-kafka
+Printer = Callable[[Any], bytes]  # takes a Message of confluent-kafka
 
 
 def unescape(text: str) -> bytes:
