@@ -86,7 +86,7 @@ class ClusterSimulation(Workload):
         self._work(works, RUN_LIMIT_S)
         self._rest()
         self._examine()
-        self._rest()  # leaders may have been balanced meanwhile
+        self._rest()  # leaders may have moved to the preferred replicas in the meantime
         compare_replicas(self.nodes)
         self._check_places()
         for node in self.nodes:
@@ -178,7 +178,8 @@ class ClusterSimulation(Workload):
         self.keep_book(topic, index, replicated=True)
         key, number = (topic.name, index), 100 + index
         first, added = self.histories[topic.name, 0], self.histories[key]
-        added.retention_ms, added.retention_bytes = first.retention_ms, first.retention_bytes  # as it was set meanwhile
+        # an admin may have changed the retention
+        added.retention_ms, added.retention_bytes = first.retention_ms, first.retention_bytes
         self._join_work(self.produce(number, key, self.scenario.producers[0][1]))
         self._join_work(self.consume(number, key))
 
@@ -195,7 +196,7 @@ class ClusterSimulation(Workload):
             self._failed = self._failed or task.exception()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():  # noqa: ASYNC110 - in virtual time looking costs little
+        while not condition():  # noqa: ASYNC110 - polling is cheap in virtual time
             await asyncio.sleep(LOOKS_S)
 
     async def _come_to_rest(self) -> None:

@@ -31,7 +31,7 @@ DEFAULTS = {
     "min.cleanable.dirty.ratio": "0.5",
     "index.interval.bytes": "4096",
     "min.insync.replicas": "1",
-}  # of what `admins.tune` changes
+}  # defaults of the settings that `admins.tune` changes
 
 
 class Workload(SimulatedRun):
@@ -45,7 +45,7 @@ class Workload(SimulatedRun):
         super().__init__(seed, echo=echo)
         self.flushed = flushed
         self.histories: dict[TopicPartition, PartitionHistory] = {}
-        self.lasting: list[TopicPartition] = []  # of topics that stay
+        self.lasting: list[TopicPartition] = []  # partitions of topics that are never deleted
         self.groups: dict[TopicPartition, Register] = {}
         self.settings: dict[tuple[str, str], Register] = {}
         self._producing = 0
