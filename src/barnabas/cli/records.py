@@ -305,7 +305,7 @@ def _template_printer(template: str, null: bytes) -> Printer:
     return lambda message: b"".join(part if isinstance(part, bytes) else part(message) for part in parts)
 
 
-# --- as options
+# --- options
 
 
 def _check_input(format_name: str) -> None:

@@ -97,7 +97,7 @@ class CoordinatorRuntime(Generic[S]):
         self._timer = LoopTimer(clock, self.wake)
         self._closed = False
 
-    # -- which partitions are here --------------------------------------------------------------------------------------
+    # -- hosted partitions ----------------------------------------------------------------------------------------------
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker became leader of `partition`: read it, then serve it.
@@ -176,7 +176,7 @@ class CoordinatorRuntime(Generic[S]):
         """The loaded shards by partition."""
         return {p: hosted.shard for p, hosted in self._hosted.items() if hosted.phase is Phase.ACTIVE}
 
-    # -- carrying out ---------------------------------------------------------------------------------------------------
+    # -- results of shards ----------------------------------------------------------------------------------------------
 
     def hosted_for(self, name: str) -> HostedShard[S]:
         """The hosted shard of a group or a transactional id.

@@ -112,7 +112,7 @@ class RegistryService:
         """Whether this registry writes."""
         return self._writer.is_writer
 
-    # --- what the handlers ask for
+    # --- for the handlers
 
     async def write(self, request: Request, command: Command) -> Any:
         """Write, or let the leader answer."""

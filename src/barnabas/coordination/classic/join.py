@@ -170,7 +170,7 @@ class Joining:
         self._rebalance.expect_join(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS, now)
         self._rebalance.prepare_or_complete(group, join.because(f"{member_id} is new"), now, out)
 
-    # -- static members that come back ----------------------------------------------------------------------------------
+    # -- static members that return -------------------------------------------------------------------------------------
 
     def _replace(self, join: _Join, former_id: str, member_id: str, now: Now, out: CoordinatorResult) -> None:
         group = join.group
@@ -235,7 +235,7 @@ class Joining:
             response.leader = event.former_leader  # an older client that is named as leader would assign again
         out.reply(token, response)
 
-    # -- members that join again ----------------------------------------------------------------------------------------
+    # -- members that rejoin --------------------------------------------------------------------------------------------
 
     def _join_known(self, join: _Join, now: Now, out: CoordinatorResult) -> None:
         group, member_id = join.group, join.request.member_id

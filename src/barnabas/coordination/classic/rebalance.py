@@ -210,7 +210,7 @@ class Rebalance:
             member.sync_token = None
             self.hear_from(group, member, now)
 
-    # -- members that go ------------------------------------------------------------------------------------------------
+    # -- members that leave ---------------------------------------------------------------------------------------------
 
     def dismiss(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
         """Remove a member; if it waits, it is told to join again with another id."""

@@ -171,7 +171,7 @@ class State:
         else:
             self.associations[key] = {"createTs": timestamp_ms, **records.read_value(value), "updateTs": timestamp_ms}
 
-    # --- questions
+    # --- queries
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions of a subject, oldest first."""

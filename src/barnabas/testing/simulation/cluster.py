@@ -75,7 +75,7 @@ class ClusterSimulation(Workload):
         """The run ends with it."""
         self._failed = self._failed or violation
 
-    # --- the course of it
+    # --- the course of the run
 
     def _main(self) -> None:
         for node in self.nodes:
@@ -139,7 +139,7 @@ class ClusterSimulation(Workload):
             await admins.until_done(partial(client.create_topics, [wanted]), ErrorCode.TOPIC_ALREADY_EXISTS)
         await client.close()
 
-    # --- those who change things
+    # --- admins
 
     def _admins(self) -> list[asyncio.Task[None]]:
         tasks = []
@@ -183,7 +183,7 @@ class ClusterSimulation(Workload):
         self._join_work(self.produce(number, key, self.scenario.producers[0][1]))
         self._join_work(self.consume(number, key))
 
-    # --- the end, and what fate asks for
+    # --- the end of the run, and methods for the fault injector
 
     def start_elsewhere(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Something that goes on beside; where it fails, the run does."""

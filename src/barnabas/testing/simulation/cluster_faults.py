@@ -246,7 +246,7 @@ class ClusterFaultInjector:
         other = self._random.choice([each for each in self._nodes if each is not node])
         await self._kill(incident, other)
 
-    # --- what follows
+    # --- recovery
 
     def heal(self) -> None:
         """All is as it should be, but for processes that are not there."""

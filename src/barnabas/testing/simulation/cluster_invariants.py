@@ -127,7 +127,7 @@ class InvariantChecker:
             told = f"{state.leader} leads with {ends[state.leader]}, and {furthest} has {ends[furthest]} (epoch, end)"
             raise Violation(f"{topic}-{index} was lost: {told}")
 
-    # --- now and then
+    # --- from time to time
 
     def _compare(self) -> None:
         """Check that replicas in sync have all committed records, and that no log contradicts itself."""

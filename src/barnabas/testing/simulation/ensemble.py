@@ -105,7 +105,7 @@ class Ensemble:
     def delay_s(self) -> float:
         return self._random.choice((0.0005, 0.0005, 0.005, 0.1)) * (0.5 + self._random.random())
 
-    # --- what happens to clients
+    # --- faults of clients
 
     def cut_off(self, host: str) -> None:
         """The machine does not reach the ensemble."""

@@ -88,7 +88,7 @@ class FaultInjector:
                 self._node.disk.capacity_bytes = None
                 await self._come_back(Incident("restart", 0), crashed=True, may_lose_tail=True)
 
-    # --- blows that the broker survives
+    # --- faults that the broker survives
 
     async def _disconnect(self, _: Incident) -> None:
         ends = self._world.network.connections(self._node.host)
@@ -116,7 +116,7 @@ class FaultInjector:
         self._simulation.logged_errors.excuse("cleaner-dies")
         process.cleaner.files.kill_in = incident.changes
 
-    # --- those it does not
+    # --- faults that stop the broker
 
     async def _restart(self, incident: Incident) -> None:
         await self._stop()
@@ -167,7 +167,7 @@ class FaultInjector:
                 logs.setdefault(path.parent, []).append((path, file))
         return [each for segments in logs.values() for each in segments[:-1]]
 
-    # --- down and up again
+    # --- stop and restart
 
     async def _stop(self) -> None:
         try:

@@ -248,7 +248,7 @@ class FaultyFiles:
         if sync:
             self.sync_directory(path.parent)
 
-    # --- inside
+    # --- internal
 
     def _descriptor(self, file: File, path: Path) -> int:
         fileno = next(self._numbers)

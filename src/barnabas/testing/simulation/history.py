@@ -74,7 +74,7 @@ class PartitionHistory(Struct):
     tail_losses: int = 0  # records that these cuts have lost
     rotten: int = 0  # flipped bits: a broker must refuse damaged records and not return them
 
-    # --- what clients tell
+    # --- observations of clients
 
     def sending(self, value: bytes, sent: Sent) -> None:
         self.sent[value] = sent
@@ -133,7 +133,7 @@ class PartitionHistory(Struct):
         if self.retention_ms < 0 or age_ms <= self.retention_ms:
             raise Violation(f"lost write: {self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
 
-    # --- what happens to the broker
+    # --- restarts and audits
 
     def restarted(self, *, crashed: bool, may_lose_tail: bool, start: int, end: int) -> None:
         """The broker is back, and says that the log is [start, end); called before clients are let in again."""

@@ -203,7 +203,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._on_error = on_error
         self._default_executor = VirtualExecutor(4, f"{name}-default")
 
-    # --- asyncio's needs
+    # --- methods that asyncio needs
 
     def time(self) -> float:
         return self.world.now_s
@@ -250,7 +250,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if not self.dead and not isinstance(error, ProcessKilled):
             self._on_error(f"{context.get('message')}: {error!r}")
 
-    # --- what goes to threads
+    # --- threads
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         pool = executor or self._default_executor
@@ -270,7 +270,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         return await self.world.network.connect(self, protocol_factory, host, port)
 
-    # --- life and death
+    # --- the end of the process
 
     def die(self) -> None:
         """The process is gone in this moment."""

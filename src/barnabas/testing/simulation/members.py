@@ -161,7 +161,7 @@ class Member:
             self._member_id = ""
             await self._ask(LeaveGroupRequest(group_id=self._book.name, members=[identity]))
 
-    # --- at work
+    # --- work
 
     async def _turn(self) -> None:
         chance = self._random.random()

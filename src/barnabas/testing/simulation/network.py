@@ -224,7 +224,7 @@ class VirtualTransport(asyncio.Transport):
             self._protocol.connection_made(self)
             self._deliver()
 
-    # --- asyncio's side
+    # --- methods for asyncio
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         match name:
@@ -265,7 +265,7 @@ class VirtualTransport(asyncio.Transport):
     def is_reading(self) -> bool:
         return not self._paused
 
-    # --- bytes under way
+    # --- bytes in flight
 
     @property
     def room(self) -> int:
@@ -323,7 +323,7 @@ class VirtualTransport(asyncio.Transport):
         if self._on_room is not None and not self.closed:
             self._on_room()
 
-    # --- the end
+    # --- closing
 
     def reset_soon(self, at_s: float | None = None) -> None:
         """The other side is gone; this one learns it in a while, after what had been sent before."""

@@ -87,7 +87,7 @@ class SimulatedRun(ABC):
     def _end(self) -> None:
         """Leave nothing running."""
 
-    # --- letting things happen
+    # --- driving the loop
 
     def _work(self, tasks: list[asyncio.Task[None]], limit_s: float) -> None:
         """Let things happen until all of `tasks` are done; what one of them raises ends the run."""

@@ -83,7 +83,7 @@ class ClientProcesses:
             tasks += [loop.create_task(reader.follow(self.is_over, random)) for reader in readers]
         return tasks
 
-    # --- their lives
+    # --- lives of the processes
 
     async def _live(self, client: Client) -> None:
         began_s = self._world.now_s

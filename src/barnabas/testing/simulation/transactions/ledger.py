@@ -110,7 +110,7 @@ class Ledger:
         # transactional id -> owner -> the client that became this owner, and when
         self._owners: dict[str, dict[Owner, tuple[str, float]]] = {}
 
-    # --- what clients tell
+    # --- observations of clients
 
     def owns(self, writer: str, client: str, owner: Owner, now_s: float) -> None:
         """A client of the transactional id `writer` was told that it is `owner` from now on."""
@@ -159,7 +159,7 @@ class Ledger:
             self._check_owner(transaction, transaction.commit_asked_s, "a commit")
         transaction.outcome, transaction.ended_s = outcome, now_s
 
-    # --- what readers tell
+    # --- observations of readers
 
     def read_any(self, place: TopicPartition, records: Iterable[Seen], high_watermark: int) -> None:
         """An answer to a reader of all records."""
@@ -216,7 +216,7 @@ class Ledger:
         asked_s = transaction.commit_asked_s
         return asked_s is not None and self._fenced_s(transaction) >= asked_s
 
-    # --- inside
+    # --- internal
 
     def _fenced_s(self, transaction: Transaction) -> float:
         """When somebody knew of a newer epoch than the one of this transaction."""

@@ -116,7 +116,7 @@ class TransactionalProducer:
         self.owner = Owner(-1, -1)
         self.is_end_sure = True  # whether each request to end the transaction, except the last one, certainly had no effect
 
-    # --- what a client does
+    # --- operations of a client
 
     async def init(self) -> Owner:
         """Become the owner of the transactional id; asks until there is an answer."""
