@@ -43,7 +43,7 @@ OURS, THEIRS = "barnabas", f"Apache Kafka {VERSION}"
 BROKERS = (1, 2, 3)
 ZOOKEEPER_TICK_MS = 2_000  # ZooKeeper's default
 POLL_S = 0.05
-COMMITTED_TIMEOUT_S = 60.0  # with acks=1, followers may be behind for a while, also after they left the in-sync replicas
+COMMITTED_TIMEOUT_S = 60.0  # with acks=1, followers may be behind while they are in sync, and longer
 
 Address = tuple[str, int]
 

@@ -31,7 +31,7 @@ MAX_REPEATED_BYTES = 512  # bytes before the records in a produce request that h
 MAX_REPEATED_FETCH_BYTES = 4096  # size of a fetch request that a connection recognises as repeated: about 100 partitions
 # size of a request that is handled together with its neighbours: two such requests fit into the receive buffer
 MAX_RUN_BYTES = RECEIVE_BUFFER_BYTES // 2
-# requests handled together, 0.3 ms for simple ones; so many of 128 bytes fit into `RECEIVED_SMALL_BYTES`
+# requests handled together, 0.3 ms for simple ones; this many of 128 bytes fit into `RECEIVED_SMALL_BYTES`
 MAX_RUN_REQUESTS = 2_048
 MAX_UNSENT_BYTES = 8 * 1024 * 1024  # unsent responses of a slow client; above it the broker does not read its requests
 MAX_PULSES = 1_000  # other brokers whose liveness probes a thread answers; the event loop answers the probes of further brokers
@@ -86,8 +86,9 @@ MAX_AUDIT_ENTRIES = 20_000  # audit log entries that wait for their write; furth
 MAX_AUDIT_BATCH = 500  # audit log entries per write
 MAX_AUDIT_TEXT = 256  # characters of a name in the audit log
 MAX_REGISTRY_ANSWER_BYTES = 64 * 1024 * 1024  # size of one response that a client accepts from a schema registry
-SCHEMA_ID_KEPT_S = 300.0  # a broker takes a schema id for registered this long before it asks again
-UNKNOWN_SCHEMA_ID_KEPT_S = 1.0  # a broker takes a schema id for unregistered this long; it may be registered at any time
+SCHEMA_ID_KEPT_S = 300.0  # a broker treats a schema id as registered for this time before it asks again
+# a broker treats a schema id as unregistered for this time only, because it may be registered at any time
+UNKNOWN_SCHEMA_ID_KEPT_S = 1.0
 # registered schema ids of one subject that a broker caches; as confluent.schema.registry.max.cache.size
 MAX_KNOWN_SCHEMA_IDS = 10_000
 MAX_UNKNOWN_SCHEMA_IDS = 1_000  # unregistered schema ids of one subject that a broker caches

@@ -36,7 +36,7 @@ Ends = dict[Partition, int]  # partitions that the consumer has read to the end,
 Messages = list[Any]
 
 BATCH = 1_000
-END_WAIT_MS = 50  # an empty fetch response shows the end of a partition; the broker delays this response by so much
+END_WAIT_MS = 50  # an empty fetch response shows the end of a partition; the broker delays this response by this time
 WAIT_S = 0.25  # between two checks for Ctrl-C while no records arrive
 LOOK_AGAIN_S = 10.0  # between two checks for added partitions
 LOOKUP_S = 1.0  # the longest delay of the output by such a check
@@ -102,7 +102,7 @@ class ByPartition:
             try:
                 described = self.consumer.list_topics(topic, LOOKUP_S).topics[topic]
             except KafkaException:
-                break  # no broker answered, and each further topic would wait as long; the consumer reports its own errors
+                break  # no broker answered, and each further topic would wait as long; the consumer reports errors itself
             found |= {(topic, number) for number in described.partitions}
         added = sorted(found - self.open)
         self.consumer.incremental_assign([TopicPartition(*where, OFFSET_BEGINNING) for where in added])

@@ -280,7 +280,7 @@ def _send_all(
         sender.finish()
         raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
     except BaseException:
-        sender.finish()  # the records before the error are sent, as those before Ctrl-C are
+        sender.finish()  # the records before the error are sent, like those before Ctrl-C
         raise
     sender.finish()
     return sender

@@ -17,7 +17,7 @@ import click
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
 
-# not passed on: it is for the broker's listener with SASL, which requests no certificate
+# not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 

@@ -191,7 +191,7 @@ def _synonyms(name: str, layers: Layers) -> tuple[Synonym, ...]:
 def _broker_value(name: str, layers: Layers) -> str | None:
     key = definitions.BROKER[name]
     if key.default is None and not any(name in settings for _, settings in layers.sources()):
-        return None  # the source of the topic's value does not matter
+        return None  # the key is unset; its attribute may have the value of another key, as log.dirs has that of log.dir
     value = getattr(layers.config, key.attribute)
     return None if value is None else text_of(value)
 

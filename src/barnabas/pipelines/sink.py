@@ -126,7 +126,7 @@ class _Writer:
         if protocol.is_written(handout, query, batch):
             logger.warning("event=batch-not-repeated sink=%r query=%r batch=%d note=%r", handout.sink, query, batch, IS_THERE)
             for _ in batches:
-                pass  # a stateful query fails if its rows are not consumed: only then does it save the batch's state
+                pass  # Spark saves the state of a stateful query only after all rows were consumed; otherwise the query fails
             return Written(0, Wrote(handout, query, batch))
         rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
         claims = {}

@@ -198,7 +198,7 @@ def _in_branch(branch: Any, value: Any, place: str, names: dict[str, Any]) -> An
     made = _convert(branch, value, place, names)
     schema = names.get(branch, branch) if isinstance(branch, str) else branch
     if isinstance(schema, dict) and schema["type"] == "record":
-        return (full_name(schema, ""), made)  # tells fastavro the branch
+        return (full_name(schema, ""), made)  # the name selects the branch in fastavro
     return made
 
 

@@ -32,7 +32,7 @@ for id in $ids; do kill -9 "-$id" "$id" 2>/dev/null; done
 [ -z "$1" ] || rm -rf -- "$1"
 """
 
-# Waits for a line from descriptor "$1", then runs the command. If the descriptor closes first, the parent has ended.
+# Waits for a line from descriptor "$1", then runs the command. If the descriptor closes first, the parent has ended: exit.
 GATE = 'read -r _ <"/dev/fd/$1" || exit 1; shift; exec "$@"'
 
 

@@ -39,7 +39,7 @@ START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
 ASK_AGAIN_S = 0.02
 TICK_MS = 100  # the shortest session timeout is two ticks
-MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # servers of an ensemble wait for each other so long; the longer time applies
+MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # servers of an ensemble wait for each other for the longer of these two times
 JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
 PROPERTIES = {
     "zookeeper.admin.enableServer": "false",

@@ -75,10 +75,10 @@ class ClassicGroup:
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.pending_joins: set[str] = set()  # member ids that were given out but not used yet
         self.pending_syncs: set[str] = set()  # members of this generation that have not sent SyncGroup
-        self.waiting_joins = 0  # members that wait for a JoinGroup response
+        self.waiting_joins = 0  # number of members that wait for a JoinGroup response
         self.member_added = False  # whether a member joined since the last delay of the initial rebalance began
-        self.initial_delay_ms = 0  # the current delay
-        self.initial_delay_left_ms = 0  # the delay may still grow by this time
+        self.initial_delay_ms = 0  # the current delay of the initial rebalance
+        self.initial_delay_left_ms = 0  # time by which the delay may still grow
         self.subscribed_topics: frozenset[str] | None = None  # None if the metadata does not name the topics
         self._speakers: Counter[str] = Counter()  # protocol -> number of members that support it
 

@@ -36,7 +36,7 @@ from barnabas.coordination.result import MayDescribe, Now, may_describe_all
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 
-# names matched by one heartbeat; one expression may exceed it, since it takes all names: some milliseconds of the loop
+# names that one heartbeat matches, in some milliseconds; one expression may exceed it, because it needs all names
 MATCHED_AT_ONCE = 5_000
 COMPILED_LIKE = 50  # compiling one expression takes as long as matching this many names
 

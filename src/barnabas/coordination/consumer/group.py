@@ -76,7 +76,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0  # hash of the topics that the group's epoch is for
+        self.metadata_hash = 0  # hash of the topics that belong to the group's epoch
         self.assignment_epoch = FIRST_EPOCH
         self.assigned_at_ms = 0  # wall-clock time of the target assignment
         self.members: dict[str, ConsumerMember] = {}

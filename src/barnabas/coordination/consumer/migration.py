@@ -30,7 +30,7 @@ from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
 # No client reads the user data in an assignment of these assignors. librdkafka copies the member's own user data into it, and
-# Kafka takes such an assignment for one of a custom assignor.
+# Kafka treats such an assignment as one of a custom assignor.
 BUILT_IN = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
 

@@ -255,7 +255,7 @@ def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
             logger.warning("event=batch-lost sink=%r batch=%d error=%r", sink, state.pending.batch, str(failure))
         state = state.given_up() if lost else state.settled()
         token = yield WriteState(state, token)
-        # Nothing may be recorded under the handout's owner yet. Only then can tasks see whether the owner has changed.
+        # The handout needs an owner under which nothing was recorded. Otherwise tasks cannot see whether the owner has changed.
         token = yield TakeSink(token)
     yield from _sweep(sink, token)
     return Handout(sink, token, state)

@@ -141,8 +141,7 @@ class Producer:
                 if self._topic_id not in (None, self._client.cluster.topics[self._topic].topic_id):
                     producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
                     continue
-                # A response from before a power cut does not show which records are left. Nor does a leader that did not wait for
-                # others.
+                # A power cut after the request, or a leader that did not wait for its followers, may lose the records.
                 if cuts == self._history.power_cuts and (how.acks == ACKS_ALL or not self._history.replicated):
                     self._history.acknowledged(produced.base_offset, identities)
             await asyncio.sleep(how.pause_s * self._random.random())

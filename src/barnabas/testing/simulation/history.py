@@ -66,7 +66,7 @@ class PartitionHistory(Struct):
     sent: dict[bytes, Sent] = field(default_factory=dict)
     values: dict[int, bytes] = field(default_factory=dict)  # offset -> identity of the record
     kept: set[int] = field(default_factory=set)  # offsets that were acknowledged or read
-    deletable: int = 0  # a DeleteRecords request named this offset
+    deletable: int = 0  # a DeleteRecords request named this offset, so records below it may be gone
     deleted: int = 0  # a broker confirmed the deletion below this offset
     high_watermark: int = 0
     log_start: int = 0

@@ -199,7 +199,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.name = name
         self.host = host
         self.dead = False
-        self.frozen_until_s = 0.0  # until when the process is stopped (SIGSTOP): its events come late, but in order
+        self.frozen_until_s = 0.0  # the process is stopped (SIGSTOP) until this time; its events come late, but in order
         self._on_error = on_error
         self._default_executor = VirtualExecutor(4, f"{name}-default")
 
@@ -278,7 +278,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # a dead process awaits no tasks
             coroutine = task.get_coro()
-            with suppress(RuntimeError, ProcessKilled):  # while it closes, the coroutine may await again, which never completes
+            # the coroutine may await again while it closes, which raises RuntimeError
+            with suppress(RuntimeError, ProcessKilled):
                 coroutine.close()
 
 

@@ -381,7 +381,7 @@ class VirtualOutbox(Outbox):
         return False  # the choice of sendfile would depend on the real time that it takes
 
     def _is_tried_again(self) -> bool:
-        return False  # a retry would not help, because virtual time does not pass meanwhile
+        return False  # virtual time stands still until the next turn, so the reader makes no room before it
 
     def _send_file(self, region: Region) -> None:
         data = self._pinned_files.files.pread(region.fileno, min(region.size, self._room_left()), region.position)

@@ -18,7 +18,7 @@ from barnabas.registry.formats.json_schema.model import Node, Schemas
 from barnabas.registry.formats.json_schema.steps import Report, Steps, TooLarge
 from barnabas.registry.formats.json_schema.text import Interner
 
-# stands for an unfinished pair; deeper than any path in a report
+# result of an unfinished pair; deeper than any path in a report
 _KNOWN = Difference("TYPE_CHANGED", ("recursion",) * (MAX_JSON_SCHEMA_PATH + 1))
 
 

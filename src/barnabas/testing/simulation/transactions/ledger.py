@@ -37,7 +37,7 @@ class Outcome(Enum):
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # the client requested the end, and no response tells the result
+    UNKNOWN = "unknown"  # the client requested the end, but got no response that shows the result
 
 
 class Transaction(Struct, eq=False):
