@@ -27,7 +27,7 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
-OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # for probes, which do not log in
+OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # probes do not log in
 
 
 class _Gone(Exception):
@@ -67,7 +67,7 @@ class Application:
             await send({"type": "http.response.body", "body": body})
             return
         view, step = memoryview(body), limits.SERVICE_ANSWER_BUFFER_BYTES
-        for start in range(0, len(body), step):  # each piece waits until those before are gone
+        for start in range(0, len(body), step):  # each piece is sent after the buffer has room again
             await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
     def malformed(self, host: str) -> Response:
@@ -107,7 +107,7 @@ class Application:
             return self._refuse(error, close=error.status in {413, 414, 431})
         except (_Gone, TimeoutError):
             raise
-        except Exception:  # a fault of a service must not end the host, and its text is not for callers
+        except Exception:  # an error in a service must not end the host; callers do not get its text
             logger.exception("event=http-request-failed service=%s method=%s path=%r", self._name, request.method, request.path)
             return self._refuse(HttpError(500, "Internal Server Error"))
         finally:
