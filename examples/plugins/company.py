@@ -63,7 +63,7 @@ class NamesByDepartment(PrincipalBuilder):
             return Principal(context.authorization_id, groups=context.groups)
         if isinstance(context, TlsContext) and context.certificate is not None:
             parts = dict(part.partition("=")[::2] for part in context.subject.split(","))
-            # without an OU this raises KeyError, and the certificate is refused
+            # without a CN or an OU this raises KeyError, and the certificate is refused
             return Principal(parts["CN"], groups=(parts["OU"],))
         return Principal("ANONYMOUS")
 

@@ -166,8 +166,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         read, filled, size = self._tls.read, 0, len(target)
         try:
             while filled < size:
-                # with a buffer, `read` returns the number of bytes
-                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]
+                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # with a buffer, `read` returns the number of bytes
                 if not got:
                     self._has_goodbye = True
                     return filled, True

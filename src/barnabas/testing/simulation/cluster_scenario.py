@@ -90,7 +90,7 @@ def draw_cluster(random: Random, kind: str | None = None, incidents: Sequence[st
 
     Args:
         kind: drawn if None.
-        blows: the only ones that fall, if some are given.
+        incidents: if given, no others are drawn.
     """
     kind = kind or random.choice(KINDS)
     timeout_s = random.choice((3.0, 9.0))
