@@ -111,7 +111,7 @@ class SegmentLookup:
         """Where the batch begins that goes past byte `limit`, of those from the one at `position` on."""
         segment = self._segment
         try:
-            for position, header in self._scan.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020  # it starts at `position`
+            for position, header in self._scan.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it starts at `position`
                 if position + header.size > limit:
                     # Note only verified bytes. Not even the CRC covers the base offset.
                     if segment.integrity.covers(position, position + HEADER_SIZE):
