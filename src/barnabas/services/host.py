@@ -128,10 +128,14 @@ async def _start(
         deadline = deadline or asyncio.get_running_loop().time() + timeout_s
         await wait_for_cluster(client, timeout_s, deadline)
         await _ready(entry, service, timeout_s, deadline)
-        server = WebServer(Application(entry.name, service, times, logins), listening, tls)
+        application = Application(
+            entry.name, service, times, logins, timeout_s=entry.timeout_s, follows_clients=entry.follows_clients
+        )
+        server = WebServer(application, listening, tls)
         stack.push_async_callback(server.close)
         await server.start()
         lines.append(f"barnabas {entry.title} accepts connections on {at}")
+        lines += getattr(service, "ready_lines", ())
     return lines
 
 
