@@ -167,3 +167,7 @@ MAX_SQL_COLUMNS = 1_600  # columns of one table, as in Postgres
 MAX_SQL_NAME = 249  # characters of a table's name, as of a topic's
 MAX_SQL_TRANSACTION_BYTES = 64 * 1024 * 1024  # of rows that an open transaction holds before it writes them
 MAX_SQL_MODIFIED_ROWS = 1_000_000  # rows that one UPDATE, DELETE or MERGE changes
+MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open in a process; of its 1,024 descriptors, by default
+MAX_FOUND_ABORTS = (
+    100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
+)

@@ -10,24 +10,45 @@ import pyarrow as pa
 
 from barnabas.client.config import ClientConfig
 from barnabas.tables.client_source import ClientSource
+from barnabas.tables.errors import TableError
+from barnabas.tables.folder_source import DataFolder, FolderSource
 from barnabas.tables.formats import Raw
 from barnabas.tables.predicate import Predicate
 from barnabas.tables.scan import Columns, Scan
 from barnabas.tables.source import Snapshot, TopicSource
 
 
-def table(topic: str, bootstrap_servers: str, *, settings: Mapping[str, str] | None = None) -> Table:
-    """The table of a topic of a cluster.
+def table(
+    topic: str,
+    bootstrap_servers: str | None = None,
+    *,
+    data_folder: DataFolder | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Table:
+    """The table of a topic, of a cluster or straight from the data folder of a broker that runs or is stopped.
 
     Args:
         bootstrap_servers: `host:port` pairs of any Kafka cluster.
+        data_folder: in place of servers: the broker's `log.dirs`, as one path, several with commas between them, or a list of paths.
         settings: of the client, by Kafka's names, such as `security.protocol`.
 
     Raises:
         ConfigError: a setting has a bad value.
+        TableError: neither servers nor a folder are given, or both; or there is no such folder.
     """
-    config = ClientConfig.from_options({**(settings or {}), "bootstrap.servers": bootstrap_servers})
-    return Table(ClientSource(topic, config), Columns(Raw("_key"), Raw("value")))
+    return Table(_source(topic, bootstrap_servers, data_folder, settings), Columns(Raw("_key"), Raw("value")))
+
+
+def _source(
+    topic: str, bootstrap_servers: str | None, data_folder: DataFolder | None, settings: Mapping[str, str] | None
+) -> TopicSource:
+    if (bootstrap_servers is None) == (data_folder is None):
+        raise TableError(f"the table {topic} needs either bootstrap servers or a data folder")
+    if data_folder is not None:
+        if settings:
+            raise TableError(f"the table {topic} is read from a data folder, where settings of a client have no effect")
+        return FolderSource(topic, data_folder)
+    return ClientSource(topic, ClientConfig.from_options({**(settings or {}), "bootstrap.servers": bootstrap_servers or ""}))
 
 
 class Table:
