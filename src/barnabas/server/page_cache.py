@@ -5,8 +5,8 @@ in steps, so one probe for each step finds the ranges that are not in memory. A 
 before the broker serves it: `storage/integrity.py` knows which bytes need verification.
 
 The descriptors of logs load only the requested data (`Files.expect_random`), so that the loop never pays for a kernel's read-ahead. The
-thread asks the kernel to load the data that a reader in order will request next. Only after such a read must the next bytes be verified.
-Otherwise one page from the disk would send all later data of its segment through the thread.
+thread asks the kernel to load the data that a reader in order will request next. Only then must the bytes after a read be verified too. If
+every read of unverified bytes had this effect, one page from the disk would send all later data of its segment through the thread.
 """
 
 from __future__ import annotations

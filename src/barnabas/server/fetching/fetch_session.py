@@ -5,7 +5,7 @@ Rules
   1. A fetch does not look at partitions without news: a poll of 10,000 idle partitions costs as much as a poll of none. So a partition is
      `pending` from the first request that names it until an answer has told everything, and again after its next event.
   2. A partition tells its waiters three events: added records, a moved log start offset, its end. Each followed partition of a session is
-     a waiter. If another value may change an answer (a leader epoch, a last stable offset), its code must tell the waiters too.
+     a waiter. If another value may change an answer (a leader epoch, a last stable offset), the code that sets it must tell the waiters.
   3. A partition with an error, or one that is not here, stays pending: each answer looks it up and names it.
   4. Pending partitions are not followed while no fetch of the session waits, because the fetcher may be gone.
   5. A fetch looks at partitions in the order of `place`. A partition that gave records moves to the end, so that a busy partition does not

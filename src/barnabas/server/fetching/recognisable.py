@@ -4,7 +4,7 @@
 handle such requests. `tests/server/test_recognisable.py` fails if a field of the request is in neither table.
 
 The state of the broker counts too. Both fast paths decline while there are quotas or rights that `Fetch` must check. They also decline if
-a partition is not led here or has another leader epoch. The third case is data with aborted transactions for a `read_committed` consumer.
+a partition is not led here or has another leader epoch, or if a `read_committed` consumer would get aborted transactions.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ batch costs a write, a check and an answer. Here machine code divides the reques
 The batches of a partition are then appended like a run: with one write.
 
 Rules
-  1. This path knows only partitions to which `handle_produce` has appended without an error. It takes a request only if its bytes up to
-     the timeout equal those of a learnt request, without a transaction.
+  1. This path knows only partitions to which `handle_produce` has appended without an error. It takes a request if its bytes up to the
+     timeout equal those of a learnt one and it belongs to no transaction.
   2. It takes a request whole or not at all. The first request with a batch that cannot be part of a run ends the selection, before any
      append, and takes the general way. So nothing is appended out of order.
   3. If a write fails after that, the answers of the requests with batches in it have the error, as in the general way.
-  4. After some failures it stops trying a partition whose batches were never part of a run (`PATIENCE`).
+  4. If the batches of a partition could not be part of a run `PATIENCE` times in a row, this path does not try the partition again.
   5. A connection knows a limited number of partitions and of repeated requests, and forgets both at the same events. If the audit log
      samples appended data, nothing is learnt, because the audit log counts requests by topic.
 """

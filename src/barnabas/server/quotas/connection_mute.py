@@ -1,11 +1,11 @@
-"""Pauses the read of connections whose client is over a quota (KIP-219).
+"""Pauses connections whose client is over a quota: the broker does not read from them (KIP-219).
 
 A client that reconnects keeps its debt: on a connection, the first request that its quota pays for waits until the earlier debt is paid
 (`delay_over_quota`). From then on the connection waits after its answers, like all others.
 
-The answer tells the client the wait, and a good client waits by itself. The broker does not read from the others either. A wait may be
-longer than `connections.max.idle.ms`: then the broker closes the connection like any silent one, as Kafka does, and the client keeps its
-debt.
+The answer tells the client the wait, and a good client waits by itself. If a client does not wait, the broker still stops reading from it.
+A wait may be longer than `connections.max.idle.ms`: then the broker closes the connection like any silent one, as Kafka does, and the
+client keeps its debt.
 """
 
 from __future__ import annotations
