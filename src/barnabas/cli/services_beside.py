@@ -19,6 +19,7 @@ from barnabas.cli.properties import read_properties_file
 
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
+POSTGRES, DEFAULT_POSTGRES = "postgres.listener", "127.0.0.1:5433"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -32,11 +33,12 @@ class ServicesAsked(NamedTuple):
     none: bool
     listeners: Mapping[str, str | None]
     config_file: str | None
+    postgres: str | None = None
 
     @property
     def by_name(self) -> bool:
         """Whether an option asks for services."""
-        return self.names is not None or self.config_file is not None or any(self.listeners.values())
+        return self.names is not None or self.config_file is not None or self.postgres is not None or any(self.listeners.values())
 
 
 class WithoutServices:
@@ -86,6 +88,8 @@ def _prepare(asked: ServicesAsked, properties: dict[str, str], admin_file: Path 
     names = list(SERVICES) if asked.names is None else [name.strip() for name in asked.names.split(",") if name.strip()]
     listeners = _checked(names, asked.listeners, "http" if admin_file is None else "https")
     settings = _from_secure(properties, admin_file) if admin_file is not None else {}
+    if "sql" in listeners:
+        settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:
