@@ -1,9 +1,9 @@
-"""The services of `barnabas start`: which run beside the broker, and where.
+"""The services of `barnabas start` that run beside the broker, and their addresses.
 
 Rules
-  1. Services that are asked for by name must be possible: otherwise the command ends with exit code 2 before the broker starts.
-  2. Without such options they run if the broker has the default listener, so that a second broker on a machine takes no
-     second port. If their port is taken or their libraries are missing, the broker runs alone, and one line says so when it is ready.
+  1. If an option names services that cannot run, the command ends with exit code 2 before the broker starts.
+  2. Without such options they run if the broker has the default listener, so a second broker on a machine needs no second port.
+     If their port is in use or their libraries are missing, the broker runs alone, and a line says so when it is ready.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ServicesAsked(NamedTuple):
-    """The options of `barnabas start` on services."""
+    """The options of `barnabas start` for services."""
 
     names: str | None
     none: bool
@@ -35,12 +35,12 @@ class ServicesAsked(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether an option asks for services."""
+        """Whether an option names services."""
         return self.names is not None or self.config_file is not None or any(self.listeners.values())
 
 
 class WithoutServices:
-    """Stands in for the supervisor: says why no services run, once the broker is ready."""
+    """Replaces the supervisor: when the broker is ready, it says why no services run."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -49,21 +49,21 @@ class WithoutServices:
         click.echo(f"barnabas: {self.reason}; the broker runs without services", err=True)
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Does nothing: no services run."""
 
 
 def beside(
     asked: ServicesAsked, properties: dict[str, str], admin_file: Path | None, log_level: str, *, by_default: bool
 ) -> Supervisor | WithoutServices | None:
-    """The services, to be started when the broker is ready and stopped at its end; None if the broker is to run alone.
+    """The services, which the caller starts when the broker is ready and stops at its end. None if the broker runs alone.
 
     Args:
-        properties: the broker's; it learns where the schema registry is.
-        admin_file: the client settings that `--secure` has made.
+        properties: the broker's settings; the URL of the schema registry is added.
+        admin_file: the file with the client settings of `--secure`.
         by_default: whether services run if no option asks for them.
 
     Raises:
-        BadInput: what was asked for is impossible.
+        BadInput: the services cannot run as the options say.
     """
     if asked.none:
         if asked.by_name:
@@ -96,7 +96,7 @@ def _prepare(asked: ServicesAsked, properties: dict[str, str], admin_file: Path 
 
 
 def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """With which the broker asks the registry beside it: as the user whom the services themselves log in as."""
+    """The broker's settings for the registry beside it: with BASIC it logs in as the user of the services."""
     for everywhere, here in (("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
         url = url.replace(everywhere, here)
     result = {"confluent.schema.registry.url": url}
@@ -114,7 +114,7 @@ def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str) -> dict[str, str]:
-    """The URL of each service, after a look whether it can be had; imports no web server."""
+    """The URL of each service, after a check that its address is free; imports no web server."""
     from barnabas.services.listener import bind, parse_listener
     from barnabas.services.table import check_installed, entries
     from barnabas.web.service import ServiceError
@@ -136,9 +136,9 @@ def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str)
 
 
 def _from_secure(properties: Mapping[str, str], admin_file: Path) -> dict[str, str]:
-    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate.
+    """Settings for services of a broker with `--secure`: they have the broker's certificate, and callers log in as at the broker.
 
-    Certificates of the private authority count too, by the broker's rules for names.
+    Callers may also log in with certificates of the private authority, by the broker's rules for names.
     """
     client = read_properties_file(str(admin_file))
     mechanisms = properties["sasl.enabled.mechanisms"].replace(" ", "").split(",")
