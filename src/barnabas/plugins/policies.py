@@ -1,7 +1,7 @@
 """Policies: additional conditions for creating topics and changing settings.
 
-They are Kafka's `CreateTopicPolicy` and `AlterConfigPolicy`. The controller calls them, and any broker can become controller,
-so all brokers of a cluster need the same ones.
+They are Kafka's `CreateTopicPolicy` and `AlterConfigPolicy`. The controller calls them, so all brokers of a cluster need the
+same ones.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class CreateTopicMetadata:
     """A topic in a create request. The broker's own checks have passed.
 
     Args:
-        topic: the name of the topic. num_partitions, replication_factor: the broker's defaults if the client does not set them;
-        None if it assigns replicas. replicas_assignments: broker ids by partition, if the client assigns replicas; else None.
-        configs: the topic's own
-        settings.
+        topic: the name of the topic.
+        num_partitions, replication_factor: the broker's defaults if the client does not set them; None if it assigns replicas.
+        replicas_assignments: broker ids by partition, if the client assigns replicas; else None.
+        configs: the topic's own settings.
     """
 
     topic: str

@@ -33,8 +33,9 @@ class Simulation(Workload):
 
     Args:
         seed: determines every choice.
-        echo: print the events. wrap_files, wrap_cleaner_files: wrap the files of the broker or of its cleaner, for canaries.
-            profile: the kind of run; drawn if None.
+        echo: print the events.
+        wrap_files, wrap_cleaner_files: wrap the files of the broker or of its cleaner, for canaries.
+        profile: the kind of run; drawn if None.
     """
 
     def __init__(

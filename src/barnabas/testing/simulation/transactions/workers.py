@@ -54,8 +54,8 @@ class Worker:
     """One process that uses a transactional id.
 
     Args:
-        name: the name of this process in the ledger. client, reading: connections for the producer, and for reading committed
-        records.
+        name: the name of this process in the ledger.
+        client, reading: connections for the producer, and for reading committed records.
     """
 
     def __init__(
