@@ -1,8 +1,8 @@
-"""The services of `barnabas start`: which run beside the broker, and where.
+"""The services of `barnabas start` that run beside the broker, and their addresses.
 
 Rules
   1. A broker with the default listener has all services; another broker has those whose listeners are given. `--services` names others.
-  2. Services that are asked for by name must be possible: otherwise the command ends with exit code 2 before the broker starts.
+  2. If an option names services that cannot run, the command ends with exit code 2 before the broker starts.
   3. Without such options they run if the broker has the default listener, so that a second broker on a machine takes no
      second port. A service whose port is taken or whose libraries are missing does not run, and one line says so when the broker is
      ready.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ServicesAsked(NamedTuple):
-    """The options of `barnabas start` on services."""
+    """The options of `barnabas start` for services."""
 
     names: str | None
     none: bool
@@ -72,12 +72,12 @@ def beside(
     """The services, to be started when the broker is ready and stopped at its end; None if the broker is to run alone.
 
     Args:
-        properties: the broker's; it learns where the schema registry is.
-        admin_file: the client settings that `--secure` has made.
+        properties: the broker's settings; the URL of the schema registry is added.
+        admin_file: the file with the client settings of `--secure`.
         by_default: whether services run if no option asks for them.
 
     Raises:
-        BadInput: what was asked for is impossible.
+        BadInput: the services cannot run as the options say.
     """
     if asked.none:
         if asked.by_name:
@@ -131,7 +131,7 @@ def _supervisor(
 
 
 def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """With which the broker asks the registry beside it: as the user whom the services themselves log in as."""
+    """The broker's settings for the registry beside it: with BASIC it logs in as the user of the services."""
     for everywhere, here in (("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
         url = url.replace(everywhere, here)
     result = {"confluent.schema.registry.url": url}
@@ -169,9 +169,9 @@ def _checked(name: str, asked: ServicesAsked, scheme: str) -> str:
 
 
 def _from_secure(properties: Mapping[str, str], admin_file: Path) -> dict[str, str]:
-    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate.
+    """Settings for services of a broker with `--secure`: they have the broker's certificate, and callers log in as at the broker.
 
-    Certificates of the private authority count too, by the broker's rules for names.
+    Callers may also log in with certificates of the private authority, by the broker's rules for names.
     """
     client = read_properties_file(str(admin_file))
     mechanisms = properties["sasl.enabled.mechanisms"].replace(" ", "").split(",")
