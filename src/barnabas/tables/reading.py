@@ -164,7 +164,9 @@ class Reading:
         return pa.Table.from_batches(kept, self.schema)
 
     def count_rows(self) -> int:
-        """The number of rows."""
+        """The number of rows; without a filter, records are not decoded unless a format may drop some."""
+        if self.filter.expression is None and isinstance(self._rows, Scan):
+            return self._rows.count()
         return sum(batch.num_rows for batch in self.batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
