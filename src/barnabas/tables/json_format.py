@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from barnabas.tables.column_types import Field, table_field
 from barnabas.tables.formats import Array, Decoded, columns_for, without_deleted
+from barnabas.tables.json_columns import decode_objects
 from barnabas.tables.json_encoding import rows_of
 from barnabas.tables.json_values import Misfit, row_converter
 
@@ -30,7 +32,14 @@ class JsonFormat:
         self._by_name = {each.name: each for each in self.fields}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
-        return decode_each([self._by_name[name] for name in wanted], payloads)
+        fields = [self._by_name[name] for name in wanted]
+        if not fields:
+            return Decoded([])
+        columns, later = decode_objects(fields, payloads)
+        if not len(later):
+            return Decoded(columns)
+        rows = pa.array(later)
+        return _put(columns, rows, decode_each(fields, payloads.take(rows)))
 
     def payload_of(self, column: str, value: Any) -> bytes | None:
         return None  # spaces and other fields may stand around it
@@ -38,6 +47,18 @@ class JsonFormat:
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
         return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
+
+
+def _put(columns: Sequence[Array], rows: Array, others: Decoded) -> Decoded:
+    """The columns with some rows of others."""
+    count = len(columns[0])
+    places = np.arange(count)
+    places[rows] = np.arange(count, count + len(rows))
+    taken = pa.array(places)
+    made = [pa.concat_arrays([one, other]).take(taken) for one, other in zip(columns, others.columns, strict=True)]
+    if others.reasons is None:
+        return Decoded(made)
+    return Decoded(made, pa.concat_arrays([pa.nulls(count, pa.string()), others.reasons]).take(taken))
 
 
 def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:

@@ -1,0 +1,1 @@
+"""The loops over the bytes of values, compiled by numba. Importing a module of this package imports numba."""
