@@ -57,14 +57,18 @@ class Names:
         scan.index_names(self.data, self.ends, self.first, self.following)
 
 
-def decode_objects(fields: Sequence[Field], payloads: Array) -> tuple[list[Array], npt.NDArray[np.intp]]:
-    """Columns of the payloads, and the rows for which they are null because the kernels do not take them."""
+def decode_objects(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> tuple[list[Array], npt.NDArray[np.intp]]:
+    """Columns of the payloads, and the rows for which they are null because the kernels do not take them.
+
+    Args:
+        prefix: bytes before the JSON of each payload that is not null.
+    """
     rows = len(payloads)
     data, ends = binary_parts(payloads)
     states = np.zeros(rows, np.uint8)
     if payloads.null_count:
         states[payloads.is_null().to_numpy(zero_copy_only=False)] = scan.ABSENT
-    columns = members(fields, data, ends[:-1], ends[1:], states)
+    columns = members(fields, data, ends[:-1] + np.int32(prefix) if prefix else ends[:-1], ends[1:], states)
     return columns, np.flatnonzero(states == scan.LATER)
 
 
@@ -99,11 +103,11 @@ def column(field: Field, spans: Spans) -> Array:
     rows = len(spans.states)
     valid = np.zeros(rows // 8 + 1, np.uint8)
     if mark == UUID:
-        return _texts(spans, kind, valid, convert.to_uuids)
+        return texts(spans, kind, valid, convert.to_uuids)
     if pt.is_string(kind):
-        return _texts(spans, kind, valid, convert.gather, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
+        return texts(spans, kind, valid, convert.gather, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
     if pt.is_binary(kind):
-        return _texts(spans, kind, valid, convert.to_binary)
+        return texts(spans, kind, valid, convert.to_binary)
     if pt.is_list(kind):
         return _list(kind, spans)
     if pt.is_struct(kind):
@@ -136,7 +140,8 @@ def buffer(values: npt.NDArray[Any]) -> pa.Buffer:
     return pa.py_buffer(values)  # type: ignore[arg-type]  # numpy arrays are buffers, which the stubs do not know
 
 
-def _texts(spans: Spans, kind: Any, valid: Bytes, kernel: Any, *way: int) -> Array:
+def texts(spans: Spans, kind: Any, valid: Bytes, kernel: Any, *way: int) -> Array:
+    """Texts or bytes, copied from their spans by a kernel."""
     rows = len(spans.states)
     room = int((spans.ends - spans.begins).sum(dtype=np.int64)) + 2 * rows + convert.UUID_BYTES
     ends, out = np.empty(rows + 1, np.int32), np.empty(room, np.uint8)
@@ -146,8 +151,8 @@ def _texts(spans: Spans, kind: Any, valid: Bytes, kernel: Any, *way: int) -> Arr
 
 def _floats(kind: Any, spans: Spans, valid: Bytes) -> Array:
     """Arrow reads the texts of the numbers, as exactly as Python."""
-    texts = _texts(spans, pa.string(), valid, convert.gather, convert.AS_FLOAT)
-    doubles = texts.cast(pa.float64())
+    numbers = texts(spans, pa.string(), valid, convert.gather, convert.AS_FLOAT)
+    doubles = numbers.cast(pa.float64())
     if not pt.is_float32(kind):
         return doubles
     singles = doubles.cast(kind, safe=False)
@@ -195,15 +200,15 @@ def _map(kind: Any, spans: Spans) -> Array:
 
 def _int_keys(kind: Any, keys: Spans) -> Array:
     """Whole numbers as names. Only canonical ones are taken: no two spellings of a number may be in a map."""
-    texts = column(pa.field("key", pa.string()), keys)
+    names = column(pa.field("key", pa.string()), keys)
     try:
-        made = texts.cast(kind.key_type)
-        if made.cast(pa.string()).equals(texts):
+        made = names.cast(kind.key_type)
+        if made.cast(pa.string()).equals(names):
             return made
     except pa.ArrowInvalid:
         pass
     keys.states[:] = scan.LATER
-    return pa.nulls(len(texts), kind.key_type)
+    return pa.nulls(len(names), kind.key_type)
 
 
 def _split(spans: Spans, kind: int, bracket: int) -> tuple[Ints, int, pa.Buffer, Spans, Spans]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.tables.column_types import Field, table_field
-from barnabas.tables.formats import Array, Decoded, columns_for, without_deleted
+from barnabas.tables.formats import Array, Decoded, columns_for, replaced, without_deleted
 from barnabas.tables.json_columns import decode_objects
 from barnabas.tables.json_encoding import rows_of
 from barnabas.tables.json_values import Misfit, row_converter
@@ -32,14 +32,7 @@ class JsonFormat:
         self._by_name = {each.name: each for each in self.fields}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
-        fields = [self._by_name[name] for name in wanted]
-        if not fields:
-            return Decoded([])
-        columns, later = decode_objects(fields, payloads)
-        if not len(later):
-            return Decoded(columns)
-        rows = pa.array(later)
-        return _put(columns, rows, decode_each(fields, payloads.take(rows)))
+        return decode_json([self._by_name[name] for name in wanted], payloads)
 
     def payload_of(self, column: str, value: Any) -> bytes | None:
         return None  # spaces and other fields may stand around it
@@ -49,16 +42,15 @@ class JsonFormat:
         return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
 
 
-def _put(columns: Sequence[Array], rows: Array, others: Decoded) -> Decoded:
-    """The columns with some rows of others."""
-    count = len(columns[0])
-    places = np.arange(count)
-    places[rows] = np.arange(count, count + len(rows))
-    taken = pa.array(places)
-    made = [pa.concat_arrays([one, other]).take(taken) for one, other in zip(columns, others.columns, strict=True)]
-    if others.reasons is None:
-        return Decoded(made)
-    return Decoded(made, pa.concat_arrays([pa.nulls(count, pa.string()), others.reasons]).take(taken))
+def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:
+    """Columns of payloads that have so many bytes before their JSON objects."""
+    if not fields:
+        return Decoded([])
+    columns, later = decode_objects(fields, payloads, prefix)
+    if not len(later):
+        return Decoded(columns)
+    others = payloads.take(pa.array(later))
+    return replaced(columns, later, decode_each(fields, pc.binary_slice(others, prefix) if prefix else others))
 
 
 def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:

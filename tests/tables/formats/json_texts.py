@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from barnabas.tables.column_types import LOCAL, TIME, UTC, Field, json_field, map_of, uuid_field
+from barnabas.schemas.arrow.shapes import map_type
+from barnabas.tables.column_types import LOCAL, TIME, UTC, Field, json_field, uuid_field
 
 SCALARS: list[Field] = [
     *(pa.field("x", kind) for kind in (
@@ -30,7 +31,7 @@ def _nested(inner: st.SearchStrategy[Field]) -> st.SearchStrategy[Field]:
             lambda fields: pa.field("x", pa.struct([each.with_name(NAMES[n]) for n, each in enumerate(fields)]))
         ),
         st.tuples(st.sampled_from([pa.string(), pa.int32()]), inner).map(
-            lambda pair: pa.field("x", map_of(pair[0], pair[1].with_name("value")))
+            lambda pair: pa.field("x", map_type(pair[0], pair[1].with_name("value")))
         ),
     )
 
