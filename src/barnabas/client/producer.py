@@ -37,7 +37,7 @@ from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.seal import Stamp, seal_batch
 
 MAX_IN_FLIGHT = 5
-REQUEST_BYTES = 1 << 20  # approximate; a request has at least one batch
+REQUEST_BYTES = 1 << 20  # approximate size; a request has at least one batch
 
 
 class _Batch(Struct, frozen=True):
@@ -80,7 +80,7 @@ class BatchProducer:
         self._codec = codec
         self._any_topic = any_topic
         self._sequences: dict[TopicPartition, int] = {}
-        self._ids: dict[str, UUID] = {}  # ids of the topics that are written to
+        self._ids: dict[str, UUID] = {}  # topic name -> id
         self._joined: set[TopicPartition] = set()
         self._queue: list[_Batch] = []
         self._queued_bytes = 0
@@ -181,7 +181,7 @@ class BatchProducer:
         batches = self._next_request(leader)
         self._in_flight.setdefault(connection, deque()).append(
             batches
-        )  # recorded first, so that it is sent again if the send fails
+        )  # record the batches before the send, so that they are sent again if the send fails
         connection.send(self._call(leader, batches))
 
     def _call(self, leader: int, batches: list[_Batch]) -> Any:

@@ -15,8 +15,8 @@ from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.receiver import Reader
 from barnabas.server.request_order import Effect, effect_of, may_begin
 
-ORDER = "order"  # why a connection is not read if its next request waits for earlier ones
-_API = Struct(">hh")  # the key and the version at the start of a frame
+ORDER = "order"  # the reason to pause reading: the next request waits for earlier ones
+_API = Struct(">hh")  # API key and version, at the start of a frame
 
 
 class Answer:
@@ -26,7 +26,7 @@ class Answer:
 
     def __init__(self) -> None:
         self.parts: list[Part] | None = None
-        self.size = 0  # in bytes, while it waits for earlier answers
+        self.size = 0  # bytes; counts while the answer waits for earlier ones
 
 
 class AnswerOrder:

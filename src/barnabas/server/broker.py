@@ -131,11 +131,11 @@ class Broker:
         self.io_threads, self.reading_threads = services.io_threads, services.reading_threads
         self.logs: LogManager
         self.controller: StandaloneController | Member
-        self.member: Member | None = None  # where this broker is one of several
-        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
+        self.member: Member | None = None  # set if this broker is part of a cluster
+        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # the fault for which the broker must stop
         self.endpoints: list[Endpoint] = []
         self.connections: dict[Connection, None] = {}
-        self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
+        self.internal_topics = COORDINATED_TOPICS  # clients cannot write to them or delete their records
         self.served_apis: frozenset[int] = api_table.SERVED | (
             api_table.BETWEEN_BROKERS if config.zookeeper_connect else frozenset()
         )
@@ -146,7 +146,7 @@ class Broker:
         self._make_connection_parts()
         self._make_log_parts()
         self._dispatcher = dispatch.RequestDispatcher(self)
-        self.dispatch = self._dispatcher.dispatch  # no method: a call for each request less
+        self.dispatch = self._dispatcher.dispatch  # an attribute, not a method: saves one call for each request
         self._listeners = Listeners(services, self.tls, self.receiver, self)
 
     def _make_connection_parts(self) -> None:
@@ -170,10 +170,10 @@ class Broker:
         self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
         self.tls = services.tls = BrokerTls(self.metrics, self.naming)
         self.declarations = DeclarationFollowers(lambda: services.metadata)
-        self.authorizer = AccessControl.of(config)  # None: everybody may do everything
+        self.authorizer = AccessControl.of(config)  # None: every request is allowed
         self.audit: AuditLog | None = None
         self.sasl_listeners = SaslListeners(services, self.naming)
-        self.client_quotas: ClientQuotas | None = None  # while there are any
+        self.client_quotas: ClientQuotas | None = None  # None while no quotas are set
         self.quotas = ClientQuotas(
             services,
             connections=self.connections.keys(),
@@ -210,11 +210,11 @@ class Broker:
             fit=self.schema_validation.fit,
             load_late=lambda wanted: self.coordinators.load_late(wanted),
         )
-        # Of a cluster
+        # Only in a cluster
         self.forwarder: Forwarder | None = None
         self.quorum: Quorum | None = None
-        self.liveness_prober: LivenessProber | None = None  # after the others
-        self.liveness_responder: LivenessResponder | None = None  # for those of the others
+        self.liveness_prober: LivenessProber | None = None  # watches the other brokers
+        self.liveness_responder: LivenessResponder | None = None  # answers the probes of the other brokers
 
     def _use_quotas(self, quotas: ClientQuotas | None) -> None:
         self.client_quotas = quotas
@@ -240,7 +240,8 @@ class Broker:
         await self._open_metadata()
         self._follow_acls()
         member = self.member
-        self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        # settings that were changed at run time override those that the broker starts with
+        self._take_config(self.controller.config)
         self.sasl_listeners.update_config(self.config)
         self._open_tls()
         self.quotas.start()
@@ -254,7 +255,7 @@ class Broker:
             self._register_alone(self.controller, bump_leader_epochs=not clean)
         self.replica_manager.host_all()
         self.log_dir_moves.resume()
-        # What a crash left in memory is on the disk before it is shown, and before groups are read.
+        # Data that a crash left only in memory must be on the disk before clients see it, and before groups are read.
         await self.group_commit.wait_idle()
         self.coordinators = Coordinators(self.services, self.pinned_files)
         self.groups = self.coordinators.groups
@@ -273,7 +274,7 @@ class Broker:
             self.liveness_prober = LivenessProber(self.services, member)
             cluster_session.schedule(self.config, member, self._periodic_jobs)
             self._registered = True
-            self.declarations.tell(Kind)  # what changed before it had joined was not told
+            self.declarations.tell(Kind)  # the followers have not heard of changes from before the join
         self.services.is_ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         logger.info(
@@ -295,11 +296,12 @@ class Broker:
         """Lock the data folder and open the metadata: the broker's own store, or the store of the cluster."""
         config, files, new_id = self.config, self.files, self.new_id
         directories = [Path(d) for d in config.log_dirs]
-        named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
+        # a single broker has its cluster id in its first folder
+        named_in = directories if config.zookeeper_connect else directories[:1]
         cluster_id = read_cluster_id(named_in, files) or encode_cluster_id(new_id())
         if config.zookeeper_connect:
             cluster_id = (await self._open_member(cluster_id)).image.cluster_id
-        # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
+        # Lock the folder before anything in it is opened: a second broker must not touch the first one's metadata.
         open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.pinned_files)
         self.pinned_files.on_more = open_files.check
         self.logs = self.services.logs = LogManager(
@@ -407,7 +409,7 @@ class Broker:
             await self.loop.run_in_executor(self.io_threads, self.logs.give_up_room)
             if self._registered:
                 await self.faults.guard(maintenance.high_watermarks_writer(self.services))
-            # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
+            # A failed start must not look like a clean stop: the next start has to begin new leader epochs.
             if self._registered:
                 await close_logs(self.services)
             end = self.logs.close if self._registered else self.logs.abandon
@@ -429,7 +431,7 @@ class Broker:
         self.connections[connection] = None
         self.metrics.connections_opened += 1
         refused = self._limits.open(connection.peer_host, connection.listener, len(self.connections))
-        if self.services.is_stopping:  # accepted when the listeners were about to close
+        if self.services.is_stopping:  # accepted just before the listeners closed
             refused = "the broker stops"
         if refused is None:
             refused = self.connection_rates.open(connection)
@@ -445,7 +447,7 @@ class Broker:
         self._limits.close(connection.peer_host, connection.listener)
         self.quotas.close(connection)
 
-    # --- what handlers ask
+    # --- for handlers
 
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed dynamic settings."""
@@ -479,7 +481,7 @@ class Broker:
         if not self.failure.done():
             self.failure.set_result(error)
 
-    # --- operators' pages
+    # --- pages for operators
 
     async def _metrics_page(self) -> tuple[int, list[bytes]]:
         return 200, await render_in_turns(self)

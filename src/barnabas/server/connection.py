@@ -53,11 +53,11 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_port = 0
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
-        self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
-        self.access: Access | None = None  # what the principal may do, as the authorizer said last
-        self.by_token = False  # whether a delegation token was shown
-        self.authentication: LogIn | None = None  # asked about each frame, until it is known who is there
-        self.login: LogIn | None = None  # where the listener wants one
+        self.groups: tuple[str, ...] = ()  # of the principal, for example "Group:finance"
+        self.access: Access | None = None  # the principal's rights, from the authorizer's last answer
+        self.by_token = False  # the client logged in with a delegation token
+        self.authentication: LogIn | None = None  # gets each frame until the client is logged in
+        self.login: LogIn | None = None  # set if the listener requires a log-in
         self.max_frame_bytes = receiver.max_frame_bytes
         self.client_software = ("unknown", "unknown")
         self.last_active = loop.time()
@@ -70,18 +70,19 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._outbox: Outbox | None = None
         self.order = AnswerOrder()
-        self._answers = self.order.waiting  # of requests that have not ended, and of those behind them; the first one has not
+        self._answers = self.order.waiting  # the places of unsent answers; the first request is unfinished
         self.paused_for: set[str] = set()
         self.is_working = False
-        self.is_put_off = False  # the request at hand
+        self.is_put_off = False  # the current request
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
         self.recognisers: list[Recogniser[Connection]] = []  # the fast paths, at most one for each API
-        self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
-        self.started_ns = 0  # when the request at hand was taken up, where it has a budget
+        self.budget: Budget | None = None  # of the client of the current request, if there are quotas
+        self.started_ns = 0  # when the current request began, if it has a budget
         self.paid: Paid | None = None
-        self.mute: Mute | None = None  # of a client that was over a quota
-        self.is_asked: set[str] = set()  # the kinds of quotas that this connection was asked for what its client owes already
+        self.mute: Mute | None = None  # set once the client was over a quota
+        # kinds of requests for which the debt of the client was already checked on this connection
+        self.is_asked: set[str] = set()
         self.closed = False
 
     @property
@@ -93,16 +94,16 @@ class Connection(asyncio.BufferedProtocol):
         for recogniser in self.recognisers:
             recogniser.forget()
 
-    # --- the loop's side
+    # --- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer_host, self.peer_port = peer[0], peer[1]
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
-        make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
+        make_outbox = transport.get_extra_info("outbox", Outbox)  # TLS and simulated transports make their own
         pinned_files, write_waiters = self._dispatcher.pinned_files, self._dispatcher.write_waiters
         self._outbox = make_outbox(self._loop, descriptor, pinned_files, write_waiters, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
@@ -112,7 +113,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
-        self._transport = None  # with TLS it refers to this connection: neither is to wait for the garbage collector
+        # a TLS transport refers back to this connection; without the cycle, both are freed without the garbage collector
+        self._transport = None
 
     def eof_received(self) -> bool:
         return False
@@ -122,7 +124,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         frames = self.frames
         if frames.partial is None:
-            self.last_active = self._loop.time()  # not for each byte: a request that never ends does not keep its connection open
+            # not for every piece of a frame: a request that never ends must not keep its connection open
+            self.last_active = self._loop.time()
             if frames.start:
                 frames.handle(self, frames.take_start(self, nbytes))
             elif frames.expected:
@@ -179,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _call_when_sent(self) -> None:
         if self._when_sent is None or self._outbox is None or self._outbox.waiting_bytes:
-            return  # another answer is on its way meanwhile
+            return  # another answer is being sent
         call, self._when_sent = self._when_sent, None
         call()
 
@@ -210,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
             outbox.flush()
         self._check_unsent(outbox)
         if not self._answers and ORDER in self.paused_for:
-            # Not in here: the caller may be in the middle of what the next request changes
+            # Not from here: the caller may be in the middle of work on state that the next request changes
             self._loop.call_soon(self.resume, ORDER)
         if "in-flight" in self.paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
@@ -275,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.paused_for:
             if self._outbox is not None and not self.is_working:
-                self._outbox.flush()  # an answer that was held: who is muted gets it all the same
+                self._outbox.flush()  # an answer that was held: a muted client gets it too
             return
         if self.frames.backlog:
             self.frames.handle(self, self.frames.take_backlog(), is_own=True)

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from barnabas.server.pinned_regions import PinnedFiles
     from barnabas.server.services import FaultReports, Services
 
-STRICT_VERSION = 2  # of transactions, from which on a marker ends but the epoch before its own
-READ_BYTES = 1024 * 1024  # at a time while loading
-READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
+STRICT_VERSION = 2  # of transactions; from it on, a marker has the epoch after that of its transaction
+READ_BYTES = 1024 * 1024  # per read while loading
+# the loop itself reads up to this size from memory: the way to a thread and back takes longer than the CRCs
+READ_AT_ONCE_BYTES = 16 * 1024
 
 
 class AppendServices(Protocol):
@@ -122,7 +123,7 @@ class PartitionedLog:
                 return
             integrity, cuts = region.integrity, region.integrity.cuts
             verified, data = await self._read(region)
-            if integrity.cuts != cuts:  # only a follower cuts its log
+            if integrity.cuts != cuts:  # only a follower cuts its log, so this broker does not lead any more
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
             assert verified.damage is not None or verified.end > region.position, (
                 "a region begins with a whole batch, or a damaged one"
@@ -179,4 +180,4 @@ def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:
         future.set_result(None)
     else:
         future.set_exception(error)
-        future.exception()  # counts as seen: at a stop whoever waited may be gone
+        future.exception()  # counts as retrieved: at a stop, nobody may be waiting for it

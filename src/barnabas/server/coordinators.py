@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 logger = logging.getLogger(__name__)
-LOADED_FIRST_S = 0.2  # of the start: tens of thousands of records
+LOADED_FIRST_S = 0.2  # of the start; enough for tens of thousands of records
 
 
 class Coordinators:
@@ -50,8 +50,8 @@ class Coordinators:
 
     def __init__(self, services: Services, pinned_files: PinnedFiles) -> None:
         self._services = services
-        self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
-        self._begun: dict[TopicPartition, int] = {}  # those whose loading has begun, whatever became of it
+        self._terms: dict[TopicPartition, int] = {}  # in a cluster: leader epochs of the partitions that are coordinated here
+        self._begun: dict[TopicPartition, int] = {}  # leader epochs for which a load has begun, even if it failed
         self._leadership_confirmation = LeadershipConfirmation(services)
         self._loading: asyncio.Task[None] | None = None
         config, clock = services.config, services.clock
@@ -133,7 +133,7 @@ class Coordinators:
         state = self._services.metadata.partition(TRANSACTIONS_TOPIC, index)
         return 0 if state is None else state.leader_epoch
 
-    # Alone, where every partition that is here is led
+    # Without a cluster: this broker leads all its partitions
 
     async def start(self) -> None:
         """Load all partitions of this broker. A load that takes longer than a moment continues while the broker serves."""
@@ -162,7 +162,7 @@ class Coordinators:
                 loading = self._load(each.topic, each.partition)
                 if self._loading is None or self._loading.done():
                     await loading
-                else:  # its turn comes when the others are read, for which no command waits
+                else:  # this partition comes after those that the start still loads; no command waits for it
                     self._later(loading)
 
     async def load_late(self, wanted: Sequence[CreateLog]) -> None:
@@ -188,7 +188,7 @@ class Coordinators:
         if services.member is None:
             await services.controller.auto_create([topic])
             await self._load_topic(topic)
-        elif topic not in services.metadata.topics:  # in a cluster partitions are loaded when they are led
+        elif topic not in services.metadata.topics:  # in a cluster, a partition is loaded when this broker becomes its leader
             (error,) = (await services.controller.auto_create([topic])).values()
             if error is not None:
                 logger.warning("event=internal-topic-not-made topic=%s error=%r", topic, str(error))
@@ -256,7 +256,7 @@ class Coordinators:
         else:
             return
         if term is not None and self._terms.get((topic, index)) == term:
-            del self._terms[topic, index]  # it is read when this broker is told of its role the next time
+            del self._terms[topic, index]  # the next role that this broker gets loads it again
 
     async def _all_committed(self, topic: str, index: int) -> None:
         partition = self._services.partitions.require(topic, index)

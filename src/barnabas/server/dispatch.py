@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# From quotas, for who may send them; what is part of a log-in does not come here
+# Exempt from quotas, if the principal has the rights to send them. Requests of a log-in do not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
-# Answers that are long and made in several turns of the loop: a thread encodes them
+# Long answers that are made in several turns of the loop; a thread encodes them
 ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
 
 
@@ -95,7 +95,7 @@ class RequestDispatcher:
         except ProtocolError:
             raise
         except Exception as error:
-            # A fault of the broker. It must not affect other connections, and there is no answer to give.
+            # A fault of the broker: it must not affect other connections, and there is no answer to it.
             logger.exception(
                 "event=request-failed head=%s peer=%s", bytes(data[position + 4 : position + 12]).hex(), connection.peer
             )
@@ -147,7 +147,7 @@ class RequestDispatcher:
         task.add_done_callback(lambda _: _forget(connection, give_up))
         for begun in (result, later):
             if isinstance(begun, Coroutine | Later):
-                task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
+                task.add_done_callback(_closer(begun))  # a task that is cancelled at once never starts `begun`
 
     def _is_put_off(self, quotas: ClientQuotas, connection: Connection, header: RequestHeader, started: int) -> bool:
         """Find the budget that pays for the request; whether the request waits until its client has paid an earlier debt."""
@@ -236,7 +236,8 @@ class RequestDispatcher:
     async def serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
         """The answer to a request that may be repeated to the controller, or that came in an envelope."""
         self._versions(header.api_key)
-        first, last = api_versions.served_versions(header.api_key)  # the broker that it came to has looked at its own setting
+        # the broker that received the request has checked its own `api.versions.oldest`
+        first, last = api_versions.served_versions(header.api_key)
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
         request = decode_request(HANDLERS[header.api_key].request, header.api_version, frame, header.body)
@@ -303,7 +304,7 @@ class RequestDispatcher:
         connection.send([encode_answer(api_versions.refuse_version(), header._replace(api_version=0))])
 
     def _context(self, connection: Connection, header: RequestHeader, request: Message) -> RequestContext:
-        if isinstance(request, ApiVersionsRequest):  # it says with what the rest of the connection is made
+        if isinstance(request, ApiVersionsRequest):  # ApiVersions names the client's software, for the rest of the connection
             connection.client_software = api_versions.client_software(request) or connection.client_software
         return new_tuple(
             RequestContext,

@@ -42,7 +42,7 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     """The session of `zookeeper.connect`. `run` calls its watchers."""
     from barnabas.cluster.zookeeper.access import access_of
     from barnabas.cluster.zookeeper.address import SCHEME, parse_address
-    from barnabas.cluster.zookeeper.store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
+    from barnabas.cluster.zookeeper.store import ZooKeeperStore  # imported only in a cluster, so that a single broker starts fast
 
     text = config.zookeeper_connect or ""
     try:

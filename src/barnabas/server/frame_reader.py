@@ -103,7 +103,7 @@ class FrameReader(Generic[C]):
         self._receiver = receiver
         self._dispatcher = dispatcher
         self._filled = 0  # bytes of `partial`
-        self._lent: memoryview | None = None  # the receiver's buffer that `partial` is a part of
+        self._lent: memoryview | None = None  # the receiver's buffer that contains `partial`
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the loop receives the next bytes."""
@@ -161,7 +161,7 @@ class FrameReader(Generic[C]):
         except ProtocolError as error:
             connection.fail(error)
             return
-        except Exception:  # a fault of the broker: only this connection closes, and the log tells of it
+        except Exception:  # a fault of the broker: close only this connection, and log the fault
             logger.exception("event=request-failed peer=%s", connection.peer)
             connection.close()
             return

@@ -13,14 +13,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MANY = 500  # logs, from which on the collector would stop the loop for over 10 ms
+MANY = 500  # logs; with more, a collection stops the loop for over 10 ms
 
 
 class FrozenLogs:
     """The tuning of one broker."""
 
     def __init__(self) -> None:
-        self._most = MANY // 2  # that there were when all was kept last
+        self._most = MANY // 2  # number of logs at the last freeze
 
     @contextmanager
     def making(self, total: int) -> Iterator[None]:
@@ -30,7 +30,7 @@ class FrozenLogs:
             yield
             return
         self._most = total
-        gc.collect()  # what is garbage by now would be kept for ever too
+        gc.collect()  # `freeze` would also keep the garbage that exists now
         gc.disable()
         try:
             yield

@@ -109,9 +109,9 @@ class Listeners:
         self._receiver = receiver
         self._dispatcher = dispatcher
         self._loop = services.loop
-        self._tls_buffers: TlsBuffers | None = None  # made with the first listener that needs them
+        self._tls_buffers: TlsBuffers | None = None  # made with the first TLS listener
         self._servers: list[asyncio.Server] = []
-        self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
+        self.bound: dict[str, tuple[str, int]] = {}  # listener name -> host and port
 
     async def open(self, endpoint: Endpoint) -> None:
         """Bind the address.
@@ -129,8 +129,8 @@ class Listeners:
         )
         self._servers.append(server)
         send_buffer_bytes = self._services.config.socket_send_buffer_bytes
-        if send_buffer_bytes >= 0:  # else the system lets it grow to megabytes
-            for listening in server.sockets:  # what is accepted takes over its options
+        if send_buffer_bytes >= 0:  # otherwise the system lets the buffer grow to megabytes
+            for listening in server.sockets:  # accepted sockets inherit the option
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         host, port = server.sockets[0].getsockname()[:2]
         self.bound[endpoint.listener] = (endpoint.host or host, port)

@@ -25,7 +25,8 @@ from barnabas.signals import ending_signals
 from barnabas.streams import drop_standard_output
 
 logger = logging.getLogger(__name__)
-SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
+# after a system call, the loop may wait this long for a thread to release the GIL; Python's default is 0.005
+SWITCH_INTERVAL_S = 0.0005
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
@@ -63,7 +64,7 @@ def run(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     ask_for_short_turns()
     if sys.__stderr__ is not None:
-        faulthandler.register(signal.SIGQUIT, sys.__stderr__)  # `kill -QUIT` shows what every thread does, as of a JVM
+        faulthandler.register(signal.SIGQUIT, sys.__stderr__)  # `kill -QUIT` prints the stack of every thread, as with a JVM
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
@@ -91,7 +92,7 @@ def allow_open_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    except (OSError, ValueError) as error:  # where "unlimited" cannot be asked for
+    except (OSError, ValueError) as error:  # some systems do not grant "unlimited"
         logger.warning("event=open-files-limit-stays error=%r", str(error))
 
 
@@ -117,12 +118,12 @@ async def _serve(
     for number in ending_signals():
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
-    gc.disable()  # start-up makes much and drops little
+    gc.disable()  # start-up creates many objects and drops few
     broker.failure.add_done_callback(lambda _: stopping.set())
     try:
         if not await _start(broker, metrics_address, stopping):
             return EXIT_OK
-        # What start-up made stays for ever; the collector need not walk it again on every full pass.
+        # Objects of the start-up live until the process ends; a full collection need not visit them.
         gc.collect()
         gc.freeze()
         gc.enable()

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from barnabas.storage.segment_times import TimesLook
 
 logger = logging.getLogger(__name__)
-IDLE_CHECKS = 60  # of a connection before it has been idle for too long
-LEAST_IDLE_CHECK_MS, MOST_IDLE_CHECK_MS = 1_000, 10_000  # all connections are looked at, which for 10,000 takes a millisecond
+IDLE_CHECKS = 60  # within `connections.max.idle.ms`
+LEAST_IDLE_CHECK_MS, MOST_IDLE_CHECK_MS = 1_000, 10_000  # a check looks at all connections, 1 ms for 10,000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
 QUOTAS_CHECK_MS = 60_000
-CERTIFICATES_CHECK_MS = 5_000  # a handful of stats
-PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 us each
-LOGS_PER_TURN = 50  # looked at for retention before others get their turn
+CERTIFICATES_CHECK_MS = 5_000  # a few `stat` calls
+PARTITIONS_PER_TURN = 500  # a job reads one or two numbers of each, which takes up to 2 us
+LOGS_PER_TURN = 50  # logs that the retention job examines before the loop gets a turn
 
 
 class Parts(Protocol):
@@ -112,7 +112,7 @@ async def flush(services: Services) -> None:
             continue
         log = partition.log
         try:
-            # To the log's end, if not only what is sealed: the producers are known there, and a start need not go over what lies before.
+            # Sealed segments, or all up to the log end: the producers are known there, so that a start reads nothing before it.
             plan = log.plan_flush(end if end <= log.active_base_offset else None)
             if plan is not None:
                 await services.loop.run_in_executor(services.io_threads, plan.run)
@@ -137,7 +137,8 @@ async def apply_retention(services: Services) -> None:
     for count, partition in enumerate(shortened):
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
-        if not partition.closed and written.get(partition.log) == partition.log.truncator.start_mark:  # else the next time
+        # otherwise the next run removes it
+        if not partition.closed and written.get(partition.log) == partition.log.truncator.start_mark:
             _detach(services, partition)
 
 
@@ -241,7 +242,7 @@ async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
 
 
 async def _expire_producers(services: Services) -> None:
-    now_ms, producers = services.clock.now_ms(), 0  # looked at in this turn
+    now_ms, producers = services.clock.now_ms(), 0  # looked at in this turn of the loop
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)

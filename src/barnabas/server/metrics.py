@@ -4,7 +4,7 @@ from __future__ import annotations
 
 LATENCY_BUCKETS = 28  # powers of two of microseconds, from under 1 us to over a minute
 LOOP_LAG_INTERVAL_MS = 100
-IDLE_LOOP_LAG_INTERVAL_MS = 1_000  # while the loop has next to nothing to do
+IDLE_LOOP_LAG_INTERVAL_MS = 1_000  # while the loop is almost idle
 
 
 class Histogram:

@@ -31,7 +31,7 @@ NAMES = {
 }
 LABELS = {NAME: ("api", "version", "client_id", "software")}
 OTHERS = "(others)"
-UNKNOWN = "unknown"  # as a connection has it that has not said
+UNKNOWN = "unknown"  # the software of a client that has not named it
 
 
 class OldRequest(NamedTuple):

@@ -15,14 +15,14 @@ import struct
 
 logger = logging.getLogger(__name__)
 
-TURN_NS = 100_000  # the least that the system takes
-RESET_ON_FORK = 1  # threads and processes that this one makes have turns of the usual length
+TURN_NS = 100_000  # the kernel's minimum
+RESET_ON_FORK = 1  # child threads and processes get the default time slice
 _SCHED_SETATTR = {
     "x86_64": 314,
     "aarch64": 274,
     "riscv64": 274,
-}  # numbers of the system call: C libraries have no name for it yet
-_ATTRIBUTES = struct.Struct("=IIQiIQQQ")  # size, policy, flags, nice value, priority, length of a turn, deadline, period
+}  # numbers of the system call sched_setattr: older C libraries have no function for it
+_ATTRIBUTES = struct.Struct("=IIQiIQQQ")  # size, policy, flags, nice value, priority, time slice, deadline, period
 
 
 def ask_for_short_turns() -> bool:

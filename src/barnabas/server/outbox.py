@@ -28,17 +28,17 @@ from barnabas.server.send_strategy import MEASURED_BYTES, SendStrategy
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.file_region import FileRegion
 
-SEGMENT_BYTES = 65_483  # of TCP over loopback
-FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes so many at once
-SENT_SHARE = 5  # so many bytes by `sendfile` count as one: what a consumer asks of a partition goes in one turn
-LEAST_SENT_BYTES = 64 * 1024  # by `sendfile`: what is less is read even where that takes longer, for it goes with others
+SEGMENT_BYTES = 65_483  # the largest TCP segment over loopback
+FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes this much at once
+SENT_SHARE = 5  # bytes by `sendfile` that count as one byte: a consumer's usual limit for a partition fits in one turn
+# with `sendfile`; smaller pieces are read, even if that takes longer, because one system call sends them with other data
+LEAST_SENT_BYTES = 64 * 1024
 
 
-TRIES = 64  # turns of the loop in which a full socket is tried again before it is watched: some 150 us
-BYTES_PER_TRY = (
-    2048  # that a try must have sent on average to go on: else a slow reader would have the loop send crumbs without a pause
-)
-UNTRIED = 16  # times that a socket is watched at once after it had no room in so many turns
+TRIES = 64  # turns of the loop in which a full socket is tried again before it is watched: about 150 us
+# average bytes that a try must send; otherwise a slow reader would make the loop send tiny pieces without a pause
+BYTES_PER_TRY = 2048
+UNTRIED = 16  # times that a full socket is watched at once, after all tries failed
 
 
 class TurnIsOver(Exception):
@@ -107,12 +107,12 @@ class Outbox:
         self._on_error = on_error
         self._items: deque[Buffer | Region] = deque()
         self._blocked = False
-        self._closed = False  # then it is blocked as well
-        self._file_bytes_left = 0  # in this turn
-        self._is_full = False  # the socket took less than it was given, and there is more
+        self._closed = False  # then `_blocked` is set too
+        self._file_bytes_left = 0  # may still be sent in this turn
+        self._is_full = False  # the socket took only a part of the data
         self._tries_left = TRIES
-        self._turn: asyncio.Handle | None = None  # the next, where that goes on
-        self._untried = 0  # times that the socket is watched at once
+        self._turn: asyncio.Handle | None = None  # set if the next turn of the loop continues
+        self._untried = 0  # times left that a full socket is watched at once
         self._watching = False  # from the first time that the socket is full until all is sent
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
@@ -271,7 +271,8 @@ class Outbox:
         if not buffers:
             raise TurnIsOver
         sent = self._write(buffers)
-        if read >= MEASURED_BYTES and sent == sum(map(len, buffers)):  # of what is read and not sent the time says nothing
+        # after a partial write the time says nothing: it includes bytes that were read and not sent
+        if read >= MEASURED_BYTES and sent == sum(map(len, buffers)):
             _send_strategy.took(read, perf_counter_ns() - started, by_sendfile=False)
         if not self._sent(buffers, sent):
             raise TurnIsOver

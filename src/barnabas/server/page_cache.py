@@ -24,7 +24,8 @@ from barnabas.storage.files import Files
 from barnabas.storage.integrity import READ_AHEAD_BYTES
 from barnabas.storage.verify import Verified, verify
 
-COPIED_BYTES = 16 * 1024  # what is no larger is read at once, which takes no longer than to ask whether it is in memory
+# up to this size data is read at once: to ask whether it is in memory takes as long
+COPIED_BYTES = 16 * 1024
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead
 _probe = bytearray(1)
 _probes = [_probe]
@@ -119,7 +120,7 @@ def _load(files: Files, region: FileRegion, held: PinnedRegion, *, is_from_disk:
 
 def _bring(files: Files, fileno: int, position: int, size: int) -> bool:
     """Ask the kernel to load these bytes; False if they were in memory."""
-    with suppress(OSError):  # who reads it meets the error
+    with suppress(OSError):  # the reader of the file meets the same error
         if _is_in_memory(files, fileno, position, size):
             return False
         files.will_need(fileno, position, size)

@@ -11,8 +11,8 @@ import re2
 
 from barnabas.errors import ErrorCode, KafkaError
 
-MAX_PATTERN_LENGTH = 4096  # characters; compiling takes time in proportion
-MAX_PROGRAM_BYTES = 1 << 20  # of memory for one expression
+MAX_PATTERN_LENGTH = 4096  # characters; the time to compile grows with the length
+MAX_PROGRAM_BYTES = 1 << 20  # memory for one expression
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from barnabas.server.metrics import IDLE_LOOP_LAG_INTERVAL_MS, LOOP_LAG_INTERVAL_MS, Metrics
 
 logger = logging.getLogger(__name__)
-LEAST_MS = 1.0  # between two runs: an interval of 0 would leave the loop no time for anything else
-BUSY = 0.05  # of the loop's time, from which on it may come late
+LEAST_MS = 1.0  # between two runs; an interval of 0 would leave the loop no time for anything else
+BUSY = 0.05  # the share of the loop's time from which on the loop counts as busy
 CLOCK_STEP_S = 0.002  # the loop counts in milliseconds, and may wake up one before a job is due
 Job = Callable[[], Awaitable[None] | None]
 
@@ -26,7 +26,7 @@ class PeriodicJobs:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._tasks: list[asyncio.Task[None]] = []
-        self._began_s: float | None = None  # when the first job was given
+        self._began_s: float | None = None  # when the first job was added
 
     def every(self, interval_ms: float, job: Job, name: str, first_ms: float | None = None) -> None:
         """Run `job` every `interval_ms`; the first time after `first_ms` if that is shorter."""

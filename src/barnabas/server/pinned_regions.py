@@ -62,7 +62,7 @@ class PinnedFiles:
 
     def __init__(self, files: Files, most: int) -> None:
         self.files = files
-        self.on_more: Callable[[], None] = lambda: None  # told when one more is held
+        self.on_more: Callable[[], None] = lambda: None  # called when one more file is held
         self._most = most
         self._held: WeakValueDictionary[SegmentIntegrity, _PinnedFile] = WeakValueDictionary()
 

@@ -58,7 +58,7 @@ class Plugins:
         return found
 
     def _load(self, key: str, text: str | None, base: type[P]) -> P | None:
-        if text is None or not is_python_class(text):  # then it is a class whose work is built in
+        if text is None or not is_python_class(text):  # a class of Kafka, whose work is built in
             return None
         made = load(key, text, base, self._config.given)
         self._made.append(made)

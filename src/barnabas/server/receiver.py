@@ -41,7 +41,7 @@ class Receiver:
         self._large: memoryview | None = None  # the buffer for a connection whose last frame was large
         self._spare: list[memoryview] = []
         self._grown: memoryview | None = None
-        self._holders: dict[Reader, int] = {}  # who holds so many bytes, the longest waiting first
+        self._holders: dict[Reader, int] = {}  # bytes that each connection holds, the longest waiting first
         self._paused: dict[Reader, None] = {}
 
     def take(self, connection: Reader, size: int) -> None:

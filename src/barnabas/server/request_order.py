@@ -27,28 +27,28 @@ class Effect(Enum):
     """The effect of a request on the state that other requests see."""
 
     READS = "reads"
-    FETCHES = "fetches"  # records, in the order of the requests
-    APPENDS = "appends"  # records to partitions, in the order of the requests
-    COMMITS = "commits"  # offsets, in the order of the requests
-    RELAYS = "relays"  # of another broker, for many of its clients
-    CHANGES = "changes"  # anything else
+    FETCHES = "fetches"  # reads records, in the order of the requests
+    APPENDS = "appends"  # appends records to partitions, in the order of the requests
+    COMMITS = "commits"  # commits offsets, in the order of the requests
+    RELAYS = "relays"  # comes from another broker, for many of its clients
+    CHANGES = "changes"  # changes anything else
 
 
 EFFECTS: dict[int, Effect] = {
     ApiKey.PRODUCE: Effect.APPENDS,
     ApiKey.FETCH: Effect.FETCHES,
     ApiKey.LIST_OFFSETS: Effect.READS,
-    ApiKey.METADATA: Effect.CHANGES,  # makes topics
+    ApiKey.METADATA: Effect.CHANGES,  # may create topics
     ApiKey.OFFSET_COMMIT: Effect.COMMITS,
     ApiKey.OFFSET_FETCH: Effect.READS,
-    ApiKey.FIND_COORDINATOR: Effect.CHANGES,  # makes internal topics
+    ApiKey.FIND_COORDINATOR: Effect.CHANGES,  # may create internal topics
     ApiKey.JOIN_GROUP: Effect.CHANGES,
-    ApiKey.HEARTBEAT: Effect.CHANGES,  # a member lives on
+    ApiKey.HEARTBEAT: Effect.CHANGES,  # extends the session of a member
     ApiKey.LEAVE_GROUP: Effect.CHANGES,
     ApiKey.SYNC_GROUP: Effect.CHANGES,
     ApiKey.DESCRIBE_GROUPS: Effect.READS,
     ApiKey.LIST_GROUPS: Effect.READS,
-    ApiKey.SASL_HANDSHAKE: Effect.CHANGES,  # who asks
+    ApiKey.SASL_HANDSHAKE: Effect.CHANGES,  # may change the principal
     ApiKey.API_VERSIONS: Effect.READS,
     ApiKey.CREATE_TOPICS: Effect.CHANGES,
     ApiKey.DELETE_TOPICS: Effect.CHANGES,
@@ -68,7 +68,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.ALTER_CONFIGS: Effect.CHANGES,
     ApiKey.ALTER_REPLICA_LOG_DIRS: Effect.CHANGES,
     ApiKey.DESCRIBE_LOG_DIRS: Effect.READS,
-    ApiKey.SASL_AUTHENTICATE: Effect.CHANGES,  # who asks
+    ApiKey.SASL_AUTHENTICATE: Effect.CHANGES,  # may change the principal
     ApiKey.CREATE_PARTITIONS: Effect.CHANGES,
     ApiKey.CREATE_DELEGATION_TOKEN: Effect.CHANGES,
     ApiKey.RENEW_DELEGATION_TOKEN: Effect.CHANGES,
@@ -99,7 +99,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.LIST_CONFIG_RESOURCES: Effect.READS,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Effect.READS,
 }
-FIRST_BATCHED_ADDING_VERSION = 4  # of AddPartitionsToTxn: a broker asks for many transactions (KIP-890)
+FIRST_BATCHED_ADDING_VERSION = 4  # of AddPartitionsToTxn; from it on, a broker asks for many transactions (KIP-890)
 BESIDE_EACH_OTHER = frozenset((Effect.FETCHES, Effect.APPENDS, Effect.COMMITS, Effect.RELAYS))
 
 

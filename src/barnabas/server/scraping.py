@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.server.replication.throttles import Throttles
     from barnabas.storage.manager import LogManager
 
-# By name: what it means, and where a broker has it. `Any`, since the broker imports this module before its own types are known.
+# Name -> help text and value of a broker. `Any`, because the broker imports this module before its own types are known.
 Measures = Mapping[str, tuple[str, Callable[[Any], float]]]
 
 COUNTERS: Measures = {

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import threading
 
-MEASURED_BYTES = 128 * 1024  # pieces from here on: what a system call takes by itself counts for nothing
-TRIED_EVERY = 64  # measured pieces: then the way that is given up
-MARGIN = 0.8  # of the time that reading takes, at most, for `sendfile` to be better
-FORGETTING = 16  # a time that is longer than thought moves the thought by a part of this: what holds up a process does not count
-LONGEST = 2.0  # times what was thought
+MEASURED_BYTES = 128 * 1024  # measure only pieces this large: the fixed cost of a system call does not matter for them
+TRIED_EVERY = 64  # after so many measured pieces, the slower way is tried once
+MARGIN = 0.8  # `sendfile` is better if it takes less than this share of the time of reading
+# a longer time changes the estimate by 1/16 of the difference, so that one delay of the process does not count
+FORGETTING = 16
+LONGEST = 2.0  # a longer time counts as at most this many times the estimate
 
 
 class SendStrategy(threading.local):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-SAMPLES_PER_TURN = 500  # half a millisecond, with what is looked at for them
+SAMPLES_PER_TURN = 500  # takes half a millisecond, with the time to find the values
 _ESCAPED = re.compile(r'[\\\n"]')
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
@@ -33,7 +33,7 @@ class Series:
     """
 
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
-        places = sorted((label, place) for place, label in enumerate(labels))  # as the library has them
+        places = sorted((label, place) for place, label in enumerate(labels))  # the order of the Prometheus library
         within = ",".join(f'{label}="{{{place}}}"' for label, place in places)
         self._line = f"{name}{{{{{within}}}}} {{{len(labels)}}}\n"
         self._lines = [f"# HELP {name} {text}\n# TYPE {name} gauge\n"]

@@ -27,8 +27,8 @@ from barnabas.storage.files import Files
 from barnabas.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
-IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
-READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
+IO_THREADS = 4  # for deletions and checkpoints; each waits for the disk, not for a core
+READING_THREADS = 2  # for data that is not in memory; separate, so that writes do not wait for slow consumers
 MakeExecutor = Callable[[int, str], Executor]
 
 
@@ -104,8 +104,8 @@ class Services:
         self.tls: PeerTls
         self.is_ready = False
         self.is_stopping = False
-        self.member: Member | None = None  # where this broker is one of several
-        # Made by the start
+        self.member: Member | None = None  # set if this broker is part of a cluster
+        # Set by the start
         self.controller: StandaloneController | Member
         self.logs: LogManager
 

@@ -41,7 +41,7 @@ class WriteWaiters:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._selector: selectors.DefaultSelector | None = None  # from the first that waits on
+        self._selector: selectors.DefaultSelector | None = None  # made for the first outbox that waits
         self._waiting: dict[int, WriteWaiter] = {}  # by descriptor
 
     def watch(self, descriptor: int, waiting: WriteWaiter) -> None:
@@ -79,6 +79,6 @@ class WriteWaiters:
     def _tell(self) -> None:
         assert self._selector is not None
         for key, _ in self._selector.select(0):
-            waiting = self._waiting.get(key.fd)  # None: one of those before has closed it
+            waiting = self._waiting.get(key.fd)  # None: an earlier outbox of this loop has closed it
             if waiting is not None:
                 waiting.resume()

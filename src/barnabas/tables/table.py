@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.client.config import ClientConfig
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.dataset import TopicDataset
-from barnabas.tables.declared import columns_of
+from barnabas.tables.declared import Declaration, columns_of
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
+from barnabas.tables.folder_source import DataFolder, FolderSource
 from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate
 from barnabas.tables.reading import Reading, Rows
@@ -28,29 +30,43 @@ if TYPE_CHECKING:
 
 def table(
     topic: str,
-    bootstrap_servers: str,
+    bootstrap_servers: str | None = None,
     *,
+    data_folder: DataFolder | None = None,
     settings: Mapping[str, str] | None = None,
     format: str = "raw",  # noqa: A002 - the word that users write
-    columns: Any = None,
-    key: Any = None,
-    registry: Any = None,
+    columns: Declaration | None = None,
+    key: Declaration | None = None,
+    registry: RegistryAddress | str | None = None,
     mode: str = "permissive",
 ) -> Table:
-    """The table of a topic of a cluster.
+    """The table of a topic, of a cluster or straight from the data folder of a broker that runs or is stopped.
 
     Args:
         bootstrap_servers: `host:port` pairs of any Kafka cluster.
+        data_folder: in place of servers: the broker's `log.dirs`, as one path, several with commas between them, or a list of paths.
         settings: of the client, by Kafka's names, such as `security.protocol`.
-        format, columns, key, registry, mode: what the records become; see `columns_of`.
+        format, columns, key, registry, mode: what becomes of the bytes of a record; see `declared.columns_of`.
 
     Raises:
         ConfigError: a setting has a bad value.
-        TableError: the words for the columns do not fit each other.
+        TableError: neither servers nor a folder are given, or both; there is no such folder; or the words for the columns do not fit.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
     """
-    config = ClientConfig.from_options({**(settings or {}), "bootstrap.servers": bootstrap_servers})
-    layout = columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode)
-    return Table(ClientSource(topic, config), layout)
+    source = _source(topic, bootstrap_servers, data_folder, settings)
+    return Table(source, columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode))
+
+
+def _source(
+    topic: str, bootstrap_servers: str | None, data_folder: DataFolder | None, settings: Mapping[str, str] | None
+) -> TopicSource:
+    if (bootstrap_servers is None) == (data_folder is None):
+        raise TableError(f"the table {topic} needs either bootstrap servers or a data folder")
+    if data_folder is not None:
+        if settings:
+            raise TableError(f"the table {topic} is read from a data folder, where settings of a client have no effect")
+        return FolderSource(topic, data_folder)
+    return ClientSource(topic, ClientConfig.from_options({**(settings or {}), "bootstrap.servers": bootstrap_servers or ""}))
 
 
 class Table(TopicDataset):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 W = TypeVar("W", bound=IntEnum)
-AT_ONCE = 1_000  # bindings made or deleted in one commit: all of a request may be more than a store takes at a time
+AT_ONCE = 1_000  # bindings made or deleted in one commit: a store may not take all bindings of a request at once
 
 
 class AclBroker(Protocol):
@@ -125,7 +125,7 @@ def _checked(creation: AclCreation) -> Acl | KafkaError:
         return _invalid(
             f"Could not parse principal from `{principal}` (no colon is present separating the principal type from the principal name)"
         )
-    if "/" in creation.host and network_of(creation.host) is None:  # a denial would deny nobody
+    if "/" in creation.host and network_of(creation.host) is None:  # a denial for an invalid range would deny nobody
         return _invalid(f"Invalid range of addresses {creation.host}")
     return Acl(kind, name, pattern, principal, creation.host, operation, permission)
 

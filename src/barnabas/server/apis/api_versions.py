@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
-MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
-KNOWN_SOFTWARE = 256  # names and versions that need not be looked at again, for many clients are made with the same
+MAX_SOFTWARE_LENGTH = 1_000  # characters; the connection keeps the text
+KNOWN_SOFTWARE = 256  # cached checks of names and versions: many clients use the same software
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
-FEATURES = {  # and their levels, which are the highest there are
-    "group.version": 1,  # clients know by it that the consumer protocol is served (KIP-848)
-    "transaction.version": 2,  # and transactions version 2 (KIP-890)
+FEATURES = {  # name -> level, the highest that exists
+    "group.version": 1,  # tells clients that the consumer protocol is served (KIP-848)
+    "transaction.version": 2,  # tells clients that transactions version 2 is served (KIP-890)
 }
-# What an answer has is made once, for every client asks with every connection
+# Made once, because every client asks for them on every connection
 SUPPORTED = tuple(SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items())
 FINALIZED = tuple(
     FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
 )
-KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # what `api.versions.oldest` may be
+KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # values of `api.versions.oldest`
 ANNOUNCED_FROM: dict[int, int] = {ApiKey.PRODUCE: 0}
 
 

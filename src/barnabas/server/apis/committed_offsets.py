@@ -42,7 +42,7 @@ from barnabas.server.handlers import Handler, takes
 
 # -- OffsetCommit ---------------------------------------------------------------------------------------------------------
 
-TOPIC_IDS_FROM_VERSION = 10  # of OffsetCommit and of OffsetFetch
+TOPIC_IDS_FROM_VERSION = 10  # of OffsetCommit and OffsetFetch
 
 
 async def offset_commit(broker: GroupBroker, context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -114,10 +114,11 @@ def _merged(
 # -- OffsetFetch ----------------------------------------------------------------------------------------------------------
 
 GROUPS_FROM_VERSION = 8
-ERROR_FROM_VERSION = 2  # before it only partitions have one
+ERROR_FROM_VERSION = 2  # earlier versions have an error only for each partition
 NO_OFFSET = -1
-GROUPS_OFFSETS_FROM_VERSION = 1  # before it Kafka asked ZooKeeper, and an offset that was not there was an error
-FATAL_TO_OLDER = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}  # Java's consumers before 3.9 stop at these
+GROUPS_OFFSETS_FROM_VERSION = 1  # in version 0 Kafka asked ZooKeeper, and a missing offset was an error
+# Java consumers before 3.9 stop at these errors
+FATAL_TO_OLDER = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}
 
 
 async def offset_fetch(broker: GroupBroker, context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:

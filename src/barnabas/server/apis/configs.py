@@ -52,7 +52,7 @@ MALFORMED = (
     "incompatible broker. See the broker logs for more details."
 )
 FIRST_LIST_VERSION_WITH_TYPES = 1
-RESOURCES_PER_TURN = 100  # of a request, for 10 us each
+RESOURCES_PER_TURN = 100  # resources of one request; each takes 10 us
 Outcome = tuple[ErrorCode, str | None]
 Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigsRequest)
 
@@ -87,7 +87,7 @@ class _Describing:
         self._broker = broker
         self._request = request
         self._of_topics = TopicEntries(broker.controller.layers)
-        # By the entry, which many topics may share.
+        # By the id of the entry, which many topics may share.
         self._shown: dict[int, tuple[ConfigEntry, DescribeConfigsResourceResult]] = {}
 
     def result(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:

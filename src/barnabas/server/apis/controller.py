@@ -46,7 +46,7 @@ FIRST_ALTER_VERSION_WITH_EPOCHS = 3
 FIRST_ELECT_VERSION_WITH_TYPE = 1
 LAST_FEATURES_VERSION_WITH_RESULTS = 1
 MAX_MOVES_PER_REQUEST = 10_000
-UPGRADE_TYPES = (1, 2, 3)  # up, down where nothing is lost, down whatever is lost
+UPGRADE_TYPES = (1, 2, 3)  # upgrade, downgrade without loss, downgrade that may lose metadata
 
 
 class ControllerBroker(Protocol):

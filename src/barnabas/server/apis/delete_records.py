@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_OFFSET = -1
 
-HIGH_WATERMARK = -1  # as the offset of DeleteRecords
+HIGH_WATERMARK = -1  # this offset in DeleteRecords means the high watermark
 
 
 class DeleteRecordsBroker(Protocol):

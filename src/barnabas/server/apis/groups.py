@@ -48,7 +48,7 @@ class Context(Protocol):
     def client_host(self) -> str: ...
 
 
-Node = tuple[int, str, int]  # its id, host and port
+Node = tuple[int, str, int]  # id, host and port
 
 
 class GroupBroker(Protocol):
@@ -66,7 +66,7 @@ class GroupBroker(Protocol):
         ...
 
 
-GROUPS_PER_TURN = 100  # of a request, for 10 us each, and more where they have many members
+GROUPS_PER_TURN = 100  # groups of one request; each takes 10 us, and more if it has many members
 
 
 async def in_turns(group_ids: Iterable[str]) -> AsyncIterator[str]:
@@ -134,7 +134,8 @@ BATCHED_LEAVE_FROM_VERSION = 3
 
 
 async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
-    if request.rebalance_timeout_ms <= 0:  # version 0 cannot say it, and some clients give 0: no time to do anything in
+    # version 0 has no field for it, and some clients give 0, which would leave no time for anything
+    if request.rebalance_timeout_ms <= 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     caller = Caller(context.api_version, context.client_id or "", java_address(context.client_host), str(broker.new_id()))
     try:

@@ -11,7 +11,7 @@ from barnabas.server.apis.groups import Context, GroupBroker, error_of, in_turns
 from barnabas.server.apis.operations import ALL_ON_GROUP
 from barnabas.server.handlers import Handler, takes
 
-UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it a group that is not there is described as dead
+UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it, a group that does not exist is described as dead
 
 
 async def list_groups(broker: GroupBroker, context: Context, request: ListGroupsRequest) -> ListGroupsResponse:

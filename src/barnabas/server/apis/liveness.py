@@ -71,7 +71,7 @@ def _answer(
     answer = encode_answer(response, header)
     connection.send([answer])
     if (header.client_id or "").endswith(PROBER_CLIENT_ID_SUFFIX) and _is_broker(broker, connection):
-        # When all is worked on that came with it
+        # After all requests that arrived with this one are handled
         broker.loop.call_soon(responder.take, connection, bytes(frame), bytes(answer))
 
 

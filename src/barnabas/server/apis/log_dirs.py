@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.storage.manager import LogManager
 
 
-PARTITIONS_PER_TURN = 500  # of an answer, for 2 us each
+PARTITIONS_PER_TURN = 500  # partitions of one answer; each takes 2 us
 
 
 class LogDirsBroker(Protocol):

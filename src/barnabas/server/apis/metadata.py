@@ -75,7 +75,7 @@ class AllTopics:
     def of(self, broker: MetadataBroker, request: MetadataRequest) -> list[MetadataResponseTopic]:
         image = broker.metadata
         differs = request.include_topic_authorized_operations
-        if differs or broker.partitions.offline_count:  # disks fail without a change of the image
+        if differs or broker.partitions.offline_count:  # a disk can fail without a change of the image
             return [_describe(broker, topic, request) for topic in image.topics.values()]
         leads = may_lead(broker, broker.config.broker_id)
         if self._made_for is None or self._made_for[0] is not image or self._made_for[1] != leads:
@@ -92,7 +92,8 @@ async def _create_and_respond(
     missing: list[str],
 ) -> MetadataResponse:
     quota = mutation_quota(broker, context)
-    begun = [name for name in missing if not broker.controller.is_being_made(name)]  # the others have been paid for
+    # the quota for topics in creation is already paid
+    begun = [name for name in missing if not broker.controller.is_being_made(name)]
     refused = {} if quota is None else quota.refuse_new(begun)
     failed = await broker.controller.auto_create([name for name in missing if name not in refused])
     if broker.plugins.policies is not None:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 EMPTY = memoryview(b"")
 FIRST_ZSTD_VERSION = 7  # KIP-110
-# Refused before Kafka looks at the log; with every other error it tells where the log begins
+# Kafka finds these errors before it looks at the log; with every other error it tells the log start offset
 BEFORE_THE_LOG = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -106,7 +106,7 @@ def handle_produce(
     if head.transactional_id is not None:
         go_on = partial(_append_held, broker, connection, version, correlation_id, earlier)
         if hold(broker, connection, frame, body, version, head, go_on):
-            return  # until the coordinator has said which partitions are in the transaction
+            return  # continues when the coordinator has named the partitions of the transaction
     if version < FIRST_BATCH_VERSION:
         convert(broker, connection, frame, head, partial(_append_converted, broker, connection, version, correlation_id, earlier))
         return
@@ -136,8 +136,8 @@ def _append_held(
     head: ProduceHead,
     joined: Joined,
 ) -> None:
-    connection.started_ns = time.perf_counter_ns()  # the wait for the coordinator is not paid
-    if earlier is not None:  # `head` was read again
+    connection.started_ns = time.perf_counter_ns()  # the client does not pay for the wait for the coordinator
+    if earlier is not None:  # `head` was read a second time
         head = without(head, earlier.answers)
     _append_all(broker, connection, frame, version, correlation_id, head, joined, earlier)
 
@@ -152,7 +152,7 @@ def _append_rest(
     earlier: Earlier,
 ) -> None:
     """Append the batches that waited for the schema registry."""
-    connection.started_ns = time.perf_counter_ns()  # the wait for the registry is not paid
+    connection.started_ns = time.perf_counter_ns()  # the client does not pay for the wait for the registry
     if head.transactional_id is not None:
         go_on = partial(_append_held, broker, connection, version, correlation_id, earlier)
         if hold(broker, connection, frame, read_request_header(frame).body, version, head, go_on):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition
 
 LATEST, EARLIEST = -1, -2
-CONSUMER, DEBUGGER = -1, -2  # as in the versions since
+CONSUMER, DEBUGGER = -1, -2  # as in later versions
 
 
 class SegmentOffsetsBroker(ReadFaults, Protocol):
@@ -67,7 +67,7 @@ async def _offsets(broker: SegmentOffsetsBroker, topic: str, wanted: ListOffsets
     if wanted.timestamp < EARLIEST:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if wanted.max_num_offsets < 0:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which has no other word for it here
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which has no other code for this
     changed_ms: dict[Path, int] = {}
     if wanted.timestamp >= 0:
         paths = [segment.path for segment in partition.log.segments]

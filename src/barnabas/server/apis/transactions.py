@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 Codes = dict[TopicPartition, ErrorCode]
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
-FENCED_FROM: dict[int, int] = {  # versions that know PRODUCER_FENCED
+FENCED_FROM: dict[int, int] = {  # first versions with PRODUCER_FENCED
     ApiKey.INIT_PRODUCER_ID: 4,
     ApiKey.ADD_PARTITIONS_TO_TXN: 2,
     ApiKey.ADD_OFFSETS_TO_TXN: 2,
@@ -69,7 +69,7 @@ FENCED_FROM: dict[int, int] = {  # versions that know PRODUCER_FENCED
 }
 BATCHED_FROM_VERSION = 4  # of AddPartitionsToTxn
 ABORTABLE_FROM_VERSION = 4  # of TxnOffsetCommit
-SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit: clients of transactions version 2
+SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit, for clients of transactions version 2
 
 
 class TransactionBroker(MarkerServices, Protocol):
@@ -126,7 +126,7 @@ async def init_producer_id(
     )
 
 
-# -- what a transaction is about --------------------------------------------------------------------------------------------
+# -- partitions and offsets of a transaction --------------------------------------------------------------------------------
 
 
 def add_partitions(
@@ -179,14 +179,14 @@ def _is_added_at_once(broker: TransactionBroker, asked: AddPartitionsToTxnTransa
     try:
         return broker.transactions.add_at_once(asked.transactional_id, owner, partitions, 0)
     except (KafkaError, InvariantViolated):
-        return False  # nothing has changed: `_add` is refused too, and words it
+        return False  # nothing has changed: `_add` meets the same error and answers it
 
 
 async def _add(broker: TransactionBroker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Codes:
     partitions = _partitions_of(asked)
     owner = Owner(asked.producer_id, asked.producer_epoch)
     unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
-    if unknown:  # all or nothing
+    if unknown:  # all partitions or none
         refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         return {each: refused if each in unknown else rest for each in partitions}
     try:
@@ -260,7 +260,7 @@ async def _join_offsets(broker: TransactionBroker, context: RequestContext, requ
     told = await broker.add_partitions_to_txn.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
     (code,) = told.values()
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # clients of groups retry after this error
     if code:
         raise KafkaError(code)
 
@@ -335,5 +335,5 @@ def _write_markers_of_the_end(broker: TransactionBroker) -> None:
     broker.transactions.follow_up()
 
 
-# What is done when a request is answered: a producer that has ended a transaction goes on while its markers are written
+# Called when the request is answered: a producer that ended a transaction continues while its markers are written
 AFTER: dict[int, Callable[[TransactionBroker], None]] = {ApiKey.END_TXN: _write_markers_of_the_end}

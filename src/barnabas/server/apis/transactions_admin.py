@@ -125,7 +125,7 @@ def handle_describe_producers(
 def _producers(broker: TransactionsAdminBroker, topic: str, index: int) -> PartitionResponse:
     try:
         check_name(topic)
-        partition = broker.partitions.require(topic, index)  # of a follower too, which `find-hanging --broker-id` asks
+        partition = broker.partitions.require(topic, index)  # a follower answers too: `find-hanging --broker-id` asks it
     except KafkaError as error:
         message = error.message or f"There is no partition {index} of topic {topic}."
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)

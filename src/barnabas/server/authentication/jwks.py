@@ -39,7 +39,7 @@ class Keys:
         self._thread = thread
         self._set: KeySet | None = None
         self._wanted = asyncio.Event()
-        self.tried = asyncio.Event()  # whether they were read once, or could not be
+        self.tried = asyncio.Event()  # set once a read of the keys has ended or failed
         self._read_s = float("-inf")
         self._task: asyncio.Task[None] | None = None
 

@@ -82,7 +82,7 @@ class PrincipalNaming:
     def _name(self, connection: Connection, context: AuthenticationContext) -> None:
         try:
             principal = self._builders[connection.listener].build(context)
-        except Exception as error:  # a user's code may raise anything
+        except Exception as error:  # user code may raise anything
             logger.debug("event=principal-builder-failed peer=%s", connection.peer, exc_info=error)
             raise PrincipalRefused(describe(error)) from error
         if not isinstance(principal, Principal):

@@ -51,7 +51,7 @@ class SaslListener:
     def __init__(self, sasl_listeners: SaslListeners, listener: str, config: BrokerConfig) -> None:
         self._sasl_listeners = sasl_listeners
         mechanisms = mechanisms_of(config, listener)
-        self.mechanisms = mechanisms  # by name, in the order in which clients are told them
+        self.mechanisms = mechanisms  # by name, in the order of the answer to clients
         self._check_token = sasl_listeners.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
         self._accept_ticket = acceptor(kerberos_of(config, listener)) if GSSAPI in mechanisms else None
         self.counts = sasl_listeners.counts

@@ -54,8 +54,8 @@ class Counts(Fields):
 
     successes: int = 0
     failures: int = 0
-    renewals: int = 0  # log-ins of connections that were logged in (KIP-368)
-    expired_closed: int = 0  # connections that went on after the end of their session
+    renewals: int = 0  # re-authentications (KIP-368)
+    expired_closed: int = 0  # connections that sent requests after the end of their session
 
 
 class LoginListener(Protocol):
@@ -87,12 +87,12 @@ class LoginListener(Protocol):
 
 
 class Step(Enum):
-    HANDSHAKE = "handshake"  # nothing but versions so far
+    HANDSHAKE = "handshake"  # only ApiVersions so far
     BARE_TOKENS = "bare tokens"
     TOKENS = "tokens"
-    FAILED = "failed"  # the answer is held back
+    FAILED = "failed"  # the answer is delayed
     OPEN = "open"  # logged in
-    OVER = "over"  # the session's time is up
+    OVER = "over"  # the session has expired
 
 
 class Login:
@@ -111,12 +111,12 @@ class Login:
         self._frames = 0
         self._mechanism = ""
         self._exchange: Exchange | None = None
-        self._identity: Identity | None = None  # of the last log-in that was complete
+        self._identity: Identity | None = None  # of the last complete log-in
         self._kept_mechanism = ""
-        self._missing: NotYet | None = None  # what is waited for
-        self._ends = False  # whether the session does
-        self._source = sasl_listener.penalties.source(connection.peer_host, None)  # what a failure is counted for
-        self._penalty: asyncio.TimerHandle | None = None  # while this log-in waits for those that failed before
+        self._missing: NotYet | None = None  # data that this log-in waits for
+        self._ends = False  # whether the session expires
+        self._source = sasl_listener.penalties.source(connection.peer_host, None)  # the source that a failure counts against
+        self._penalty: asyncio.TimerHandle | None = None  # set while this log-in waits because of earlier failures
         self._has_waited = False
         self._again_s = float("-inf")  # when the last re-authentication began
         self._timer = loop.call_later(limits.LOGIN_TIMEOUT_S, self._take_too_long)
@@ -263,7 +263,7 @@ class Login:
                 return
             self._missing = None
             go_on()
-            if self._missing is None:  # else it has been forgotten again meanwhile
+            if self._missing is None:  # otherwise the data is missing again, and the log-in still waits
                 connection.resume("credential")
 
         self._sasl_listener.prepare(missing).add_done_callback(there)
@@ -303,7 +303,7 @@ class Login:
             told = f"Cannot change principals during re-authentication from {before}: {connection.principal}"
             raise AuthenticationFailed("another principal at re-authentication", told)
 
-    # In and out
+    # Start and end of a session
 
     def _let_in(self, identity: Identity) -> int:
         connection, counts = self._connection, self._sasl_listener.counts
@@ -344,7 +344,8 @@ class Login:
         self._connection.forget_learnt()
 
     def _take_too_long(self) -> None:
-        level = logging.WARNING if self._frames else logging.DEBUG  # who says nothing may be another broker that watches
+        # a client that sends nothing may be the liveness prober of another broker
+        level = logging.WARNING if self._frames else logging.DEBUG
         logger.log(level, "event=connection-closed peer=%s reason=%r", self._connection.peer, "no end of the log-in in time")
         self._connection.close()
 

@@ -52,10 +52,11 @@ class Providers:
         rules = rules_of(settings)
         if settings.jwks_url is None:
             return lambda token: check_claims(read_unsecured(token), rules, self._now_ms())
-        place = settings._replace(options=())  # the one part that may change while brokers run, and keys do not depend on it
+        # only the options may change while the broker runs, and the keys do not depend on them
+        place = settings._replace(options=())
         keys = self._keys.get(place)
         if keys is None:
-            from barnabas.server.authentication.jwks import Keys  # loads urllib.request, in 15 ms
+            from barnabas.server.authentication.jwks import Keys  # imported here: it loads urllib.request, which takes 15 ms
 
             keys = self._keys[place] = Keys(settings, settings.jwks_url, self._loop, self._thread)
             if self._started:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-Audited = Callable[[Access, int, str | None], Access]  # of an API's key and a client id
-CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is what Kafka had with ZooKeeper
+Audited = Callable[[Access, int, str | None], Access]  # the integer is an API key, the string a client id
+CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is Kafka's authorizer for ZooKeeper
 
 
 class AccessControl:
@@ -41,8 +41,8 @@ class AccessControl:
 
     def __init__(self, super_users: frozenset[str], *, allow_if_no_acl: bool) -> None:
         self._authorizer = Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl)
-        self.version = self._authorizer.version  # grows whenever a decision may come out another way
-        self.audited: Audited | None = None  # where there is an audit log
+        self.version = self._authorizer.version  # grows whenever a decision may change
+        self.audited: Audited | None = None  # set if there is an audit log
         self._sessions: dict[Session, Access] = {}
         self._acls: dict[str, Acl] = {}
 

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-FLUSH_S = 0.2  # so long entries are gathered, so that a batch is worth its append
-PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # between attempts to write to the topic: a leader is elected, or a broker is gone
-LONGEST_LAST_PAUSE_S = 0.5  # when the broker stops: it hands its partitions over, or the whole cluster ends
+FLUSH_S = 0.2  # entries are collected this long, so that a batch is worth its append
+PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # between attempts to write to the topic, while a leader is elected or a broker is down
+LONGEST_LAST_PAUSE_S = 0.5  # at a stop, when the broker hands over its partitions or the whole cluster ends
 SAMPLED = frozenset(
     {
         Operation.READ,
@@ -80,7 +80,8 @@ class AuditLog:
         self._rate = config.audit_log_data_sample_rate
         self._file = None if config.audit_log_file is None else Path(config.audit_log_file)
         self._uses_topic = config.audit_log_topic_enable
-        self._enough_bytes = config.message_max_bytes // 2  # of lines in a batch: a topic takes none larger than the whole
+        # of lines in a batch, because a topic takes no batch larger than `message.max.bytes`
+        self._enough_bytes = config.message_max_bytes // 2
         self._credit = 0.0
         self._waiting: deque[Entry] = deque()
         self._dropped = 0
@@ -224,7 +225,7 @@ class AuditLog:
         return None
 
 
-LAST_VERSION_BY_NAME = 12  # of Produce; later ones name topics by their ids
+LAST_VERSION_BY_NAME = 12  # of Produce; later versions name topics by id
 
 
 def _line(entry: Entry, broker_id: int) -> bytes:

@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SEGMENTS_PER_TURN = 200  # looked at before the loop goes on with other things
-DEATHS = 3  # of the process while at one log, until that is left alone
-LEAST_LOAD_FACTOR, MOST_LOAD_FACTOR = 0.1, 0.95  # whatever the setting says: a table needs room, and a full one has no end
-LEAST_BACKOFF_S = 0.05  # of a log.cleaner.backoff.ms of 0
+SEGMENTS_PER_TURN = 200  # examined before the loop gets a turn
+DEATHS = 3  # of the process at one log, before the cleaner leaves that log alone
+# limits of the setting: a table needs room, and a search in a full one never ends
+LEAST_LOAD_FACTOR, MOST_LOAD_FACTOR = 0.1, 0.95
+LEAST_BACKOFF_S = 0.05  # used if log.cleaner.backoff.ms is smaller
 
 
 class Candidate(NamedTuple):
@@ -63,7 +64,7 @@ class CleanerStatistics:
         self.bytes_written = 0
         self.records_removed = 0
         self.max_dirty_ratio = 0.0
-        self.last_run_ms = 0.0  # on the monotonic clock, of the last look at what is dirty
+        self.last_run_ms = 0.0  # on the monotonic clock: the last search for dirty logs
 
 
 class LogCleaner:
@@ -76,16 +77,16 @@ class LogCleaner:
     def __init__(self, services: Services, process: Cleaner) -> None:
         self._services = services
         self._process = process
-        self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
+        self._cleaned: dict[TopicPartition, int] = {}  # the offsets up to which the logs are clean, as in the checkpoint
         self._in_progress: dict[TopicPartition, OnlinePartition] = {}
-        self._unfinished: dict[TopicPartition, OnlinePartition] = {}  # of which a cleaning may have left files
+        self._unfinished: dict[TopicPartition, OnlinePartition] = {}  # partitions in which a cleaning may have left files
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
         self._swaps: dict[asyncio.Task[None], TopicPartition] = {}
-        self._telling: set[asyncio.Task[None]] = set()  # the process of settings
+        self._telling: set[asyncio.Task[None]] = set()  # tasks that send settings to the process
         self._choosing = asyncio.Lock()
         self._awake = asyncio.Event()
-        self.uncleanable: dict[TopicPartition, str] = {}  # and why
+        self.uncleanable: dict[TopicPartition, str] = {}  # partition -> reason
         self.statistics = CleanerStatistics()
 
     @property
@@ -164,7 +165,7 @@ class LogCleaner:
                 chosen = await self._choose() if number < config.log_cleaner_threads else None
                 if chosen is not None and await self._clean(chosen):
                     continue
-            except Exception:  # a mistake here must not end compaction for good
+            except Exception:  # a fault of the broker must not end compaction
                 logger.exception("event=cleaner-failed")
                 self.statistics.failures += 1
             self._awake.clear()
@@ -255,7 +256,7 @@ class LogCleaner:
         except (SegmentsGone, FileNotFoundError):
             return self._given_up(partition)
         except (StorageError, OSError) as error:
-            if partition.closed:  # files of another topic of that name, perhaps
+            if partition.closed:  # the files may belong to another topic with the same name
                 return self._given_up(partition)
             return self._storage_failed(partition, error)
         except CleanerDied as error:
@@ -308,7 +309,7 @@ class LogCleaner:
         try:
             result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
         except (StorageError, OSError):
-            self._check_same(partition, task)  # a file that was cut while it was read looks damaged
+            self._check_same(partition, task)  # a file that is cut during a read looks damaged
             raise
         self._check_same(partition, task)
         self._unfinished.pop(key, None)

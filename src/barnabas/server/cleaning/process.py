@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 IDLE_S = 60.0
 STOP_TIMEOUT_S = 5.0
-LONGEST_LINE = 16 * 1024 * 1024  # a group that replaces a million segments
-COMMAND = (sys.executable, "-P", "-m", "barnabas.server.cleaning.worker")  # -P: nothing is imported from the folder it starts in
+LONGEST_LINE = 16 * 1024 * 1024  # bytes; the report of a group that replaces a million segments
+COMMAND = (sys.executable, "-P", "-m", "barnabas.server.cleaning.worker")  # -P: no imports from the current folder
 
 Progress = Callable[[int, int], None]
 OnGroup = Callable[[CleanedGroup], Awaitable[None]]
@@ -56,7 +56,7 @@ class _Running(Struct, eq=False):
 
     number: int
     directory: Path
-    stopped: bool = False  # the process said so
+    stopped: bool = False  # the last report has arrived
     reports: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
 
 

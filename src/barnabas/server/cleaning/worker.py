@@ -41,13 +41,13 @@ from barnabas.storage.compaction.task import CleaningTask
 from barnabas.storage.files import OsFiles
 from barnabas.streams import open_missing_streams
 
-logger = logging.getLogger(__name__)  # which goes to the broker's standard error
+logger = logging.getLogger(__name__)  # writes to the broker's standard error
 
-EXIT_ALONE = 3  # nobody reads the answers any more
+EXIT_ALONE = 3  # the broker does not read the answers any more
 NICENESS = 10
 COMPILED_FROM_BYTES = 24 * 1024 * 1024
 PROGRESS_EVERY_S = 0.5
-LONGEST_WAIT_S = 0.25  # at a time, so that a cancelled or sped-up cleaning does not wait on
+LONGEST_WAIT_S = 0.25  # of one sleep, so that a cancelled or sped-up cleaning reacts soon
 
 
 class Cancelled(BarnabasError):
@@ -60,7 +60,7 @@ class Throttle:
     def __init__(self) -> None:
         self.bytes_per_second = float("inf")
         self._lock = threading.Lock()
-        self._free_at = time.monotonic()  # when the bytes so far are paid for
+        self._free_at = time.monotonic()  # when the rate allows the next bytes
 
     def spend(self, size: int) -> float:
         """Count `size` bytes; the seconds to wait."""
@@ -89,7 +89,7 @@ class Worker:
                 self._cancelled.add(order["cancel"])
             else:
                 self._throttle.bytes_per_second = order["bytes_per_second"]
-        os._exit(0)  # at once, whatever the other threads are at
+        os._exit(0)  # at once, without waiting for the other threads
 
     def _clean(self, number: int, task: CleaningTask) -> None:
         with self._reported(number):
@@ -115,7 +115,7 @@ class Worker:
             self.say(clean=number, corrupt=[error.path, error.position, error.reason])
         except OSError as error:
             self.say(clean=number, failed=[error.errno, str(error)])
-        except Exception as error:  # noqa: BLE001 - whatever it is, the broker must hear of it, and other cleanings go on
+        except Exception as error:  # noqa: BLE001 - the broker must hear of any failure, and other cleanings must continue
             self.say(clean=number, failed=[None, f"{type(error).__name__}: {error}"])
         finally:
             self._cancelled.discard(number)
@@ -125,7 +125,7 @@ class Worker:
             if self._compiled is None and size >= COMPILED_FROM_BYTES and self._may_compile:
                 try:
                     from barnabas.storage.compaction.compiled import CompiledEngine
-                except Exception as error:  # noqa: BLE001 - a numba that does not fit the machine, or has nowhere to keep what it compiled
+                except Exception as error:  # noqa: BLE001 - numba may not fit the machine, or have no folder for compiled code
                     logger.warning("event=compacting-without-numba error=%r", error)
                     self._may_compile = False
                 else:
@@ -141,7 +141,7 @@ class Worker:
             try:
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
-            except BrokenPipeError:  # the broker was killed: whatever is under way here may meet what the next one does
+            except BrokenPipeError:  # the broker was killed: work here could collide with that of the next cleaner process
                 os._exit(EXIT_ALONE)
 
 
@@ -176,9 +176,10 @@ class Meter:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal, meant for the broker, which ends this process itself
+    # Ctrl-C in the terminal is meant for the broker, which ends this process itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     open_missing_streams()
-    die_with_parent()  # a thread of a pool that lives as long as the broker
+    die_with_parent()  # the parent thread belongs to a pool that lives as long as the broker
     give_way()
     Worker().run()
 
@@ -190,7 +191,7 @@ def give_way() -> None:
     the same niceness.
     """
     os.nice(NICENESS)
-    if os.getsid(0) == os.getpid():  # else it is a session of others
+    if os.getsid(0) == os.getpid():  # otherwise the session contains other processes
         with suppress(OSError), open("/proc/self/autogroup", "w") as group:
             group.write(str(NICENESS))
 

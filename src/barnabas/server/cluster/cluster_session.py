@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Run = Callable[[Callable[[], None]], object]
 Apply = Callable[[Sequence["Instruction"]], Awaitable[None]]
 GIVEN_BACK_EVERY_MS = 1_000
-LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
+LEAVE_TIMEOUT_MS = 30_000  # for the controller to move the leaderships of this broker
 logger = logging.getLogger(__name__)
 
 

@@ -29,7 +29,7 @@ from barnabas.server.services import report_later
 if TYPE_CHECKING:
     from barnabas.server.services import Services
 
-WAIT_S = 1.0  # as for a topic that is to be made, see `cluster/membership/auto_topic_creation.py`
+WAIT_S = 1.0  # as for a topic that is being created, see `cluster/membership/auto_topic_creation.py`
 PAUSE_S = 0.02
 Term = tuple[str, int, int]  # topic, partition, leader epoch
 

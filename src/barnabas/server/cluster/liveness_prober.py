@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.services import Services
 
-# Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.
+# The pause between attempts doubles up to the second value. A process that ends may accept a connection and drop it at once.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 CONNECT_TIMEOUT_S = 10.0
-ANSWER_TIMEOUT_MS = 60_000  # then the connection is made anew
-ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
-TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`liveness_responder.py`)
-# A broker that does not announce BrokerHeartbeat is asked with a request that it knows and that changes nothing
+ANSWER_TIMEOUT_MS = 60_000  # then the prober makes another connection
+ASKED_IN_A_HEARTBEAT = 20  # probes in one `broker.heartbeat.interval.ms`
+# the interval is this much longer, because the loop answers there and may be busy (`liveness_responder.py`)
+TIMES_OVER_TLS = 2
+# For a broker that does not announce BrokerHeartbeat: it knows this request, which changes nothing
 OLDER_SIGN_OF_LIFE = Call(WriteTxnMarkersRequest(markers=[]))
 logger = logging.getLogger(__name__)
 
@@ -67,8 +68,8 @@ class LivenessProber:
         if self._client.tls is not None:
             interval_ms *= TIMES_OVER_TLS
         self._silence = FailureDetector(interval_ms, config.metadata_session_timeout_ms)
-        self.reached: set[Registered] = set()  # of those that are watched
-        self._dead: set[Registered] = set()  # as the member was told
+        self.reached: set[Registered] = set()  # watched brokers that were reached
+        self._dead: set[Registered] = set()  # brokers that the member was told are dead
         self._tasks = [
             services.loop.create_task(self._follow(), name="lookout"),
             services.loop.create_task(self._ask_for_ever(), name="lookout"),
@@ -108,7 +109,7 @@ class LivenessProber:
             try:
                 await self._stay_connected(registered, address)
                 refusals = 0
-            except (BarnabasError, OSError) as error:  # TimeoutError too
+            except (BarnabasError, OSError) as error:  # includes TimeoutError
                 refusals = refusals + 1 if isinstance(error.__cause__, ConnectionRefusedError) else 0
                 if registered in self.reached and refusals > 1:
                     self._found_dead(registered, "refuses connections")
@@ -149,7 +150,7 @@ class LivenessProber:
         try:
             question = connection.request_at_once(call)
         except ClientError:
-            return  # the watch hears of it
+            return  # `_watch` learns that the connection is lost
         if question is None:
             question = self._loop.create_task(connection.request(call))
         self._questions.add(question)
@@ -162,7 +163,7 @@ class LivenessProber:
         self._silence.answered(registered, self._loop.time() * 1000)
         self._found_alive(registered)
 
-    # What the member is told
+    # Reports to the member
 
     def _found_dead(self, registered: Registered, why: str) -> None:
         if registered not in self._dead:

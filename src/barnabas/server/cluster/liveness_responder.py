@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 _SIZE = Struct(">i")
-CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, with their sizes in front
-PROBER_CLIENT_ID_SUFFIX = "-lookout"  # how the client id of a liveness prober ends
-READ_BYTES = 4_096  # much more than one request, and there is but one at a time
+CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, from the size field on
+PROBER_CLIENT_ID_SUFFIX = "-lookout"  # the end of a prober's client id
+READ_BYTES = 4_096  # much more than one request, and a prober sends one at a time
 
 
 class LivenessResponder:
@@ -39,8 +39,8 @@ class LivenessResponder:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._taken: dict[Connection, tuple[_Line, Callable[[], None]]] = {}  # and what is called when it is closed
-        self._orders: deque[tuple[bool, _Line]] = deque()  # to the thread: begin, or end
+        self._taken: dict[Connection, tuple[_Line, Callable[[], None]]] = {}  # and the callback for the close of the connection
+        self._orders: deque[tuple[bool, _Line]] = deque()  # for the thread: begin or end a line
         self._selector = selectors.DefaultSelector()
         self._bell, self._ear = socket.socketpair()
         self._ear.setblocking(False)
@@ -139,7 +139,7 @@ class _Line:
         self.connection = connection
         self.has_ended = False
         self.is_broken = False  # an answer could not be sent
-        self.received = b""  # and not answered
+        self.received = b""  # received and not answered
         self._request = _SIZE.pack(len(request)) + request
         self._answer = bytearray(answer)
 
@@ -149,7 +149,7 @@ class _Line:
             got = os.read(self.descriptor, READ_BYTES)
         except BlockingIOError:
             return True
-        except OSError:  # the loop meets it as well
+        except OSError:  # the loop meets the same error
             return False
         self.received += got
         size = len(self._request)
@@ -162,7 +162,7 @@ class _Line:
             self.received = self.received[size:]
             try:
                 self.is_broken = os.write(self.descriptor, self._answer) < len(self._answer)
-            except OSError:  # it is gone, or does not take a few bytes
+            except OSError:  # the connection is gone, or has no room for a few bytes
                 self.is_broken = True
             if self.is_broken:
                 return False

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
 CUT_OFF_S = 5
 BEARER_KEYS = (URL, CLIENT_ID[0], CLIENT_SECRET[0], SCOPE, CONNECT_TIMEOUT, READ_TIMEOUT)
-CONNECT_MS = 3_000  # at most, though `socket.connection.setup.timeout.ms` may be longer: a new attempt asks at once
+# upper bound of `socket.connection.setup.timeout.ms`: a new attempt sends its SYN at once
+CONNECT_MS = 3_000
 
 __all__ = ["ClientError", "Peers", "address_of", "client_config", "peers_of"]
 
@@ -101,7 +102,7 @@ class Peers:
         self._closed = True
         for broker_id in list(self._peers):
             self.disconnect(broker_id)
-        await asyncio.sleep(0)  # lets the transports say that they are closed
+        await asyncio.sleep(0)  # the transports report their close
 
     async def _connected(self, broker_id: int) -> AsyncConnection:
         peer = self._peers.get(broker_id)
@@ -111,7 +112,7 @@ class Peers:
         if usable is not None:
             return usable
         async with peer.opening:
-            usable = self._usable(broker_id, peer)  # somebody else has opened it meanwhile
+            usable = self._usable(broker_id, peer)  # another task may have opened it
             if usable is not None:
                 return usable
             delay_s = peer.retry_at_s - asyncio.get_running_loop().time()
@@ -173,14 +174,15 @@ def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
         ConfigError: the mechanism is not spoken, or there is no user, or no place to have a token from.
     """
     endpoint = inter_broker_endpoint(config)
-    if not is_sasl(endpoint) or not config.zookeeper_connect:  # a broker alone has nobody to log in to
+    if not is_sasl(endpoint) or not config.zookeeper_connect:  # a single broker has no other to log in to
         return None
     mechanism = config.sasl_mechanism_inter_broker_protocol
     if mechanism not in MECHANISMS:
         raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, f"one of {', '.join(MECHANISMS)}")
     options = login_options(config, mechanism, endpoint.listener) or {}
     if mechanism == GSSAPI:
-        kerberos_of(config, endpoint.listener)  # the key tab by which this broker takes tickets is that by which it gets them
+        # checks the key tab: this broker uses the same one to accept tickets and to get them
+        kerberos_of(config, endpoint.listener)
         service = setting(config, SERVICE, endpoint.listener, mechanism)
         return Credentials(mechanism, tickets=tickets_from({**options, **({} if service is None else {SERVICE: str(service)})}))
     if mechanism == OAUTHBEARER:

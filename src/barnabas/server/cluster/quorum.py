@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 WAIT_S = 1.0
-VERSION = 1  # of the question among brokers
+VERSION = 1  # of the DescribeQuorum between brokers
 METADATA_TOPIC = "__cluster_metadata"
 UNKNOWN = -1
 
@@ -109,6 +109,7 @@ def _question() -> EnvelopeRequest:
 
 
 def _read(data: Buffer | None) -> int:
-    answer = decode(DescribeQuorumResponse, VERSION, memoryview(bytes(data or b"")), 5)  # behind the header of a flexible version
+    # the body begins at byte 5, after the header of a flexible version
+    answer = decode(DescribeQuorumResponse, VERSION, memoryview(bytes(data or b"")), 5)
     ends = [each.log_end_offset for topic in answer.topics for partition in topic.partitions for each in partition.current_voters]
     return ends[0] if len(ends) == 1 else UNKNOWN

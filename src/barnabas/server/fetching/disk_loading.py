@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
-MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
+MOST_COPIED_BYTES = 64 * 1024  # of an answer: copies for a slow reader wait in memory
 
 
 def not_at_hand(files: Files, found: list[Found]) -> list[int]:
@@ -57,10 +57,10 @@ def hold(broker: FetchBroker, connection: Connection, found: list[Found]) -> dic
                 if is_first or held.has_room_for(region):
                     regions[slot] = region
                     found[slot] = wanted, data.with_records(held.hold(region))
-                else:  # it has its turn in the next answer
+                else:  # the next answer has it
                     found[slot] = wanted, data.without_records()
             is_first = is_first and region is None
-    except OSError as error:  # no descriptors: the reader comes again
+    except OSError as error:  # the process has no free descriptors; the reader retries
         logger.warning("event=cold-read-given-up peer=%s error=%r", connection.peer, str(error))
         connection.close()
         return None
@@ -127,7 +127,7 @@ class DiskLoading:
             minimum_one = all(data.records is None for _, data in found[:slot])
             if region.integrity.cuts == cuts:
                 found[slot] = self._loaded(found[slot], region, loaded, minimum_one=minimum_one)
-            else:  # the log was truncated while a thread looked at it
+            else:  # the log was truncated while a thread read it
                 found[slot] = self._another_look(found[slot], region, minimum_one=minimum_one)
         if self._lookup.replica_id >= 0:
             found = [each for each, count in zip(found, named, strict=True) if each[0].named == count]
@@ -144,7 +144,7 @@ class DiskLoading:
         if loaded.is_from_disk:
             integrity.forget_behind(verified.end, verified.size, region.position + region.size)
         partition = self._lookup.find(wanted)
-        if partition is None:  # deleted meanwhile
+        if partition is None:  # the topic was deleted in the meantime
             return wanted, self._lookup.failure(wanted, self._lookup.absence(wanted))
         if partition.is_offline:
             return wanted, self._lookup.failure(wanted, partition.refusal)
@@ -157,7 +157,7 @@ class DiskLoading:
         if verified.end > region.position:
             cast(PinnedRegion, data.records).size = verified.end - region.position
             return found
-        if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
+        if wanted.fetch_offset >= damage.next_offset:  # a header with wrong offsets led here
             data = self._lookup.look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
             again = cast("FileRegion | None", data.records)
             if again is None or again.position != region.position:
@@ -167,9 +167,8 @@ class DiskLoading:
     def _sound(self, found: Found, region: FileRegion, verified: Verified, *, minimum_one: bool) -> Found:
         """The answer of a partition from a verified region: its whole batches."""
         _, data = found
-        if not verified.has_records and (
-            region.reach or self._lookup.replica_id < 0
-        ):  # nothing, or what compaction emptied, which followers take
+        # no whole batch, or batches that compaction emptied, which only followers take
+        if not verified.has_records and (region.reach or self._lookup.replica_id < 0):
             return self._another_look(found, region, minimum_one=minimum_one)
         if verified.end != region.position + region.size:
             cast(PinnedRegion, data.records).size = verified.end - region.position

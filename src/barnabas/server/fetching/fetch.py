@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 Known = Callable[[], Parts[Records] | None]
 """The answer of a fetch of a kind that is known, without a look at everything; None where it takes one."""
 
-NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
+# a follower hears of a moved high watermark this much later, because records usually come in the meantime
+NEWS_LINGER_MS = 5
 
 
 class Fetch(PartitionLookup):
@@ -67,7 +68,7 @@ class Fetch(PartitionLookup):
         if self.replica_id >= 0 and self.may_follow():
             self._broker.isr.heard_of(self.replica_id)
         found, size, must_answer = self._look(first=True)
-        min_bytes = min(request.min_bytes, self._max_bytes)  # more can never come
+        min_bytes = min(request.min_bytes, self._max_bytes)  # an answer cannot have more
         if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
             return
@@ -97,7 +98,8 @@ class Fetch(PartitionLookup):
             self._allowance.park()
         self._missing_bytes = self._missing(size)
         if self._context.session is not None:
-            self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
+            # the session's partitions tell the fetch of events, also those that this look left out
+            self._context.session.waiters.add(self)
         else:
             for partition in self._partitions:
                 partition.add_fetch_waiter(self, as_follower=self.replica_id >= 0)
@@ -176,7 +178,7 @@ class Fetch(PartitionLookup):
         if self._request.isolation_level == READ_COMMITTED and any(
             partition.last_stable_offset < partition.high_watermark for partition in self._partitions
         ):
-            return 1  # a marker, which is small, may show all that is hidden
+            return 1  # one marker, which is small, may make all hidden records readable
         return self._min_bytes - size
 
     def _wake(self) -> None:
@@ -255,7 +257,7 @@ class Fetch(PartitionLookup):
         context = self._context
         session_id = context.session_id
         if context.session is not None and not context.is_incremental:
-            self._broker.fetch_sessions.remove(session_id)  # its first answer has to tell of all partitions
+            self._broker.fetch_sessions.remove(session_id)  # the first answer of a session must name all partitions
             session_id = 0
         self._send(
             write_fetch_answer(self._version, self._correlation_id, NO_TOPICS, session_id=session_id, throttle_time_ms=wait_ms)

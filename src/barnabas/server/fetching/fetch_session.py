@@ -38,7 +38,7 @@ if TYPE_CHECKING:
             ...
 
 
-TopicKey = str | UUID  # the name below version 13, the id from there on
+TopicKey = str | UUID  # the name below version 13, the id from version 13 on
 PartitionKey = tuple[TopicKey, int]
 _by_place = attrgetter("place")
 
@@ -62,13 +62,13 @@ class FetchedPartition(Struct, eq=False):
     max_bytes: int
     leader_epoch: int
     last_fetched_epoch: int
-    log_start_offset: int = -1  # the fetcher's own, if it is a follower
+    log_start_offset: int = -1  # of the fetcher's own log, if it is a follower
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
-    named: int = 0  # how often the fetcher has named it again
+    named: int = 0  # how often a request has named the partition again
     place: int = 0
     session: FetchSession | None = None
-    partition: OnlinePartition | None = None  # whose waiter this is
+    partition: OnlinePartition | None = None  # the partition that this waits for
 
     def update(self, named: Named) -> None:
         """The fetcher names the partition again, so tell it everything again. A follower may not have taken the last values: its log was
@@ -81,7 +81,7 @@ class FetchedPartition(Struct, eq=False):
     def tell(self, *, error_code: int, high_watermark: int, log_start_offset: int, has_records: bool) -> bool:
         """Note what an answer would say; whether an incremental answer must say it."""
         if error_code:
-            self.told_high_watermark = -1  # so that the next good answer is given even if nothing changed
+            self.told_high_watermark = -1  # so that the next good answer names the partition, even if nothing changed
             return True
         changed = has_records or high_watermark != self.told_high_watermark or log_start_offset != self.told_log_start_offset
         self.told_high_watermark = high_watermark
@@ -157,13 +157,13 @@ class FetchSession(Struct, eq=False):
     used_ms: int
     params: FetchParams  # of the last request
     is_of_follower: bool = False
-    fetcher: str | None = None  # its client id, of a follower that names itself
-    epoch: int = 1  # the one that the next request must carry
+    fetcher: str | None = None  # the client id of a follower that sends one
+    epoch: int = 1  # the next request must have this one
     partitions: dict[PartitionKey, FetchedPartition] = field(default_factory=dict)
-    pending: dict[FetchedPartition, None] = field(default_factory=dict)  # those that may have news
-    waiters: set[WaitingFetch] = field(default_factory=set)  # fetches of this session that wait
+    pending: dict[FetchedPartition, None] = field(default_factory=dict)  # partitions that may have news
+    waiters: set[WaitingFetch] = field(default_factory=set)  # waiting fetches of this session
     closed: bool = False
-    _rights_version: int = 0  # of the authorizer, when the partitions that rest were looked at
+    _rights_version: int = 0  # of the authorizer, when all partitions were last checked
     _places: int = 0
 
     def add(self, partition: FetchedPartition) -> None:
@@ -229,7 +229,7 @@ class FetchSession(Struct, eq=False):
 class FetchContext(Struct):
     """One fetch: which partitions it covers and how its answer is made."""
 
-    named: list[FetchedPartition]  # those of a fetch without session
+    named: list[FetchedPartition]  # the partitions of a fetch without session
     session: FetchSession | None = None
     is_incremental: bool = False
     error: ErrorCode = ErrorCode.NONE

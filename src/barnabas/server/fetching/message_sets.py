@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 MAX_INT32 = 2**31 - 1
-MOST_STEPPED_OVER = 500  # batches without a message, by one look: half a millisecond
+MOST_STEPPED_OVER = 500  # batches without a message that one look skips: half a millisecond
 
 
 class _Asked(NamedTuple):
@@ -154,7 +154,7 @@ class OlderFetch(Fetch):
         found, left, must_answer = self._look()
         if left or must_answer:
             self._load(found)
-        else:  # there is nothing more: it comes again when it has waited
+        else:  # no more data: send an empty answer after the wait, and the reader asks again
             self._be_late()
             empty = _made(self._broker.files, self._asked(found), 0)
             self._broker.loop.call_later(self._longest_wait_ms / 1000, self._send_late, empty)

@@ -50,10 +50,11 @@ if TYPE_CHECKING:
     from barnabas.storage.manager import LogManager
 
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
-FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
+FIRST_FOLLOWER_READ_VERSION = 11  # for consumers (KIP-392)
 Records = Region | Copied
 Found = tuple[FetchedPartition, FetchedData[Records]]
-NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})  # else it is on another broker
+# with any other error, the partition is on another broker
+NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 NO_PARTITIONS: frozenset[FetchedPartition] = frozenset()
 NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
@@ -129,13 +130,15 @@ class PartitionLookup:
         self._context = context
         self._version = version
         self._correlation_id = correlation_id
-        self._client_id = client_id  # for the audit log, None where there is none
+        self._client_id = client_id  # for the audit log; None without access control
         self.replica_id = replica_id_of(request)
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
-        self._is_held_back = False  # a throttle kept something from a follower at the last look
-        self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
+        self._is_held_back = False  # at the last look, a throttle held records back from a follower
+        # number of partitions that were missing or not allowed when the fetch began to wait for the others
+        self._waited_without = 0
         self._partitions: list[OnlinePartition] = []
-        self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS  # of a follower: those that were not there at the first look
+        # of a follower: partitions that were missing at the first look
+        self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
         """The data of every partition, its size in bytes, and whether something must be told at once."""
@@ -164,7 +167,7 @@ class PartitionLookup:
                 absent.append((wanted, self.failure(wanted, reason, ())))
                 continue
             if open_files is not None and open_files.is_crowded:
-                left = 0  # the rest has its turn in the next answer
+                left = 0  # too many files are open: the next answer has the rest
             wanted.follow(partition)
             data = self.look_at(partition, wanted, left, minimum_one=size == 0, first=first)
             if data.records is not None:
@@ -241,7 +244,7 @@ class PartitionLookup:
                         is_verified_later=is_verified_later,
                     )
                 if size < 0 and region is not None:
-                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka's error for a negative limit
         except KafkaError as error:
             return self.failure(wanted, error.code)
         except (StorageError, OSError) as error:
@@ -304,5 +307,6 @@ class PartitionLookup:
 
     def failure(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < FIRST_VERSION_WITH_STORAGE_ERROR:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # by which they ask for metadata; the other code they do not know
+            # older clients do not know the other code; after this one they ask for metadata
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return failed(wanted.index, code, aborted)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
     from barnabas.storage.files import Files
 
-QUICK_S = 0.02  # from one request to the next, of a consumer that waits for nothing but answers
-GOOD_FOR_S = 0.1  # then some of it may have left memory
-ALONE_AFTER_S = 0.02  # without requests of others that are as quick
+QUICK_S = 0.02  # between two requests of a consumer that waits only for answers
+GOOD_FOR_S = 0.1  # later, a part of the data may have left memory
+ALONE_AFTER_S = 0.02  # without requests of other quick consumers
 MOST_PARTITIONS = 8  # looked at in one turn of the loop
-COPIED_BYTES = FILE_BYTES_PER_TURN - 4096  # with what stands around the records it goes in one system call
+COPIED_BYTES = FILE_BYTES_PER_TURN - 4096  # one system call takes the records and the fields around them
 
 
 class ReadAheadBroker(Protocol):
@@ -78,9 +78,10 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._asked_s = -1.0
-        self.found: dict[OnlinePartition, tuple[Behind, int]] = {}  # for `take`; and at most how many bytes it was to have
+        # for `take`: the data, and the limit of its fetch in bytes
+        self.found: dict[OnlinePartition, tuple[Behind, int]] = {}
         self._found_s = 0.0
-        self._given: list[tuple[OnlinePartition, FileRegion, int]] = []  # in the last answer, and at most how many bytes
+        self._given: list[tuple[OnlinePartition, FileRegion, int]] = []  # of the last answer; with the limit in bytes
 
     def begin(self, connection: Connection) -> bool:
         """A request is at hand; whether its consumer is quick, so that `gave` is to be told what it gets."""

@@ -17,7 +17,7 @@ from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
 
 _SAME, _READ, _CHECKED = Treatment.SAME, Treatment.READ, Treatment.CHECKED
 
-WITHOUT_SESSION: Treatments = {  # of `request_template.py`
+WITHOUT_SESSION: Treatments = {  # used by `request_template.py`
     FetchRequest: {
         "cluster_id": _SAME,
         "replica_id": _CHECKED,
@@ -47,7 +47,7 @@ WITHOUT_SESSION: Treatments = {  # of `request_template.py`
     ForgottenTopic: {"topic": _SAME, "topic_id": _SAME, "partitions": _SAME},
 }
 
-IN_SESSION: Treatments = {  # of `session_template.py`
+IN_SESSION: Treatments = {  # used by `session_template.py`
     FetchRequest: {
         "cluster_id": _SAME,
         "replica_id": _SAME,

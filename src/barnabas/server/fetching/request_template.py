@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.client_quotas import ClientQuotas
     from barnabas.storage.file_region import FileRegion
 
-PATIENCE = 4  # requests in a row that were learnt and did not come again
+PATIENCE = 4  # learnt requests in a row that were not repeated
 _OFFSET = Struct(">q")
-_MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks like, from here on
+_MARK = 0x0102_0304_0506_0000  # the first of the offsets that mark places: no other field of a request looks like them
 
 
 class FetchTemplateBroker(FetchBroker, ReadAheadBroker, Protocol):
@@ -84,7 +84,7 @@ class FetchTemplate:
         self._fixed: tuple[bytes, ...] = ()
         self._request = FetchRequest()
         self._version = -1
-        self._shape: FetchAnswerShape[Records] | None = None  # where there is one, a request is known
+        self._shape: FetchAnswerShape[Records] | None = None  # set if a request is known
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
@@ -208,7 +208,7 @@ class FetchTemplate:
                         ahead.gave(partition, region, most_here)
                 found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
         except (KafkaError, StorageError, OSError):
-            return None  # a `Fetch` finds the same and words it
+            return None  # a `Fetch` meets the same error and answers it
         return found, most - left
 
 
@@ -228,7 +228,7 @@ def _asked(wanted: _Wanted, offset: int) -> FetchedPartition:
         offset,
         wanted.max_bytes,
         wanted.leader_epoch,
-        NO_EPOCH,  # of what was fetched last: see `_wanted`
+        NO_EPOCH,  # the last fetched epoch, see `_wanted`
         wanted.log_start_offset,
     )
 

@@ -21,7 +21,7 @@ def why_not_fetch(image: MetadataImage, access: Access, replica_id: int, wanted:
         return None
     if replica_id < 0:
         allowed = access.allows_topic(Operation.READ, name)
-    else:  # followers of the audit log would fetch entries about their fetching, for ever
+    else:  # `silent`, because followers of the audit log would cause entries about their own fetches, without end
         is_copied = name == AUDIT_TOPIC and access.silent.allows_cluster(Operation.CLUSTER_ACTION)
         allowed = is_copied or access.allows_cluster(Operation.CLUSTER_ACTION)
     return None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -43,7 +43,7 @@ class FetchSessionCache:
         self._slots = slots
         self._new_id = new_id
         self._eviction_ms = eviction_ms
-        self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+        self._sessions: dict[int, FetchSession] = {}  # the session unused for the longest time comes first
 
     def __len__(self) -> int:
         return len(self._sessions)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     """Where records lie, as they are sent, and how many bytes they were to have at most."""
 
 _I32 = Struct(">i")
-MOST_PARTITIONS = 8  # with news at once
+MOST_PARTITIONS = 8  # with news, in one answer
 MOST_SHAPES = 64  # of answers; each order of partitions has its own
 
 
@@ -69,7 +69,7 @@ class SessionFetchBroker(FetchBroker, ReadAheadBroker, Protocol):
 class _None(Enum):
     """Why there is no answer."""
 
-    YET = auto()  # all is well, and nothing has come
+    YET = auto()  # no error, and no records yet
     THIS_WAY = auto()
 
 
@@ -96,18 +96,18 @@ class SessionFetchTemplate:
 
     def __init__(self, broker: SessionFetchBroker) -> None:
         self._broker = broker
-        self._ahead = ReadAhead()  # of a consumer
+        self._ahead = ReadAhead()  # for a consumer
         self._api = b""
         self._start = b""  # from the client id up to the session's epoch
-        self._tail = b""  # what stands behind the partitions
+        self._tail = b""  # the bytes after the partitions
         self._version = -1
-        self._session_id = 0  # where there is one, a request is known
+        self._session_id = 0  # 0: no request is known
         self._client_id: str | None = None
-        self._request = FetchRequest()  # but for its partitions
+        self._request = FetchRequest()  # without its partitions
         self._params = params_of(self._request, self._version)
         self._replica_id = -1
-        self._is_plain = False  # it could be answered at once
-        self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by what they tell of
+        self._is_plain = False  # may be answered at once
+        self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by the partitions that they name
 
     def forget(self) -> None:
         self._session_id = 0
@@ -199,7 +199,7 @@ class SessionFetchTemplate:
     ) -> Parts[Records] | None:
         """The answer of a fetch that began here, when an event has come; None if the general way has to answer."""
         if self._request is not request:
-            return None  # another session goes on by this connection
+            return None  # the connection now continues another session
         found = self._look(broker, connection, context, correlation_id, is_quick=False, is_first=False)
         return None if isinstance(found, _None) else found
 
@@ -238,7 +238,7 @@ class SessionFetchTemplate:
                 for wanted, partition, _ in looked:
                     count_follower(broker, self._request, replica_id, partition, wanted)
         except (KafkaError, StorageError, OSError):
-            return _None.THIS_WAY  # a `Fetch` finds the same and words it
+            return _None.THIS_WAY  # a `Fetch` meets the same error and answers it
         if not has_records:
             return _None.YET
         return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)

@@ -35,7 +35,7 @@ OPEN = frozenset(
         ApiKey.SASL_HANDSHAKE,
         ApiKey.API_VERSIONS,
         ApiKey.SASL_AUTHENTICATE,
-        ApiKey.RENEW_DELEGATION_TOKEN,  # this and the next two are for the owners and renewers of tokens
+        ApiKey.RENEW_DELEGATION_TOKEN,  # owners and renewers of tokens use this and the next two
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }

@@ -149,13 +149,13 @@ def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> Deletabl
     """The refusal; None where it may be deleted."""
     metadata, by_id = asked.broker.metadata, topic_id != ZERO_UUID
     if by_id and given is not None:
-        return None  # both are given: the handler refuses it
+        return None  # the handler refuses a request with both
     name = metadata.topic_name(topic_id) if by_id else given
     if name is None or _may(asked, Operation.DELETE, name):
         return None
     may_describe = asked.access.silent.allows_topic(Operation.DESCRIBE, name)
     if not by_id and may_describe and metadata.topic(name) is None:
-        # Said here and not by the handler: somebody may have made the topic by the time that it looks
+        # Answered here, because the topic may exist when the handler looks
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_NAME
         return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
     told = name if may_describe or not by_id else None

@@ -150,7 +150,7 @@ def guard_describe(asked: Asked, request: DescribeTransactionsRequest, go_on: Go
     access = asked.access
 
     def may_describe(name: str) -> bool:
-        return not name or access.allows_transaction(Operation.DESCRIBE, name)  # without a name: the handler refuses it
+        return not name or access.allows_transaction(Operation.DESCRIBE, name)  # the handler refuses an empty name
 
     request.transactional_ids, denied = split(request.transactional_ids, may_describe, name_of=itself)
 

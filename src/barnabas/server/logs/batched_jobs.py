@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PER_TURN = 100  # of what takes some microseconds each
+PER_TURN = 100  # items; each takes a few microseconds
 
 THREADS = 4
 PART = 25  # jobs handed to a thread at once

@@ -26,7 +26,7 @@ class DelayedRemoval:
         self._services.loop.call_later(delay_ms / 1000, self._remove, garbage)
 
     def _remove(self, garbage: Garbage) -> None:
-        if garbage in self._waiting:  # else the broker has stopped meanwhile, and removed it
+        if garbage in self._waiting:  # otherwise the stop of the broker has removed it
             del self._waiting[garbage]
             services = self._services
             report_later(services.faults, services.loop.run_in_executor(services.io_threads, garbage.remove))

@@ -25,8 +25,8 @@ from barnabas.server.metrics import Metrics
 from barnabas.storage.flushing import FlushPlan
 
 logger = logging.getLogger(__name__)
-FLUSH_THREADS = 8  # they wait for the disk; a file system takes the syncs of several files in one write of its journal
-FILES_PER_THREAD = 4  # fewer are not worth another thread
+FLUSH_THREADS = 8  # they wait for the disk; a file system joins the syncs of several files in one write of its journal
+FILES_PER_THREAD = 4  # for fewer files, another thread is not worth it
 
 Planned = Sequence[tuple[OnlineReplica, FlushPlan]]
 
@@ -101,7 +101,7 @@ class GroupCommit:
 
         def done(part: asyncio.Future[None]) -> None:
             nonlocal left
-            if part.exception() is not None:  # a fault of ours: its plans are not done, and their partitions will say so
+            if part.exception() is not None:  # a fault of the broker: the plans are not done, and their partitions report that
                 logger.error("event=flush-failed", exc_info=part.exception())
             left -= 1
             if not left:
@@ -145,7 +145,7 @@ class GroupCommit:
                 if not future.done():
                     future.set_result(None)
 
-    # --- the broker
+    # --- called by the broker
 
     async def wait_idle(self) -> None:
         """Until no round runs or is asked for."""

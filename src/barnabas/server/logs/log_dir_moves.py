@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-ROUND_BYTES = 16 * 1024 * 1024  # copied before the limit on the rate is looked at again
+ROUND_BYTES = 16 * 1024 * 1024  # copied between two checks of the rate limit
 MIN_ROUND_BYTES = 64 * 1024
 WAIT_FOR_SWAP_S = 0.01
-ROUNDS_PER_S = 4  # of a move that is held back
-SMALL_ROUNDS = 20  # then the copy catches up on the loop: a log that is synced all the time gets ahead of it again and again
+ROUNDS_PER_S = 4  # of a move that the rate limit slows
+# then the loop itself copies the rest, because a log with constant syncs gets ahead of the copy again and again
+SMALL_ROUNDS = 20
 
 
 class _Moving:
@@ -46,8 +47,8 @@ class _Moving:
         self.directory = directory
         self.copy = copy
         self.stopped = asyncio.Event()
-        self.keeps_folder = False  # so that the next start knows of it
-        self.noted = asyncio.Event()  # on the disk, or failed
+        self.keeps_folder = False  # the copy stays, so that the next start finds it
+        self.noted = asyncio.Event()  # the move is on the disk, or failed
         self.failure: StorageError | OSError | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -61,14 +62,13 @@ class LogDirMoves:
         self._removal = removal
         self._moving: dict[TopicPartition, _Moving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last move of each that was given up
-        self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have their names
-        self._haunted: set[TopicPartition] = (
-            set()
-        )  # whose old folder could not be given up: until the next start they stay where they are
+        self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last stopped move of each partition
+        self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have the partition's name
+        # partitions whose old folder kept its name: they cannot move again before the next start
+        self._haunted: set[TopicPartition] = set()
         self._threads: Executor | None = None
         self._slots: asyncio.Semaphore | None = None
-        self._free_at_ms = 0.0  # when the limit on the rate lets the next round begin
+        self._free_at_ms = 0.0  # when the rate limit allows the next round
         self.bytes_copied = 0
         self.finished = 0
         self.failed = 0
@@ -94,7 +94,7 @@ class LogDirMoves:
         while (found := self._moving.get(key)) is None or found.directory is not directory:
             if found is not None:
                 self.stop(topic, partition)
-            if key in self._ending:  # its folder would pass for a move after a crash
+            if key in self._ending:  # after a crash, its folder would look like an unfinished move
                 await asyncio.wait({self._ending[key]})
                 continue
             if self._services.logs.get(topic, partition) is None:
@@ -131,7 +131,7 @@ class LogDirMoves:
         """Give up the moves to and from a log directory that is out of use."""
         for key, moving in list(self._moving.items()):
             if moving.directory is directory:
-                moving.keeps_folder = True  # nothing is written there, so nothing can be removed
+                moving.keeps_folder = True  # the disk takes no writes, so the copy cannot be removed
                 self.stop(*key)
             elif self._services.logs.directory_of(*key) is directory:
                 self.stop(*key)
@@ -148,7 +148,7 @@ class LogDirMoves:
         for key, directory in list(logs.removal.interrupted.items()):
             partition = self._services.partitions.get(*key)
             if partition is not None and partition.is_offline:
-                continue  # its log is in a directory that failed: what was copied stays for a start with that
+                continue  # the directory of the log failed: the copy stays for a start in which it works
             is_there = partition is not None and logs.directory_of(*key).failure is None
             if is_there and directory.failure is None and logs.directory_of(*key) is not directory:
                 self._begin(key, directory)
@@ -203,7 +203,7 @@ class LogDirMoves:
         copy = moving.copy
         rounds = 0
         while not moving.stopped.is_set() and not copy.can_swap:
-            if copy.log.is_swapping:  # the cleaner is at it, for as long as a few renames take
+            if copy.log.is_swapping:  # the cleaner works on the log, for the time of a few renames
                 await asyncio.sleep(WAIT_FOR_SWAP_S)
                 continue
             plan = copy.plan(self._round_bytes())

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PROGRESS_MS = 2_000  # between two lines
-CLOSING_THREADS = 8  # they wait for the disk: a file system takes the syncs of several files in one write of its journal
-OPENED_AT_ONCE = 200  # logs given to the threads; what one of them fails with ends the start before the others are begun
+PROGRESS_MS = 2_000  # between two log lines
+CLOSING_THREADS = 8  # they wait for the disk; a file system joins the syncs of several files in one write of its journal
+OPENED_AT_ONCE = 200  # logs given to the threads; a failure ends the start before the next logs are begun
 
 
 async def open_logs(services: Services) -> None:
@@ -76,7 +76,7 @@ class _Opening:
                 for future in futures:
                     await asyncio.wait([future])
                     self._count(future)
-            finally:  # where the start is given up, what is open already must be known, to be closed
+            finally:  # after a failure too, the opened logs must be known, so that they get closed
                 for future in futures:
                     future.cancel()
                 await asyncio.gather(*futures, return_exceptions=True)

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition
 
-UNFLUSHED_BYTES = 256 * 1024 * 1024  # read and checked in about a second; small batches take a few
+UNFLUSHED_BYTES = 256 * 1024 * 1024  # a start reads and checks them in about a second; a few seconds with small batches
 
 
 class Unflushed(NamedTuple):
     """A log that has records past its recovery point."""
 
     partition: OnlinePartition
-    size: int  # bytes past it in the active segment; all of them where that is not known
-    sealed_end: int  # where the active segment begins
+    size: int  # bytes past the recovery point in the active segment; all its bytes if that number is unknown
+    sealed_end: int  # the base offset of the active segment
     end: int
 
     @classmethod

@@ -83,10 +83,11 @@ class ReplicaManager:
         self._fit = fit
         self._load_late = load_late
         self._kept_logs = FrozenLogs()
-        self._unmade: list[CreateLog] = []  # no room for their logs
-        self._making = asyncio.Lock()  # else a log that is made late would get in the way of another topic's of that name
+        self._unmade: list[CreateLog] = []  # there was no room for their logs
+        # without the lock, a log that is made late could collide with that of another topic with the same name
+        self._making = asyncio.Lock()
         self._removing = LogRemover(services, cleaner, log_dir_moves)
-        self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
+        self._high_watermarks: dict[TopicPartition, int] = {}  # from the checkpoint, of partitions that are not hosted yet
 
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
@@ -232,7 +233,7 @@ class ReplicaManager:
     ) -> None:
         services = self._services
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
-            if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
+            if again and not self._is_unmade(wanted):  # the topic was deleted in the meantime
                 if not isinstance(made, StorageError):
                     services.logs.removal.delete(wanted.topic, wanted.partition).remove()
             elif isinstance(made, StorageError):
@@ -243,7 +244,7 @@ class ReplicaManager:
                 else:
                     self._retry(wanted)
             else:
-                if again:  # while there was no log nobody took what its topic was set to
+                if again:  # without a log, no change of the topic's settings was applied
                     made.update_config(services.controller.topic_config(wanted.topic))
                 if wanted.is_leader:
                     made.appender.begin_epoch(wanted.leader_epoch)
@@ -278,7 +279,8 @@ class ReplicaManager:
     def _state(self, wanted: CreateLog) -> PartitionState:
         """The leader and epoch of a replica that was just made, as far as this broker knows."""
         state = self._services.metadata.partition(wanted.topic, wanted.partition)
-        if state is None or self._services.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
+        # the topic was deleted in the meantime
+        if state is None or self._services.metadata.topic_id(wanted.topic) != wanted.topic_id:
             return self._nobody_leads(wanted.leader_epoch)
         return self._believed(state)
 
@@ -301,7 +303,7 @@ class ReplicaManager:
             followed = FollowerPartition(found, state, flushes=self._group_commit, high_watermark=mark)
             self._begin(followed)
             return
-        known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
+        known = None if state.replicas == (own,) else mark  # all records of a single replica are committed
         led = LeaderPartition(
             found, leader_id=own, leader_epoch=state.leader_epoch, flushes=self._group_commit, high_watermark=known
         )

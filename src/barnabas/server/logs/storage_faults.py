@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
 logger = logging.getLogger(__name__)
-RECOVERED_AFTER_MS = 5_000  # without a refusal: writing goes on
+RECOVERED_AFTER_MS = 5_000  # without a refusal; then the directory takes writes again
 
 
 class StorageFaults:
@@ -46,8 +46,8 @@ class StorageFaults:
         self._services = services
         self._stop = stop
         self._unload_coordinator = unload_coordinator
-        self.log_dir_moves: LogDirMoves  # which report to this
-        self._exhausted: dict[str, float] = {}  # log directory -> when it last refused something, monotonic ms
+        self.log_dir_moves: LogDirMoves  # the moves report their faults here
+        self._exhausted: dict[str, float] = {}  # log directory -> monotonic ms of its last refusal
 
     def report(self, error: StorageError) -> None:
         match error:

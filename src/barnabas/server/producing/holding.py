@@ -41,7 +41,7 @@ def hold_back(
         except ProtocolError as error:
             logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
-        except Exception:  # a fault of ours: without this answer those that follow would be taken for it
+        except Exception:  # a fault of the broker: the client would take later answers for the missing one
             logger.exception("event=connection-closed peer=%s reason='a request failed'", connection.peer)
             connection.close()
         finally:

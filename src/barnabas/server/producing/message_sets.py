@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 PAUSE = "converting"
-NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # what Kafka answers to a set without a whole message
+NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # Kafka's answer to a set without a whole message
 
 
 class ConvertingBroker(HoldingBroker, Protocol):
@@ -73,7 +73,7 @@ def convert(broker: ConvertingBroker, connection: Connection, frame: memoryview,
         converted = await broker.loop.run_in_executor(broker.io_threads, _converted, job)
 
         def append() -> None:
-            connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the loop's
+            connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the time of the loop
             go_on(held, converted)
 
         return append
@@ -118,7 +118,7 @@ def _converted(job: _Job) -> ProduceHead:
 
 def _one(request: PartitionRecords, config: TopicConfig | None) -> PartitionRecords:
     if config is None:
-        return request  # whoever appends says why that cannot be
+        return request  # the append finds the reason and answers it
     try:
         batch = batch_of(request.records or b"", config)
     except KafkaError as error:

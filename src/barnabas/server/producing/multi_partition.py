@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from barnabas.server.receiver import Receiver
     from barnabas.server.services import FaultReports
 
-PATIENCE = 4  # times in a row that the first batch for a partition could not be part of a run
+PATIENCE = 4  # times in a row that the first batch of a partition could not be part of a run
 _INDEX = Struct(">i")
 _LENGTH = Struct(">h")
 _HEADER_OF_CLIENT = BEHIND_CORRELATION_ID + _LENGTH.size
@@ -130,7 +130,7 @@ class _Target:
     __slots__ = ("key", "partition", "patience")
 
     def __init__(self, key: bytes, partition: LeaderPartition) -> None:
-        self.key = key  # its topic's name or id, and its index, as they stand in a request
+        self.key = key  # the topic's name or id, and the partition index, as in a request
         self.partition = partition
         self.patience = PATIENCE
 
@@ -141,13 +141,13 @@ class _Kind:
     __slots__ = ("acks", "budget", "known", "numbers", "start", "targets", "timeout_ms", "version")
 
     def __init__(self, start: bytes, version: int, head: ProduceHead, budget: Budget | None) -> None:
-        self.start = start  # of such a request, as far as the timeout
+        self.start = start  # the bytes of such a request up to the timeout
         self.version = version
         self.acks, self.timeout_ms = head.acks, head.timeout_ms
         self.budget = budget
         self.targets: list[_Target] = []
         self.known: dict[bytes, _Target] = {}
-        self.numbers: dict[bytes, int] = {}  # where they are in `targets`, of those that are tried
+        self.numbers: dict[bytes, int] = {}  # the positions in `targets` of the partitions that are tried
 
     def keep(self, targets: Iterable[_Target]) -> None:
         """Know these and no others."""
@@ -199,8 +199,8 @@ class MultiPartitionProduce:
     def __init__(self, room: SharedBudget) -> None:
         self._room = room
         self._kinds: list[_Kind] = []
-        self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
-        self.count = 0  # of partitions that are tried: with one alone nothing is spread
+        self._closed_count = 0  # `closed_count` of the broker when closed partitions were last forgotten
+        self.count = 0  # partitions that are tried; the fast path needs at least two
 
     def forget(self) -> None:
         for kind in self._kinds:
@@ -251,7 +251,7 @@ class MultiPartitionProduce:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             if access.sampled(Operation.WRITE, ResourceType.TOPIC, found.topic) is not None:
                 return
-        if name in kind.known:  # another partition of that name: its topic was made again
+        if name in kind.known:  # its earlier partition object is closed, because the topic was made again or the leader changed
             self._keep(kind, [target for target in kind.targets if target.key != name])
         if found is None or not self._has_room(broker.partitions.closed_count):
             return
@@ -354,7 +354,7 @@ def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: i
     try:
         return run if run.records and partition.admits_run(run, data, acks_all=acks_all) else nothing
     except KafkaError:
-        return nothing  # in the general way it finds the same and words it
+        return nothing  # the general way meets the same error and answers it
 
 
 def _append_all(

@@ -15,13 +15,13 @@ from barnabas.server.fastpath.fields import Treatment, Treatments
 
 _SAME, _READ, _CHECKED = Treatment.SAME, Treatment.READ, Treatment.CHECKED
 
-ONE_PARTITION: Treatments = {  # of `request_template.py`
+ONE_PARTITION: Treatments = {  # used by `request_template.py`
     ProduceRequest: {"transactional_id": _SAME, "acks": _SAME, "timeout_ms": _SAME, "topic_data": _CHECKED},
     TopicProduceData: {"name": _SAME, "topic_id": _SAME, "partition_data": _CHECKED},
     PartitionProduceData: {"index": _SAME, "records": _READ},
 }
 
-SEVERAL_PARTITIONS: Treatments = {  # of `multi_partition.py`
+SEVERAL_PARTITIONS: Treatments = {  # used by `multi_partition.py`
     ProduceRequest: {"transactional_id": _CHECKED, "acks": _SAME, "timeout_ms": _SAME, "topic_data": _READ},
     TopicProduceData: {"name": _READ, "topic_id": _READ, "partition_data": _READ},
     PartitionProduceData: {"index": _READ, "records": _READ},

@@ -27,7 +27,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from struct import Struct
-from struct import error as StructError  # the module's own name says nothing here
+from struct import error as StructError  # `error` alone would not say whose error it is
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas import limits
@@ -69,8 +69,8 @@ if TYPE_CHECKING:
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
-_EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
-_OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
+_EMPTY_TAGS = b"\0\0\0"  # the tagged fields of partition, topic and request
+_OFFSETS_MARK = 0x0102_0304_0506_0708  # marks the offset: no later bytes of an answer look like this
 
 
 class ProduceTemplateBroker(MultiPartitionBroker, TransactionalBroker, Protocol):
@@ -113,10 +113,11 @@ class _Known:
         *,
         transactional: bool,
     ) -> None:
-        self.budget = budget  # that such requests are paid from
-        self.noted: Callable[[int], None] | None = None  # hears how many of them were appended, where the audit log samples
-        self.start = start  # of such a request, up to the length of the records
-        self.transactional = transactional  # whether it was allowed to be of a transaction
+        self.budget = budget  # pays for such requests
+        # set if the audit log samples: called with the number of appended requests
+        self.noted: Callable[[int], None] | None = None
+        self.start = start  # the bytes of such a request up to the length of the records
+        self.transactional = transactional  # the learnt request was allowed for a transaction
         self.transactional_id = head.transactional_id
         self.patience = PATIENCE if compiled is not None and not transactional else 0
         self.partition = partition
@@ -128,7 +129,7 @@ class _Known:
         mark = PartitionAnswer(partition.index, 0, _OFFSETS_MARK, -1, 0)
         answer = bytes(write_produce_answer(version, 0, [(self.key, [mark])]))
         at = answer.rindex(Struct(">q").pack(_OFFSETS_MARK))
-        after = at + (16 if version < 5 else 24)  # the log's start is told from version 5 on
+        after = at + (16 if version < 5 else 24)  # from version 5 on, the answer has the log start offset
         self.size = len(answer) - 4
         self.middle, self.tail = answer[BEHIND_CORRELATION_ID:at], answer[after:]
         offsets = "qq" if version < 5 else "qqq"
@@ -179,12 +180,12 @@ class ProduceTemplate:
     def __init__(self, broker: ProduceTemplateBroker, connection: Connection) -> None:
         self._broker = broker
         room = broker.template_budget
-        self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
+        self._ends: list[int] = []  # where the learnt bytes end; few values, because they depend only on the lengths of names
         self._known: dict[bytes, _Known] = {}
         self.multi_partition = MultiPartitionProduce(room.multi_partition)
         self._room = room
-        self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
-        # Of the authorizer, and who it was, when these requests were allowed
+        self._closed_count = 0  # `closed_count` of the broker when closed partitions were last forgotten
+        # The version of the authorizer, and the principal, when these requests were allowed
         self._rights_version = 0 if broker.authorizer is None else broker.authorizer.version
         self._principal, self._groups = connection.principal, connection.groups
 
@@ -205,7 +206,8 @@ class ProduceTemplate:
         Args:
             closed_count: partitions that the broker has closed so far.
         """
-        before = self._known.get(key)  # one that is known goes to another partition now: its topic was made again
+        # set if another object has replaced the partition of a known request
+        before = self._known.get(key)
         if end > limits.MAX_REPEATED_BYTES or (end not in self._ends and len(self._ends) >= limits.MAX_REPEATED_LAYOUTS):
             return
         if before is None and len(self._known) >= limits.MAX_REPEATED_REQUESTS and not self._has_room(closed_count):
@@ -282,7 +284,7 @@ def _append_run(
             return 0, position
         first_offset = partition.append_run(run, data)
     except (KafkaError, StorageError):
-        return 0, position  # nothing has changed; one by one they find the same and word it
+        return 0, position  # nothing has changed; handled one by one, the requests meet the same error
     broker.metrics.bytes_in += run.size
     if known.noted is not None:
         known.noted(run.requests)
@@ -331,7 +333,8 @@ def _append(broker: ProduceTemplateBroker, connection: Connection, frame: memory
     try:
         result = partition.append_as_leader(records, broker.clock.now_ms(), acks_all=known.acks == ACKS_ALL)
     except (KafkaError, StorageError):
-        return False  # an append that fails has changed nothing; the general way finds the same and words it
+        # a failed append changes nothing; the general way meets the same error and answers it
+        return False
     broker.metrics.bytes_in += len(records)
     if known.noted is not None:
         known.noted(1)

@@ -30,8 +30,8 @@ Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
 NOT_IN_IT = "The partition is not in the transaction."
 NOT_THE_FIRST = "The producer's first batch for this partition has not arrived."
-FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
-FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
+FIRST_ABORTABLE_VERSION = 11  # the first with TRANSACTION_ABORTABLE
+FIRST_ADDING_VERSION = 12  # from it on, clients have transactions version 2 and leave the adding to the broker (KIP-890)
 
 
 class TransactionalBroker(HoldingBroker, Protocol):
@@ -59,7 +59,8 @@ def hold(
     if head.transactional_id is None or not (joining or too_early):
         return False
     refused = {(each.topic, each.index): ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER for each in too_early}
-    if len(owners) > 1:  # a transactional id has one owner, and what it says of him would be taken for the others
+    # a transactional id has one producer; the coordinator's answer about it must not count for the others
+    if len(owners) > 1:
         go_on(frame, head, {(each.topic, each.index): ErrorCode.INVALID_PRODUCER_ID_MAPPING for each in joining} | refused)
         return True
     if not joining:

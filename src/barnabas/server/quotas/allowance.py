@@ -44,7 +44,7 @@ class Allowance:
         self._connection = connection
         self._budget = budget
         self._meters = quotas.consumer_meters(budget, connection.peer_host)
-        self._size = 0  # that was paid
+        self._size = 0  # bytes that were paid
         self._began_ns: int | None = connection.started_ns
         self._spent_ns = 0
         self.max_bytes = quotas.window_bytes(self._meters)

@@ -107,6 +107,6 @@ def _entity(entity: Entity) -> QuotaEntity | None:
 def _call(ask: Callable[[], object]) -> object:
     try:
         return ask()
-    except Exception:  # a user's code may raise anything
+    except Exception:  # user code may raise anything
         logger.exception("event=quota-callback-failed")
         return None

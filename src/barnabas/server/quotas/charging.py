@@ -68,5 +68,5 @@ class Stopwatch:
                 self.spent_ns += time.perf_counter_ns() - began_ns
             try:
                 step, given = steps.send, (yield wanted)
-            except BaseException as error:  # noqa: BLE001 - a task that is cancelled, above all: it is for what is timed
+            except BaseException as error:  # noqa: BLE001 - above all a cancelled task: the timed steps must receive it
                 step, given = steps.throw, error

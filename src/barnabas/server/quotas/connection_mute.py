@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
 PAUSE = "quota"
-PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that they are paid from
+PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that pay for them
 
 
 class MutingBroker(Protocol):

@@ -36,9 +36,9 @@ class ConnectionRates:
         self._addresses = AddressRates(self._span, limits.MAX_RATED_ADDRESSES)
         self._of_broker: ConnectionRate | None = None
         self._of_listeners: dict[str, ConnectionRate] = {}
-        self._protected = ""  # the listener that does not wait for the whole broker's rate
+        self._protected = ""  # the listener to which the rate of the whole broker does not apply
         self._waiting = 0
-        self.refused = 0  # for the quota of their address
+        self.refused = 0  # because of the quota of their address
         self.delayed = 0
         self.update_config(config)
 
@@ -61,7 +61,7 @@ class ConnectionRates:
             return None
         if rate is None:
             return ConnectionRate(max(per_second, 1), self._span)
-        rate.per_second = max(per_second, 1)  # of 0 nobody would ever come in, to set another
+        rate.per_second = max(per_second, 1)  # with 0, nobody could connect to set another rate
         return rate
 
     def open(self, connection: Connection) -> str | None:

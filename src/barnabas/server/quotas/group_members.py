@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 INTERVAL_MS = 2_000
 NO_GROUPS: tuple[str, ...] = ()
-Clients = set[tuple[str, str]]  # ids and hosts
+Clients = set[tuple[str, str]]  # client ids and hosts
 logger = logging.getLogger(__name__)
 
 
@@ -79,7 +79,7 @@ class GroupMembers:
     async def _all_groups(self) -> set[str]:
         try:
             found = {group.group_id for group in await self._coordinators().groups.list_groups()}
-        except BarnabasError as error:  # its groups are being read
+        except BarnabasError as error:  # the coordinator still loads its groups
             logger.debug("event=groups-not-listed error=%r", str(error))
             found = set()
         for broker_id in self._others():
@@ -100,7 +100,7 @@ class GroupMembers:
             if leader == self._services.config.broker_id:
                 try:
                     found[group_id] = await self._coordinators().groups.clients_of(group_id)
-                except BarnabasError as error:  # there is no such group now
+                except BarnabasError as error:  # the group does not exist any more
                     logger.debug("event=group-not-described group=%r error=%r", group_id, str(error))
             elif leader is not None:
                 elsewhere.setdefault(leader, []).append(group_id)
@@ -119,7 +119,7 @@ class GroupMembers:
         if others:
             try:
                 consumers = await self._to_peers().send(broker_id, ConsumerGroupDescribeRequest(group_ids=others))
-            except ClientError as error:  # the classic ones are told of
+            except ClientError as error:  # the classic groups are already found
                 logger.debug("event=groups-not-described broker=%d error=%r", broker_id, str(error))
             else:
                 found.update({group.group_id: group.members for group in consumers.groups if not group.error_code})

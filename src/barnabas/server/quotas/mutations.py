@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.client_quotas import ClientQuotas
     from barnabas.server.requests import RequestContext
 
-STRICT_SINCE: dict[int, int] = {  # versions of requests that may be refused
+STRICT_SINCE: dict[int, int] = {  # first versions of requests that may be refused
     ApiKey.METADATA: 0,
     ApiKey.CREATE_TOPICS: 6,
     ApiKey.DELETE_TOPICS: 5,

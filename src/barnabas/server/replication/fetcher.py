@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-FIRST_PAUSE_MS = 20  # after the first error; twice as long after each that follows
+FIRST_PAUSE_MS = 20  # after the first error; doubles after each further error
 CONNECTION_PAUSE_MS, CONNECTION_PAUSE_MAX_MS = 50, 1_000
-BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
+BYTES_PER_TURN = 512 * 1024  # appended before the loop gets a turn
 LATEST, EARLIEST = -1, -2
 NO_RECORDS = b""
 REQUESTS_IN_FLIGHT = 2
@@ -67,7 +67,7 @@ class Fetcher:
         self._log_start_offsets = log_start_offsets
         self._requests = requests
         self._leader_id = leader_id
-        self._peers = peers_of(  # of its own: nothing else is to wait behind a fetch that waits
+        self._peers = peers_of(  # own connections, so that nothing else waits behind a waiting fetch
             lambda: services.metadata,
             services,
             f"fetcher-{number}",
@@ -76,15 +76,16 @@ class Fetcher:
         self._session = LeaderSession()
         self._broker_epoch = UNKNOWN_BROKER_EPOCH
         self._partitions: dict[FollowerPartition, None] = {}
-        self._pauses: dict[FollowerPartition, int] = {}  # how long the last one was, in milliseconds
-        self._held_back: set[FollowerPartition] = set()  # by a throttle, each with a timer
-        self._busy: set[FollowerPartition] = set()  # whose start is being written down, or whose log is about to be cut
+        self._pauses: dict[FollowerPartition, int] = {}  # the last pause in milliseconds
+        self._held_back: set[FollowerPartition] = set()  # partitions that a throttle holds back, each with a timer
+        # partitions whose log start offset is being written, or whose log is about to be cut
+        self._busy: set[FollowerPartition] = set()
         self._jobs: set[asyncio.Task[None]] = set()
         self._in_flight: deque[tuple[int, asyncio.Future[FetchResponse]]] = deque()
-        self._is_in_hurry = False  # partitions came while a request waits
+        self._is_in_hurry = False  # partitions were added while a request waits
         self._awake = asyncio.Event()
         self._is_parked = False  # the task waits for `_awake`
-        self._has_failed = False  # outside of the task, which is to begin anew
+        self._has_failed = False  # an error outside of the task, which must start again
         self._task = services.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
 
     def __len__(self) -> int:
@@ -105,14 +106,14 @@ class Fetcher:
             self._session.leave(partition)
 
     async def close(self) -> None:
-        self._is_parked = False  # an answer that comes now is for nobody
+        self._is_parked = False  # ignore answers from now on
         tasks: list[asyncio.Future[Any]] = [self._task, *self._jobs, *(answer for _, answer in self._in_flight)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._peers.close()
 
-    # --- asking
+    # --- requests
 
     async def _run(self) -> None:
         pause_ms = CONNECTION_PAUSE_MS
@@ -126,7 +127,7 @@ class Fetcher:
                 logger.info(
                     "event=fetch-failed leader=%d partitions=%d error=%r", self._leader_id, len(self._partitions), str(error)
                 )
-            except Exception:  # a fault of ours must not end replication for good
+            except Exception:  # a fault of the broker must not end replication
                 logger.exception("event=fetch-failed leader=%d", self._leader_id)
             self._has_failed = False
             await self._drop_requests()
@@ -175,7 +176,8 @@ class Fetcher:
         services = self._services
         config = services.config
         own = services.metadata.brokers.get(config.broker_id)
-        if own is not None:  # else the one that it had: none would be taken for any
+        # otherwise keep the last epoch: the leader would accept an unknown epoch for any registration
+        if own is not None:
             self._broker_epoch = own.epoch
         replica = ReplicaState(replica_id=config.broker_id, replica_epoch=self._broker_epoch)
         may_wait = self._session.may_wait
@@ -206,9 +208,9 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*dropped, return_exceptions=True)
         if dropped:
-            self._peers.disconnect(self._leader_id)  # an answer that still comes belongs to nobody
+            self._peers.disconnect(self._leader_id)  # an answer that still arrives would match no request
 
-    # --- taking in
+    # --- answers
 
     def _take(self, number: int, answer: FetchResponse) -> Iterator[None]:
         """Take in an answer; wherever something is yielded others are to have their turn of the loop."""

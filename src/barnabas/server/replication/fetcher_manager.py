@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.server.replication.throttles import Throttles
     from barnabas.server.services import Services
 
-Slot = tuple[int, int]  # leader, number
+Slot = tuple[int, int]  # leader id, number of the fetcher
 
 
 class FetcherManager:

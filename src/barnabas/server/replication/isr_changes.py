@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-RETRY_MS = 50.0  # Kafka's
+RETRY_MS = 50.0  # Kafka's value
 RETRY_MAX_MS = 1_000.0
-MAX_CHUNKS_PER_REQUEST = 32  # of partitions' states that a request may change: 10 to 25 kB each, and a commit takes 1 MB
+# chunks of partition states that one request may change: 10 to 25 kB each, and a commit takes 1 MB
+MAX_CHUNKS_PER_REQUEST = 32
 REFUSED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 OVERTAKEN = frozenset(
     {
@@ -118,7 +119,7 @@ class IsrChanges:
         pause_ms = RETRY_MS
         try:
             while True:
-                await asyncio.sleep(0)  # what is proposed in this turn of the loop goes along
+                await asyncio.sleep(0)  # the same request takes all changes proposed in this turn of the loop
                 asked = self._next_asked()
                 if not asked:
                     return
@@ -161,7 +162,7 @@ class IsrChanges:
                 "event=in-sync-changes-not-sent controller=%d count=%d error=%r", image.controller_id, len(asked), str(error)
             )
             return asked
-        except Exception:  # a fault of ours must not end the sending for good
+        except Exception:  # a fault of the broker must not end the sending
             logger.exception("event=in-sync-changes-not-sent controller=%d", image.controller_id)
             return asked
         if answer.error_code:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from barnabas.replication.follower_partition import FollowerPartition
 
-Key = tuple[int, int]  # a topic's id, as a number because looking up a UUID runs Python code, and a partition
+# the topic id as a number, because looking up a UUID runs Python code; and the partition
+Key = tuple[int, int]
 
 
 class LeaderSession:
@@ -35,14 +36,14 @@ class LeaderSession:
 
     def __init__(self) -> None:
         self._asked: dict[Key, FollowerPartition] = {}  # partitions that are fetched now
-        self._changed: dict[Key, None] = {}  # of those: the leader may not know their position
-        self._forgotten: dict[Key, UUID] = {}  # and the id of the topic
-        self._told: dict[Key, tuple[Position, int]] = {}  # and the number of the request that said so
+        self._changed: dict[Key, None] = {}  # fetched partitions whose position the leader may not know
+        self._forgotten: dict[Key, UUID] = {}  # partitions that the leader must forget, with the topic id
+        self._told: dict[Key, tuple[Position, int]] = {}  # the last position told to the leader, and the number of its request
         self._session_id = 0
         self._epoch = 0
         self._number = 0
         self._void_up_to = 0
-        self._is_without = False  # the leader had no place for one
+        self._is_without = False  # the leader had no place for a session
 
     def __len__(self) -> int:
         return len(self._asked)

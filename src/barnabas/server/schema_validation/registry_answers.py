@@ -18,7 +18,7 @@ from barnabas.schemas.registry_client import RegistryClient, RegistryError
 from barnabas.server.schema_validation.subject import Question, SubjectRule, Verdict
 
 DEFAULT_CONTEXT = "."
-PAGE = 1_000  # names in an answer of this length may not be all
+PAGE = 1_000  # names in one page; if an answer has so many, more may follow
 
 
 def verdict_of(client: RegistryClient, question: Question) -> Verdict:
@@ -53,7 +53,7 @@ def _get(client: RegistryClient, *path: object, **query: object) -> Any:
 def _number(client: RegistryClient, schema_id: SchemaId) -> int | None:
     if len(schema_id) == ID_BYTES:
         number = int.from_bytes(schema_id[1:], signed=True)
-        return None if number < 0 else number  # no registry gives such ids
+        return None if number < 0 else number  # no registry gives negative ids
     text = schema_id[1:].hex()
     guid = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     for each in _get(client, "schemas", "guids", guid, "ids") or []:
@@ -90,5 +90,5 @@ def _subjects(client: RegistryClient, schema_id: int, subject: str) -> set[str]:
         page = _get(client, "schemas", "ids", schema_id, "subjects", subject=subject, offset=len(found) or None) or []
         before = len(found)
         found.update(page)
-        if len(page) < PAGE or len(found) == before:  # a registry that knows no pages gives the same again
+        if len(page) < PAGE or len(found) == before:  # a registry without pages gives the same names again
             return found

@@ -70,9 +70,10 @@ class Subject:
         self.rule = rule
         self.registered: set[SchemaId] = set()
         self._ask_again = ask_again
-        self._old: set[SchemaId] = set()  # registered when they were asked about last
+        self._old: set[SchemaId] = set()  # ids that were registered when the registry was last asked
         self._turn_s = float("-inf")  # when `registered` becomes `_old`
-        self._refused: dict[SchemaId, tuple[float, str]] = {}  # until when, and the subject that was looked for
+        # schema id -> end of the refusal, and the subject that was looked for
+        self._refused: dict[SchemaId, tuple[float, str]] = {}
 
     def known(self, now_s: float) -> set[SchemaId]:
         """The ids that need no question; of old ones only `missing` knows."""

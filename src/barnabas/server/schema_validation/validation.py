@@ -92,7 +92,7 @@ class SchemaValidation:
         """Ask nothing more."""
         if self._threads is None:
             return
-        self._paused_until_s, self._is_down = float("inf"), True  # what ends now is no news
+        self._paused_until_s, self._is_down = float("inf"), True  # from now on, log no change of the registry's state
         self._threads.shutdown(wait=False, cancel_futures=True)
         for client in self._clients:
             client.abort()

@@ -40,7 +40,7 @@ LINGER_S = 1.0
 class State(enum.Enum):
     HANDSHAKE = enum.auto()
     OPEN = enum.auto()
-    LINGERING = enum.auto()  # refused; what comes is dropped until the other side hangs up
+    LINGERING = enum.auto()  # refused; data is dropped until the other side closes the connection
     CLOSED = enum.auto()
 
 
@@ -62,7 +62,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._tls = terms.context.wrap_bio(buffers.incoming, buffers.outgoing, server_side=True)
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1
-        self._target = buffers.received  # of the read that is under way
+        self._target = buffers.received  # the buffer of the current read
         self._outbox: TlsOutbox | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
@@ -71,13 +71,14 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._paused = False
         self._kept = b""  # received while paused
 
-    # --- the loop's side
+    # --- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._descriptor = transport.get_extra_info("socket").fileno()
         self._timer = self._loop.call_later(limits.TLS_HANDSHAKE_TIMEOUT_S, self._expire)
-        self._connection.connection_made(cast(asyncio.BaseTransport, self))  # as much of one as it asks for
+        # this object has the parts of a transport that the connection needs
+        self._connection.connection_made(cast(asyncio.BaseTransport, self))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
@@ -95,7 +96,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._state in RECEIVING:
             self._take(self._target[:nbytes])
 
-    # --- the connection's side
+    # --- called by the connection
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "outbox":
@@ -110,14 +111,15 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         if self._paused:
             self._paused = False
-            self._loop.call_soon(self._go_on)  # not within the turn of whoever resumes it: rule 2
+            self._loop.call_soon(self._go_on)  # not within the caller's turn of the loop: rule 2
 
     def abort(self) -> None:
         """Say goodbye if the socket takes it, and close."""
         is_free = self._outbox is None or not self._outbox.waiting_bytes
-        if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:  # else it would read what is another's
+        # with pending bytes, `unwrap` would read the data of another connection
+        if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:
             with contextlib.suppress(ssl.SSLError):
-                self._tls.unwrap()  # tells the other side; its answer is not waited for
+                self._tls.unwrap()  # sends close_notify, and does not wait for the answer
             self._write_now()
         self._end()
         if self._transport is not None:
@@ -137,7 +139,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         except (NoMatchingRule, PrincipalRefused) as error:
             self._fail(str(error))
         finally:
-            self._buffers.forget()  # what a connection left that was closed meanwhile; the next one must not find it
+            self._buffers.forget()  # the next connection must not find data of a connection that closed in the meantime
 
     def _work_on(self, data: memoryview) -> None:
         """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
@@ -148,7 +150,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         while self._state is State.OPEN:
             if self._paused:
                 self._kept += incoming.read()
-                self.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
+                self.pause_reading()  # uvloop begins to read even if `connection_made` has paused it
                 return
             filled, ended = self._fill(self._connection.get_buffer(-1))
             self._hand_over_sealed()
@@ -156,7 +158,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
                 self._connection.buffer_updated(filled)
             if ended:
                 break
-        if self._has_goodbye:  # what came before it counts
+        if self._has_goodbye:  # the data before the goodbye is handled
             self._connection.close()
 
     def _fill(self, target: memoryview) -> tuple[int, bool]:
@@ -164,7 +166,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         read, filled, size = self._tls.read, 0, len(target)
         try:
             while filled < size:
-                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
+                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # with a buffer, `read` returns the number of bytes
                 if not got:
                     self._has_goodbye = True
                     return filled, True
@@ -186,7 +188,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             return
         self._hand_over_sealed()
         certificate = self._tls.getpeercert(binary_form=True)
-        if self._connection.authentication is None:  # else the log-in says who it is
+        if self._connection.authentication is None:  # otherwise the log-in names the principal
             self._terms.name(self._connection, certificate)
         if self._timer is not None:
             self._timer.cancel()
@@ -204,7 +206,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         if self._paused or self._state not in RECEIVING:
             return
-        if self._state is State.OPEN:  # OpenSSL may have some of a record, too
+        if self._state is State.OPEN:  # OpenSSL may have a part of a record too
             kept, self._kept = self._kept, b""
             self._take(memoryview(kept))
         if not self._paused and self._state in RECEIVING and self._transport is not None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 PAUSE = "transaction"
 MOST_ATTEMPTS = 5
-ADDING_VERSION = 2  # of transactions, of clients that leave the adding to the broker
-# What a client is told of a coordinator that cannot answer now: to try again.
+ADDING_VERSION = 2  # of transactions, for clients that leave the adding to the broker
+# If the coordinator cannot answer now, the client is told to retry.
 UNDECIDED = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -178,7 +178,7 @@ def _told(code: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
     if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
         return ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH  # what producers are told by the log, and what Kafka makes of it
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # the log tells producers this error, and so does Kafka here
     if code not in UNDECIDED or (adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
         return code
     return ErrorCode.NOT_ENOUGH_REPLICAS

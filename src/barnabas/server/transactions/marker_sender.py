@@ -67,7 +67,7 @@ def begin_marker(
             commit = append_marker(services, partition, marker, services.clock.now_ms())
     except KafkaError as error:
         return _refused(error)
-    except InvariantViolated:  # of the groups, which have said so; they are read again
+    except InvariantViolated:  # the group coordinator has logged it, and loads the groups again
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE if commit is None else commit
 
@@ -92,7 +92,7 @@ class _Begun(NamedTuple):
 
     codes: dict[TopicPartition, ErrorCode]
     uncommitted: dict[TopicPartition, asyncio.Future[None]]
-    elsewhere: dict[int, list[TopicPartition]]  # by their leader, who is to be sent it
+    elsewhere: dict[int, list[TopicPartition]]  # leader id -> partitions whose marker it must write
 
     def is_done(self, partitions: frozenset[TopicPartition]) -> bool:
         """Whether the marker stands in all of them."""
@@ -137,7 +137,7 @@ class MarkerSender:
             codes = await self._finish(end, begun)
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
                 logger.info("event=transaction-marker-fenced producer=%d", end.producer.producer_id)
-                return  # another coordinator has the transaction
+                return  # another coordinator owns the transaction
             done = {each for each, code in codes.items() if code in DONE}
             delivery.written(done)
             left -= done
@@ -154,7 +154,7 @@ class MarkerSender:
         for place in sorted(partitions):
             state = metadata.partition(*place)
             if state is None:
-                begun.codes[place] = ErrorCode.NONE  # deleted
+                begun.codes[place] = ErrorCode.NONE  # the partition was deleted
             elif state.leader == self._services.config.broker_id:
                 written = begin_marker(self._services, self._groups, *place, end)
                 if isinstance(written, ErrorCode):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.errors import ErrorCode, KafkaError
 
-AT_HAND = 2  # one decision takes one at most
+AT_HAND = 2  # a decision takes at most one id
 
 
 class ProducerIdBlock:
