@@ -30,7 +30,7 @@ from tests.tables.consumer import CommittedConsumer, ConsumedRow
 from tests.tables.writing import BrokerWriter, Pair, Producer
 
 PARTITIONS = 2
-SETTINGS = {
+SETTINGS: dict[str, str | int | bool] = {
     **NO_RETENTION_CHECKS,
     "log.cleaner.backoff.ms": 20,
     "log.cleaner.min.cleanable.ratio": "0.01",

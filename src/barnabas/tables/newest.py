@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
@@ -119,7 +120,7 @@ class NewestRows:
             if partition not in now.partitions:
                 return
             later = Bounds(max(end, now.partitions[partition].start), now.partitions[partition].end)
-            snapshot = Snapshot(now.topic, now.topic_id, {partition: later})
+            snapshot = replace(now, partitions={partition: later})
             newest = self._newest(partition, snapshot)
             newest.only(keys)
         raise TableError(f"{snapshot.topic}-{partition}: compaction removes records faster than they are read")
@@ -167,7 +168,7 @@ class NewestRows:
 
 
 def _of(snapshot: Snapshot, partition: int) -> Snapshot:
-    return Snapshot(snapshot.topic, snapshot.topic_id, {partition: snapshot.partitions[partition]})
+    return replace(snapshot, partitions={partition: snapshot.partitions[partition]})
 
 
 def _ranges(wanted: Offsets) -> Predicate:

@@ -22,7 +22,7 @@ from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
 from barnabas.tables.predicate import Every, Predicate, Unknown
-from barnabas.tables.scan import META_FIELDS, Columns, ScanReport
+from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
 
 BY_POSITION = "FieldPath("  # in the text of an expression that names columns by their position
 

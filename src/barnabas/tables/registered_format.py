@@ -193,8 +193,8 @@ def _rows_with(headers: Array, name: str) -> Rows:
     is_equal: Any = pc.equal(names, pa.scalar(name))
     if not pc.any(is_equal).as_py():
         return np.zeros(0, np.intp)
-    is_named = is_equal.to_numpy(zero_copy_only=False)  # names are never null
-    return np.unique(pc.list_parent_indices(headers).to_numpy()[is_named])
+    is_named: Any = np.asarray(is_equal)  # names are never null
+    return np.unique(np.asarray(pc.list_parent_indices(headers))[is_named])
 
 
 def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | None:

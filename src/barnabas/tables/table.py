@@ -46,12 +46,12 @@ def table(
         bootstrap_servers: `host:port` pairs of any Kafka cluster.
         data_folder: in place of servers: the broker's `log.dirs`, as one path, several with commas between them, or a list of paths.
         settings: of the client, by Kafka's names, such as `security.protocol`.
-        format, columns, key, registry, mode: what the records become; see `columns_of`.
+        format, columns, key, registry, mode: what becomes of the bytes of a record; see `declared.columns_of`.
 
     Raises:
         ConfigError: a setting has a bad value.
-        TableError: the words for the columns do not fit each other; neither servers nor a folder are given, or both; or there is no such
-            folder.
+        TableError: neither servers nor a folder are given, or both; there is no such folder; or the words for the columns do not fit.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     source = _source(topic, bootstrap_servers, data_folder, settings)
     return Table(source, columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode))
