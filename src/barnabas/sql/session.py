@@ -18,6 +18,7 @@ from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.dialect import split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
@@ -41,7 +42,7 @@ class SqlSession:
         self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
         self.config = engine.config_of(caller)
         self.client = BlockingClient(self.config)
-        self.access = Access(self.client, self.config, engine.samples)
+        self.access = Access(self.client, self.config, engine.definitions, engine.samples)
         self.running = Running(engine.deadlines)
         self.prepared: dict[str, Ready] = {}
         self._state = "I"
@@ -60,7 +61,12 @@ class SqlSession:
     @property
     def version(self) -> int:
         """Of the catalogue: a prepared statement is checked again when it has changed."""
-        return 0
+        return self._engine.definitions.version
+
+    @property
+    def definitions(self) -> DefinitionStore:
+        """The declared tables of the cluster."""
+        return self._engine.definitions
 
     @property
     def max_rows(self) -> int:
@@ -183,11 +189,11 @@ class SqlSession:
 
     def planner(self) -> Any:
         """A cursor to check statements with."""
-        return self._engine.instances.planner(not self.is_spark)
+        return self._engine.instances.planner()
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._engine.instances.borrow(not self.is_spark, lambda: self.running.is_cancelled)
+        lease = self._engine.instances.borrow(lambda: self.running.is_cancelled)
         self.running.hold(lease)
         return lease
 

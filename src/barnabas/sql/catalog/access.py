@@ -12,8 +12,9 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.relations import Relation, rows_of
-from barnabas.sql.catalog.topics import TopicRelation, holds_text, undeclared
+from barnabas.sql.catalog.relations import Relation, Rows
+from barnabas.sql.catalog.store import TOPIC, DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
@@ -54,10 +55,11 @@ class Access:
     Args:
         client: of the session.
         config: its settings, for the sources of topics.
+        store: of definitions; shared by all sessions.
     """
 
-    def __init__(self, client: BlockingClient, config: ClientConfig, samples: Samples) -> None:
-        self._client, self._config, self._samples = client, config, samples
+    def __init__(self, client: BlockingClient, config: ClientConfig, store: DefinitionStore, samples: Samples) -> None:
+        self._client, self._config, self._store, self._samples = client, config, store, samples
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
 
@@ -78,11 +80,27 @@ class Access:
 
     def find(self, parts: Sequence[str], position: int | None, database: str) -> Relation:
         """The relation of a name, with its schema and database if they are given. Raises SqlError 42P01."""
-        for name in _candidates(parts, database):
-            found = self._topic(name)
+        candidates = _candidates(parts, database)
+        self._store.refresh()
+        for name in candidates:
+            found = self.declared(name) or self._topic(name)
+            if found is not None:
+                return found
+        self._store.refresh(max_age_s=0)
+        for name in candidates:
+            found = self.declared(name)
             if found is not None:
                 return found
         raise self.unknown(".".join(parts), position)
+
+    def declared(self, name: str) -> TopicRelation | None:
+        """A declared table by its name, whatever its case."""
+        definitions = self._store.tables
+        found = definitions.get(name) or definitions.get(name.lower())
+        if found is None:
+            same = [each for each in definitions if each.lower() == name.lower()]
+            found = definitions[same[0]] if len(same) == 1 else None
+        return None if found is None else declared(found)
 
     def _topic(self, name: str) -> TopicRelation | None:
         try:
@@ -111,7 +129,10 @@ class Access:
 
     def names(self) -> list[str]:
         """The names of all tables, declared or not."""
-        return sorted(name for name in self._client.topics() if not name.startswith("__"))
+        definitions = self._store.tables
+        used = {each.topic for each in definitions.values()}
+        topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
+        return sorted({*definitions, *topics})
 
     def snapshot(self, topic: str, running: Running) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
@@ -143,8 +164,8 @@ class Access:
             topic = relation.topic
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
-            table = Table(self.source(topic), relation.layout, snapshots[topic])
-            made.append((each.alias, rows_of(table, each.schema, lambda: running.is_cancelled)))
+            table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
+            made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
         return made
 
 

@@ -1,7 +1,7 @@
 """Plans a query: names become relations, and the tree becomes DuckDB's text.
 
 Each name in FROM becomes a relation of its own in DuckDB, `__0`, `__1`, …, with the columns that `*` shows and the hidden ones that the
-statement names. A table with a primary key becomes a subquery of the newest row of each key.
+statement names.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import sqlglot
 from sqlglot import exp
 
 from barnabas.sql.catalog.relations import KEY, Relation
-from barnabas.sql.dialect import to_duckdb
+from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
-from barnabas.sql.planning.outputs import name_outputs
+from barnabas.sql.planning.operators import rewrite_operators
+from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.states import INVALID_PARAMETER
-from barnabas.tables.scan import OFFSET, VALUE
 
 Find = Callable[[Sequence[str], int | None], Relation]
 
@@ -93,6 +93,8 @@ def plan_query(
     setting: Setting,
     given: Sequence[pa.DataType | None] = (),
     known: Mapping[int, pa.DataType] | None = None,
+    *,
+    is_spark: bool = True,
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -101,8 +103,10 @@ def plan_query(
         facts: values of functions about the session.
         given: types of parameters, by the client.
         known: types of parameters that stand alone in a column of an INSERT.
+        is_spark: whether `7 / 2` is 3.5 instead of 3.
     """
     _refuse(tree)
+    tree = with_names(tree)
     answer_calls(tree, facts, setting)
     places = parameters_of(tree)
     tables = tables_of(tree)
@@ -118,6 +122,7 @@ def plan_query(
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
+    rewrite_operators(tree, is_spark=is_spark)
     return QueryPlan(to_duckdb(tree), inputs, types, tree)
 
 
@@ -140,17 +145,12 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool) -
     if not shown and len(relation.columns):
         shown = [relation.columns.field(0)]
     scanned = {each.name: each for each in shown}
-    needed = [*relation.key, *((OFFSET, VALUE) if relation.key else ())]
-    has_alias = bool(relation.key_alias) and KEY in named and KEY not in own
-    for name in (*needed, *([relation.key_alias] if relation.key_alias and has_alias else ())):
-        scanned.setdefault(name, _field(relation, name))
+    has_alias = relation.key_alias is not None and KEY in named and KEY not in own
+    if has_alias and relation.key_alias is not None:
+        scanned.setdefault(relation.key_alias, relation.columns.field(relation.key_alias))
     outputs = [each.name for each in shown]
     extra = [*(each.name for each in hidden), *([KEY] if has_alias else ())]
     return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias)
-
-
-def _field(relation: Relation, name: str) -> pa.Field[Any]:
-    return relation.columns.field(name) if name in relation.columns.names else relation.hidden.field(name)
 
 
 def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.DataType | None]:
@@ -192,7 +192,7 @@ def _place(table: Any, made: Input) -> None:
     """Put the relation where its name was."""
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
     source: Any = exp.table_(made.alias)
-    if made.relation.key or made.has_alias:
+    if made.has_alias or made.relation.filled:
         source = exp.Subquery(this=_view(made))
     for name in ("sample", "joins", "laterals", "pivots"):
         if table.args.get(name):
@@ -202,16 +202,17 @@ def _place(table: Any, made: Input) -> None:
 
 
 def _view(made: Input) -> exp.Select:
-    """The table as the statement sees it: `_key`, and only the newest row of each key."""
-    items: list[Any] = [exp.column(exp.to_identifier(name, quoted=True)) for name in made.outputs]
+    """The table as the statement sees it: with `_key`, and with the defaults of columns that older records lack."""
+    items: list[Any] = []
+    for name in made.outputs:
+        column: Any = exp.column(exp.to_identifier(name, quoted=True))
+        default = made.relation.filled.get(name)
+        if default is not None:
+            column = exp.alias_(exp.func("COALESCE", column, sqlglot.parse_one(default, dialect=Barnabas)), name, quoted=True)
+        items.append(column)
     if made.has_alias:
         items.append(exp.alias_(exp.column(exp.to_identifier(made.relation.key_alias, quoted=True)), KEY, quoted=True))
-    view = exp.select(*items, copy=False).from_(made.alias)
-    if made.relation.key:
-        keys = ", ".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in made.relation.key)
-        newest = f"row_number() OVER (PARTITION BY {keys} ORDER BY {OFFSET} DESC) = 1 AND {VALUE} IS NOT NULL"
-        view.set("qualify", exp.Qualify(this=sqlglot.condition(newest, dialect="duckdb")))
-    return view
+    return exp.select(*items, copy=False).from_(made.alias)
 
 
 def check_values(plan: QueryPlan, values: Sequence[Any]) -> None:

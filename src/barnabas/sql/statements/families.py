@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from barnabas.sql.dialect import Statement
-from barnabas.sql.statements import utility
+from barnabas.sql.statements import alter, inspect, utility
+from barnabas.sql.statements.create import create
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
 from barnabas.sql.states import not_supported, syntax_error
@@ -23,7 +24,13 @@ _FAMILIES: dict[str, Make] = {
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), select),
     "SET": utility.set_parameter,
     "RESET": utility.reset,
-    "SHOW": utility.show,
+    "SHOW": inspect.show,
+    **dict.fromkeys(("DESCRIBE", "DESC"), inspect.describe),
+    "CREATE": create,
+    "DROP": alter.drop,
+    "ALTER": alter.alter,
+    "COMMENT": alter.comment,
+    "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
 }
 _LACKING = {

@@ -41,7 +41,7 @@ def checked(
     known: dict[int, pa.DataType] | None = None,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError."""
-    plan = plan_query(tree, session.find, session.facts(), session.settings.get, given, known)
+    plan = plan_query(tree, session.find, session.facts(), session.settings.get, given, known, is_spark=session.is_spark)
     cursor = session.planner()
     try:
         for each in plan.inputs:
