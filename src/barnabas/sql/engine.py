@@ -20,6 +20,7 @@ from barnabas.sql.running import Deadlines
 from barnabas.sql.session import SqlSession
 from barnabas.sql.settings import DIALECTS
 from barnabas.sql.states import ADMIN_SHUTDOWN, TOO_MANY, of_failure
+from barnabas.sql.writing.keys import LiveKeys
 
 
 class SqlEngine:
@@ -52,6 +53,7 @@ class SqlEngine:
         self.deadlines = Deadlines()
         self.samples = Samples()
         self.definitions = DefinitionStore(self.config)
+        self.live_keys = LiveKeys()
         self._most = sessions
         self._numbers = itertools.count(1)
         self._sessions: set[SqlSession] = set()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
@@ -19,6 +21,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
@@ -154,18 +157,29 @@ class Access:
         for partition, end in ends.items():
             known[partition] = max(end, known.get(partition, 0))
 
-    def datasets(self, inputs: Sequence[Input], running: Running) -> list[tuple[str, Any]]:
-        """What DuckDB scans for each input; inputs of one topic see the same offsets."""
+    def datasets(
+        self, inputs: Sequence[Input], running: Running, buffer: Buffer, memory: Mapping[str, pa.Table]
+    ) -> list[tuple[str, Any]]:
+        """What DuckDB scans for each input; inputs of one topic see the same offsets.
+
+        Args:
+            buffer: the rows of the open transaction.
+            memory: the rows of relations in memory.
+        """
         snapshots: dict[str, Snapshot] = {}
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
-            assert isinstance(relation, TopicRelation)
+            if not isinstance(relation, TopicRelation):
+                made.append((each.alias, memory[relation.name]))
+                continue
             topic = relation.topic
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
             table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
             made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
+            if each.is_pending:
+                made.append((each.pending_alias, buffer.rows(relation)))
         return made
 
 

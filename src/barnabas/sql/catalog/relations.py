@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from msgspec import Struct
 
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED
@@ -20,6 +21,7 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 from barnabas.tables.table import Table
 
 KEY = "_key"
+DELETED = "__deleted"  # of a row of an open transaction: whether the transaction deletes it
 META: tuple[pa.Field[Any], ...] = (*META_FIELDS, *EXTRA_FIELDS)
 
 
@@ -42,8 +44,23 @@ class Relation(Protocol):
         """The column that `_key` stands for."""
 
     @property
+    def keys(self) -> Sequence[str]:
+        """The columns of the primary key; none without one."""
+
+    @property
     def filled(self) -> Mapping[str, str]:
         """Columns that show an expression instead of null."""
+
+
+class MemoryRelation(Struct, frozen=True):
+    """Rows that the engine has; they are given when the statement runs."""
+
+    name: str
+    columns: pa.Schema
+    hidden: pa.Schema = pa.schema([])
+    key_alias: str | None = None
+    keys: tuple[str, ...] = ()
+    filled: Mapping[str, str] = {}
 
 
 class Rows(ds.Dataset):

@@ -43,6 +43,11 @@ class TopicRelation(Struct, frozen=True):
         """Whether a reader sees the newest row of each key."""
         return self.definition is not None and self.definition.is_keyed
 
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns of the primary key."""
+        return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
+
 
 def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRelation:
     """A topic with its key and value as they are, as text if they are text."""
