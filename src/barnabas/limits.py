@@ -171,3 +171,4 @@ MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open 
 MAX_FOUND_ABORTS = (
     100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
 )
+MAX_SQL_LIVE_KEYS = 1_000_000  # keys of tables that an engine remembers, to find duplicates; some 100 MB. Beyond them it reads the table

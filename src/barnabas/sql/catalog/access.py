@@ -5,19 +5,23 @@ from __future__ import annotations
 import difflib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.relations import Relation, rows_of
-from barnabas.sql.catalog.topics import TopicRelation, holds_text, undeclared
+from barnabas.sql.catalog.relations import Relation, Rows
+from barnabas.sql.catalog.store import TOPIC, DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
@@ -54,10 +58,11 @@ class Access:
     Args:
         client: of the session.
         config: its settings, for the sources of topics.
+        store: of definitions; shared by all sessions.
     """
 
-    def __init__(self, client: BlockingClient, config: ClientConfig, samples: Samples) -> None:
-        self._client, self._config, self._samples = client, config, samples
+    def __init__(self, client: BlockingClient, config: ClientConfig, store: DefinitionStore, samples: Samples) -> None:
+        self._client, self._config, self._store, self._samples = client, config, store, samples
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
 
@@ -78,11 +83,27 @@ class Access:
 
     def find(self, parts: Sequence[str], position: int | None, database: str) -> Relation:
         """The relation of a name, with its schema and database if they are given. Raises SqlError 42P01."""
-        for name in _candidates(parts, database):
-            found = self._topic(name)
+        candidates = _candidates(parts, database)
+        self._store.refresh()
+        for name in candidates:
+            found = self.declared(name) or self._topic(name)
+            if found is not None:
+                return found
+        self._store.refresh(max_age_s=0)
+        for name in candidates:
+            found = self.declared(name)
             if found is not None:
                 return found
         raise self.unknown(".".join(parts), position)
+
+    def declared(self, name: str) -> TopicRelation | None:
+        """A declared table by its name, whatever its case."""
+        definitions = self._store.tables
+        found = definitions.get(name) or definitions.get(name.lower())
+        if found is None:
+            same = [each for each in definitions if each.lower() == name.lower()]
+            found = definitions[same[0]] if len(same) == 1 else None
+        return None if found is None else declared(found)
 
     def _topic(self, name: str) -> TopicRelation | None:
         try:
@@ -111,7 +132,10 @@ class Access:
 
     def names(self) -> list[str]:
         """The names of all tables, declared or not."""
-        return sorted(name for name in self._client.topics() if not name.startswith("__"))
+        definitions = self._store.tables
+        used = {each.topic for each in definitions.values()}
+        topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
+        return sorted({*definitions, *topics})
 
     def snapshot(self, topic: str, running: Running) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
@@ -133,18 +157,29 @@ class Access:
         for partition, end in ends.items():
             known[partition] = max(end, known.get(partition, 0))
 
-    def datasets(self, inputs: Sequence[Input], running: Running) -> list[tuple[str, Any]]:
-        """What DuckDB scans for each input; inputs of one topic see the same offsets."""
+    def datasets(
+        self, inputs: Sequence[Input], running: Running, buffer: Buffer, memory: Mapping[str, pa.Table]
+    ) -> list[tuple[str, Any]]:
+        """What DuckDB scans for each input; inputs of one topic see the same offsets.
+
+        Args:
+            buffer: the rows of the open transaction.
+            memory: the rows of relations in memory.
+        """
         snapshots: dict[str, Snapshot] = {}
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
-            assert isinstance(relation, TopicRelation)
+            if not isinstance(relation, TopicRelation):
+                made.append((each.alias, memory[relation.name]))
+                continue
             topic = relation.topic
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
-            table = Table(self.source(topic), relation.layout, snapshots[topic])
-            made.append((each.alias, rows_of(table, each.schema, lambda: running.is_cancelled)))
+            table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
+            made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
+            if each.is_pending:
+                made.append((each.pending_alias, buffer.rows(relation)))
         return made
 
 
