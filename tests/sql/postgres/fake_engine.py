@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class FakePrepared:
 
 
 class FakeResult:
-    def __init__(self, tag: str, schema: pa.Schema | None = None, batches: Iterator[pa.RecordBatch] = iter(())) -> None:
+    def __init__(self, tag: str, schema: pa.Schema | None = None, batches: Iterable[pa.RecordBatch] = ()) -> None:
         self.tag, self.schema, self._batches, self.closed = tag, schema, batches, False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -85,10 +85,12 @@ class FakeSession:
     def _schema(self, text: str, kinds: Sequence[pa.DataType]) -> pa.Schema:
         filled = re.sub(r"\$(\d+)", lambda found: f"CAST(NULL AS {sql_of(kinds[int(found[1]) - 1])})", text)
         try:
-            return self.engine.database.cursor().sql(f"SELECT * FROM ({filled.rstrip('; ')}) LIMIT 0").to_arrow_table().schema
+            found: Any = self.engine.database.cursor().sql(f"SELECT * FROM ({filled.rstrip('; ')}) LIMIT 0")
         except duckdb.Error as error:
             self.fail()
             raise translated(error) from error
+        schema: pa.Schema = found.to_arrow_table().schema
+        return schema
 
     def fail(self) -> None:
         self.state = "E" if self.state == "T" else self.state
@@ -123,7 +125,7 @@ class FakeSession:
             typed = re.sub(
                 r"\$(\d+)", lambda found: f"CAST(${found[1]} AS {sql_of(prepared.parameters[int(found[1]) - 1])})", prepared.text
             )
-            reader = cursor.execute(typed, list(values)).to_arrow_reader(10_000)
+            reader: Any = cursor.execute(typed, list(values)).to_arrow_reader(10_000)
         except duckdb.Error as error:
             self.fail()
             raise translated(error) from error

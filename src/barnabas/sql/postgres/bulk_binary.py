@@ -6,83 +6,68 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from barnabas.sql.interface import SqlError
+from barnabas.sql.postgres.arrays import Array, Numbers, fixed_size, nulls_of, numbers_of, variable, words_of
 from barnabas.sql.postgres.binary_format import EPOCH_DAYS, EPOCH_US, NEGATIVE
 from barnabas.sql.postgres.bulk_text import YEAR_1_DAYS, YEAR_1_US, YEAR_10000_DAYS, YEAR_10000_US
 from barnabas.sql.postgres.values import microseconds
 
-Numbers = npt.NDArray[Any]
 MOST_DIGITS = 18  # of a decimal whose digits an int64 holds
 
 
-def fixed(numbers: Numbers, array: pa.Array) -> pa.Array:
-    """Numbers, already in the order of the wire, as fields; null where `array` is."""
-    size = numbers.dtype.itemsize
-    made = pa.Array.from_buffers(pa.binary(size), len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers))])
-    fields = made.cast(pa.binary())
-    return fields if not array.null_count else pc.if_else(array.is_valid(), fields, pa.scalar(None, pa.binary()))
-
-
-def _numbers(array: pa.Array) -> Numbers:
-    return (array.fill_null(0) if array.null_count else array).to_numpy(zero_copy_only=False)
-
-
-def number(form: str) -> Callable[[pa.Array], pa.Array | None]:
+def number(form: str) -> Callable[[Array], Array | None]:
     """Numbers in a format of numpy."""
     kind = np.dtype(form)
 
-    def bulk(array: pa.Array) -> pa.Array | None:
-        numbers = _numbers(array)
+    def bulk(array: Array) -> Array | None:
+        numbers = numbers_of(array)
         if kind.kind in "iu" and numbers.dtype.itemsize > kind.itemsize and len(numbers):
             limits = np.iinfo(kind)
             if numbers.min() < limits.min or numbers.max() > limits.max:
                 raise SqlError("22003", "value is out of range")
-        return fixed(numbers.astype(kind), array)
+        return nulls_of(fixed_size(numbers.astype(kind)), array)
 
     return bulk
 
 
-def boolean(array: pa.Array) -> pa.Array:
+def boolean(array: Array) -> Array:
     """One byte each."""
-    return fixed(array.cast(pa.uint8()).fill_null(0).to_numpy(), array)
+    return nulls_of(fixed_size(numbers_of(array.cast(pa.uint8()))), array)
 
 
-def _shifted(numbers: pa.Array, shift: int, low: int, high: int, form: str) -> pa.Array | None:
-    values = _numbers(numbers)
+def _shifted(numbers: Array, shift: int, low: int, high: int, form: str) -> Array | None:
+    values = numbers_of(numbers)
     if len(values) and (values.min() < low or values.max() >= high):
         return None
-    return fixed((values - shift).astype(form), numbers)
+    return nulls_of(fixed_size((values - shift).astype(form)), numbers)
 
 
-def date(array: pa.Array) -> pa.Array | None:
+def date(array: Array) -> Array | None:
     """Days since 2000."""
     return _shifted(array.cast(pa.date32()).view(pa.int32()), EPOCH_DAYS, YEAR_1_DAYS, YEAR_10000_DAYS, ">i4")
 
 
-def time(array: pa.Array) -> pa.Array:
+def time(array: Array) -> Array:
     """Microseconds since midnight."""
     us = microseconds(array)
-    return fixed(_numbers(us).astype(">i8"), us)
+    return nulls_of(fixed_size(numbers_of(us).astype(">i8")), us)
 
 
-def timestamp(array: pa.Array) -> pa.Array | None:
+def timestamp(array: Array) -> Array | None:
     """Microseconds since 2000."""
     return _shifted(microseconds(array), EPOCH_US, YEAR_1_US, YEAR_10000_US, ">i8")
 
 
-def numeric(array: pa.Array) -> pa.Array | None:
+def numeric(array: Array) -> Array | None:
     """Decimals of up to 18 digits: the groups of four digits of all rows at once, group after group."""
-    kind = array.type
+    kind: Any = array.type
     if not kinds.is_decimal128(kind) or kind.precision > MOST_DIGITS or not 0 <= kind.scale <= kind.precision:
         return None
-    array = pa.concat_arrays([array])
-    words = np.frombuffer(array.buffers()[1], "<i8")[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
-    values = words[:, 0] if not array.null_count else np.where(array.is_valid().to_numpy(zero_copy_only=False), words[:, 0], 0)
+    words = words_of(array)
+    values = np.where(array.is_valid().to_numpy(zero_copy_only=False), words, 0) if array.null_count else words
     size, places = np.abs(values).astype(np.uint64), -(-kind.scale // 4)
     base = np.uint64(10**kind.scale)
     whole, fraction = size // base, size % base * np.uint64(10 ** (4 * places - kind.scale))
@@ -94,7 +79,7 @@ def numeric(array: pa.Array) -> pa.Array | None:
     return _numerics(groups, values < 0, kind.scale, array)
 
 
-def _numerics(groups: Numbers, negative: Numbers, scale: int, array: pa.Array) -> pa.Array:
+def _numerics(groups: Numbers, negative: Numbers, scale: int, array: Array) -> Array:
     """Head and groups of each row, without zeros at either end."""
     rows, width = groups.shape
     used = groups != 0
@@ -111,5 +96,4 @@ def _numerics(groups: Numbers, negative: Numbers, scale: int, array: pa.Array) -
     kept = (columns < 4) | ((columns - 4 >= first[:, None]) & (columns - 4 < last[:, None]))
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(2 * kept.sum(axis=1), out=offsets[1:])
-    made = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(table[kept])])
-    return made if not array.null_count else pc.if_else(array.is_valid(), made, pa.scalar(None, pa.binary()))
+    return nulls_of(variable(offsets, table[kept]), array)

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.sql.postgres import binary_format, bulk_binary, bulk_text, text_format
+from barnabas.sql.postgres.arrays import Array, Field
 from barnabas.sql.postgres.messages import BINARY
 from barnabas.sql.postgres.text_format import Write
 from barnabas.sql.postgres.types import NUMBERS, TEXTS, TYPES, VECTORS, Described, PgType, describe
 from barnabas.sql.postgres.values import Values, values_of
 
-Bulk = Callable[[pa.Array], pa.Array | None]  # to an array of binary, nulls stay
+Bulk = Callable[[Array], Array | None]  # to an array of binary, nulls stay
 NAME_BYTES = 63  # Postgres cuts names there
 
 
@@ -34,7 +35,7 @@ class Codec:
     bulk: Bulk | None = None
 
 
-def codec_of(field: pa.Field, form: int, zone: tzinfo = UTC) -> Codec:
+def codec_of(field: Field, form: int, zone: tzinfo = UTC) -> Codec:
     """For a column in a format; timestamps with a zone are shown in `zone`."""
     described, kind = describe(field), field.type
     element = described.element

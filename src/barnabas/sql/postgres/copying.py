@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas.sql.interface import SqlError
-from barnabas.sql.postgres.bulk_binary import Numbers
+from barnabas.sql.postgres.arrays import Numbers, bytes_of, fixed_size, join, variable
 from barnabas.sql.postgres.channel import Channel
 from barnabas.sql.postgres.messages import BINARY, COPY_DATA, COPY_DONE, COPY_FAIL, FLUSH, SYNC, TEXT, Fatal, decoded
 
@@ -22,7 +20,6 @@ _OPTIONS = re.compile(r"\b(?:to\s+stdout|from\s+stdin)\b(?P<options>.*)$", re.IG
 _FORMAT = re.compile(r"\b(?:format\s+'?(?P<named>\w+)|(?P<old>csv|binary))\b", re.IGNORECASE)
 _HEADER = re.compile(r"\bheader\b(?!\s+(?:false|off|0)\b)", re.IGNORECASE)
 _HEAD = np.dtype([("kind", "S1"), ("length", ">u4")])
-_EMPTY = pa.scalar(b"", pa.binary())
 
 
 class CopyFormat:
@@ -100,9 +97,7 @@ def _row_ends(data: bytes, *, quoted: bool) -> Numbers:
 def _messages(data: bytes, ends: Numbers) -> memoryview:
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
-    rows = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    rows = variable(offsets, data)
     heads = np.empty(len(ends), _HEAD)
     heads["kind"], heads["length"] = b"d", np.diff(offsets) + 4
-    head = pa.Array.from_buffers(pa.binary(5), len(ends), [None, pa.py_buffer(heads)]).cast(pa.binary())
-    joined = pc.binary_join_element_wise(head, rows, _EMPTY)
-    return memoryview(joined.buffers()[2])[: 5 * len(ends) + int(offsets[-1])]
+    return bytes_of(join(fixed_size(heads), rows))

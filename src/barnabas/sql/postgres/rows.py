@@ -12,13 +12,12 @@ from struct import Struct
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.answers import Described
+from barnabas.sql.postgres.arrays import Array, bytes_of, compute, fixed_size, join_all
 from barnabas.sql.postgres.binary_format import NULL, with_length
-from barnabas.sql.postgres.bulk_binary import Numbers
 from barnabas.sql.postgres.codecs import Codec, codec_of
 from barnabas.sql.postgres.messages import format_of
 
@@ -26,7 +25,6 @@ FEW_ROWS = 40
 PIECE_BYTES = 1 << 20  # about so much is written at once
 _ROW, _LENGTH = Struct(">cIH"), Struct(">i")
 _HEAD = np.dtype([("kind", "S1"), ("length", ">u4"), ("columns", ">u2")])
-_EMPTY = pa.scalar(b"", pa.binary())
 
 
 class RowWriter:
@@ -68,42 +66,30 @@ class RowWriter:
 
     def _many(self, batch: pa.RecordBatch) -> bytes | memoryview:
         count, rows = len(self.codecs), batch.num_rows
-        parts: list[pa.Array] = []
+        parts: list[Array] = []
         total = np.full(rows, 6, np.int64)
         for codec, column in zip(self.codecs, batch.columns, strict=True):
             fields = _binary(codec, column)
-            lengths = pc.binary_length(fields).fill_null(-1).to_numpy(zero_copy_only=False)
-            parts += [_constant_size(lengths.astype(">i4")), fields]
+            lengths = compute.binary_length(fields).fill_null(-1).to_numpy(zero_copy_only=False)
+            parts += [fixed_size(lengths.astype(">i4")), fields]
             total += 4 + np.maximum(lengths, 0)
         if rows and total.max() > limits.MAX_POSTGRES_ROW_BYTES:
             raise _too_large()
         head = np.empty(rows, _HEAD)
         head["kind"], head["length"], head["columns"] = b"D", total, count
-        joined = pc.binary_join_element_wise(_constant_size(head), *parts, _EMPTY, null_handling="replace", null_replacement=b"")
-        return _bytes_of(joined)
+        return bytes_of(join_all(fixed_size(head), *parts))
 
 
-def _fields(codec: Codec, column: pa.Array) -> list[bytes]:
+def _fields(codec: Codec, column: Array) -> list[bytes]:
     write = codec.write
     return [NULL if each is None else with_length(write(each)) for each in codec.values(column)]
 
 
-def _binary(codec: Codec, column: pa.Array) -> pa.Array:
+def _binary(codec: Codec, column: Array) -> Array:
     found = None if codec.bulk is None else codec.bulk(column)
     if found is not None:
         return found
     return pa.array([None if each is None else codec.write(each) for each in codec.values(column)], pa.binary())
-
-
-def _constant_size(numbers: Numbers) -> pa.Array:
-    size = numbers.dtype.itemsize
-    return pa.Array.from_buffers(pa.binary(size), len(numbers), [None, pa.py_buffer(numbers)]).cast(pa.binary())
-
-
-def _bytes_of(array: pa.Array) -> memoryview:
-    """The bytes of all values, one after the other."""
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
-    return memoryview(array.buffers()[2])[offsets[0] : offsets[-1]]
 
 
 def _too_large() -> SqlError:

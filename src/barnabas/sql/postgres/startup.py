@@ -136,7 +136,7 @@ def _options(text: str) -> dict[str, str]:
     for word in waiting:
         if word == "-c":
             word = next(waiting, "")
-        elif word.startswith("--") or word.startswith("-c"):
+        elif word.startswith(("--", "-c")):
             word = word[2:]
         else:
             raise Fatal("22023", f"invalid command-line argument for server process: {word}")

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.sql.interface import SqlError
+from barnabas.sql.postgres.arrays import Field
 
 TYPE_KEY = b"barnabas.type"
 UNKNOWN = 705
@@ -57,7 +58,7 @@ ELEMENTS = {each.array: each for each in TYPES.values() if each.array}
 TEXTS = frozenset({"text", "varchar", "bpchar", "name", "char", "unknown", "xml", "pg_node_tree"})
 NUMBERS = frozenset({"oid", "xid", "cid", "regproc", "regclass", "regtype", "regnamespace", "regrole"})  # unsigned, 4 bytes
 VECTORS = frozenset({"int2vector", "oidvector"})
-_ARROW = {
+_ARROW: dict[str, pa.DataType] = {
     "bool": pa.bool_(), "bytea": pa.binary(), "int8": pa.int64(), "int2": pa.int16(), "int4": pa.int32(), "float4": pa.float32(),
     "float8": pa.float64(), "date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 10),
@@ -84,7 +85,7 @@ class Described(NamedTuple):
         return VARIABLE if self.is_array else self.element.size
 
 
-def describe(field: pa.Field) -> Described:
+def describe(field: Field) -> Described:
     """The type of a column."""
     named = (field.metadata or {}).get(TYPE_KEY, b"").decode()
     kind, is_array = field.type, False
@@ -110,8 +111,8 @@ def arrow_type(oid: int) -> pa.DataType | None:
         return None
     if (found := BY_OID.get(oid)) and found.name in _ARROW:
         return _ARROW[found.name]
-    if (element := ELEMENTS.get(oid)) and element.name in _ARROW:
-        return pa.list_(_ARROW[element.name])
+    if (of_array := ELEMENTS.get(oid)) and of_array.name in _ARROW:
+        return pa.list_(_ARROW[of_array.name])
     if oid in BY_OID or oid in ELEMENTS:
         return None
     raise SqlError("42704", f"type with OID {oid} does not exist")

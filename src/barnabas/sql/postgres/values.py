@@ -18,16 +18,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from barnabas.sql.interface import SqlError
+from barnabas.sql.postgres.arrays import Array, compute, keep
 
-Values = Callable[[pa.Array], list[Any]]
+Values = Callable[[Any], list[Any]]
 _PER_US = {"s": 1_000_000, "ms": 1_000}
 
 
-def values_of(kind: pa.DataType) -> Values:
+def values_of(kind: Any) -> Values:
     """The function that makes the values of arrays of this type."""
     if kinds.is_date32(kind):
         return lambda array: array.view(pa.int32()).to_pylist()
@@ -53,27 +53,27 @@ def values_of(kind: pa.DataType) -> Values:
     return lambda array: array.to_pylist()
 
 
-def microseconds(array: pa.Array) -> pa.Array:
+def microseconds(array: Any) -> Array:
     """Of times, timestamps and durations, as int64; nanoseconds are cut."""
     unit = array.type.unit
     numbers = array.view(pa.int32()).cast(pa.int64()) if kinds.is_time32(array.type) else array.view(pa.int64())
     if unit == "us":
-        return numbers
+        return keep(numbers)
     if unit == "ns":
-        return pc.divide(pc.subtract(numbers, pc.if_else(pc.less(numbers, 0), 999, 0)), 1000)
+        return keep(compute.divide(compute.subtract(numbers, compute.if_else(compute.less(numbers, 0), 999, 0)), 1000))
     try:
-        return pc.multiply_checked(numbers, _PER_US[unit])
+        return keep(compute.multiply_checked(numbers, _PER_US[unit]))
     except pa.ArrowInvalid:
         raise SqlError("22008", "timestamp out of range") from None
 
 
-def _float4(array: pa.Array) -> list[Any]:
+def _float4(array: Any) -> list[Any]:
     floats = array.cast(pa.float32())
     numbers = floats.fill_null(0).to_numpy(zero_copy_only=False)
     return [each if valid else None for each, valid in zip(numbers, floats.is_valid().to_pylist(), strict=True)]
 
 
-def _nested(kind: pa.DataType) -> Values:
+def _nested(kind: Any) -> Values:
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         return _lists(kind)
     if kinds.is_list_view(kind) or kinds.is_large_list_view(kind):
@@ -83,13 +83,13 @@ def _nested(kind: pa.DataType) -> Values:
     return lambda array: [None if each is None else _json(each, kind) for each in array.to_pylist()]
 
 
-def _lists(kind: pa.DataType) -> Values:
+def _lists(kind: Any) -> Values:
     elements = values_of(kind.value_type)
 
-    def values(array: pa.Array) -> list[Any]:
+    def values(array: Any) -> list[Any]:
         flat = elements(array.flatten())  # without those of null lists
         found, at = list[Any](), 0
-        for size in pc.list_value_length(array).to_pylist():
+        for size in compute.list_value_length(array).to_pylist():
             if size is None:
                 found.append(None)
             else:
@@ -100,11 +100,11 @@ def _lists(kind: pa.DataType) -> Values:
     return values
 
 
-def _json(value: Any, kind: pa.DataType) -> str:
+def _json(value: Any, kind: Any) -> str:
     return json.dumps(_plain(value, kind), ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def _plain(value: Any, kind: pa.DataType) -> Any:
+def _plain(value: Any, kind: Any) -> Any:
     """As JSON has it; a map is an object."""
     if value is None:
         return None
