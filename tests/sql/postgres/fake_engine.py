@@ -19,7 +19,11 @@ COPY = re.compile(
 SHOW = re.compile(r"show\s+(\w+)", re.IGNORECASE)
 SET = re.compile(r"set\s+(?:session\s+)?(\w+)\s*(?:=|to)\s*'?([^']*)'?", re.IGNORECASE)
 STATES = {"Parser": "42601", "Catalog": "42P01", "Binder": "42703", "Conversion": "22P02", "Constraint": "23505"}
-SAMPLES = {"INTEGER": "int32", "BIGINT": "int64", "VARCHAR": "string"}
+ARROW = {
+    "int": pa.int32(), "date": pa.date32(), "timestamptz": pa.timestamp("us", "UTC"), "numeric": pa.decimal128(38, 10),
+    "bytea": pa.binary(), "float8": pa.float64(),
+}  # fmt: skip
+QUIET = ("RESET", "UNLISTEN")
 
 
 @dataclass
@@ -71,14 +75,16 @@ class FakeSession:
         if self.state == "E" and word not in ("ROLLBACK", "COMMIT"):
             raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         if found := COPY.match(text):
-            return FakePrepared(text, (), None, "in" if found["way"].lower().startswith("from") else "out")
-        if word in ("", "BEGIN", "COMMIT", "ROLLBACK", "SET", "DISCARD", "DEALLOCATE", "RESET"):
+            rows = found["what"] if found["what"].startswith("(") else f"(select * from {found['what']})"
+            return FakePrepared(text, (), self._schema(rows, ()), "in" if found["way"].lower().startswith("from") else "out")
+        if word in ("", "BEGIN", "COMMIT", "ROLLBACK", "SET", "DISCARD", "DEALLOCATE", *QUIET):
             return FakePrepared(text)
         if word == "SHOW":
             return FakePrepared(text, (), pa.schema([(text.split()[1], pa.string())]))
         count = max([int(each) for each in re.findall(r"\$(\d+)", text)], default=0)
         known = [parameters[index] if index < len(parameters) else None for index in range(count)]
-        kinds = [pa.null() if each is None else each for each in known]
+        cast = {int(number): ARROW.get(name.lower()) for number, name in re.findall(r"\$(\d+)::(\w+)", text)}
+        kinds = [each or cast.get(index + 1) or pa.null() for index, each in enumerate(known)]
         schema = self._schema(text, kinds) if word in ("SELECT", "VALUES", "WITH", "TABLE") else None
         return FakePrepared(text, kinds, schema)
 
@@ -103,8 +109,8 @@ class FakeSession:
             tag = "ROLLBACK" if self.state == "E" else word
             self.state = "T" if word == "BEGIN" else "I"
             return FakeResult(tag)
-        if word in ("DISCARD", "DEALLOCATE"):
-            return FakeResult(" ".join(text.upper().split()))
+        if word in ("DISCARD", "DEALLOCATE", *QUIET):
+            return FakeResult(" ".join(text.upper().split()) if word not in QUIET else word)
         if found := SHOW.match(text):
             table = pa.table({found[1]: [self.parameter(found[1])]})
             return FakeResult("SHOW", table.schema, iter(table.to_batches()))
@@ -125,7 +131,7 @@ class FakeSession:
             typed = re.sub(
                 r"\$(\d+)", lambda found: f"CAST(${found[1]} AS {sql_of(prepared.parameters[int(found[1]) - 1])})", prepared.text
             )
-            reader: Any = cursor.execute(typed, list(values)).to_arrow_reader(10_000)
+            reader: Any = cursor.sql(typed, params=list(values)).to_arrow_reader(10_000)
         except duckdb.Error as error:
             self.fail()
             raise translated(error) from error
@@ -197,6 +203,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.database = duckdb.connect()
         self.database.execute("SET TimeZone = 'UTC'")
+        self.database.execute("CREATE MACRO pg_advisory_unlock_all() AS NULL")
         self.sessions: list[FakeSession] = []
         self.callers: list[Caller] = []
 

@@ -26,7 +26,9 @@ from barnabas.sql.postgres.types import TYPE_KEY, TYPES, describe
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 EXAMPLES = settings(max_examples=25)
-FLOATS = st.floats() | st.sampled_from([1e15, 1e14, 123456789012345.6, 1e-4, 1e-5, 9.999e-5, 0.1, 1e16, 1e22, 1e6, 123456.7, -0.0])
+FLOATS = st.floats() | st.sampled_from(
+    [1e15, 1e14, 123456789012345.6, 1e-4, 1e-5, 9.999e-5, 0.1, 1e16, 1e22, 1e6, 123456.7, -0.0]
+)
 VALUES: list[tuple[Any, Any]] = [
     (pa.bool_(), st.booleans()),
     (pa.int8(), st.integers(-128, 127)),
@@ -34,7 +36,10 @@ VALUES: list[tuple[Any, Any]] = [
     (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     (pa.int64(), INT64),
     (pa.uint64(), st.integers(0, 2**64 - 1)),
-    (pa.float32(), st.floats(width=32) | st.sampled_from([1e6, 1e5, 999999.9, 1e-4, 1e-5, 0.1]).map(lambda x: float(np.float32(x)))),
+    (
+        pa.float32(),
+        st.floats(width=32) | st.sampled_from([1e6, 1e5, 999999.9, 1e-4, 1e-5, 0.1]).map(lambda x: float(np.float32(x))),
+    ),
     (pa.float64(), FLOATS),
     (pa.decimal128(18, 7), st.decimals(-(10**10), 10**10, places=7)),
     (pa.decimal128(5, 0), st.integers(-99_999, 99_999).map(Decimal)),
@@ -52,7 +57,10 @@ VALUES: list[tuple[Any, Any]] = [
     (pa.timestamp("s"), st.datetimes().map(lambda each: each.replace(microsecond=0))),
     (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
     (pa.duration("us"), st.timedeltas(timedelta(-10_000), timedelta(10_000))),
-    (pa.month_day_nano_interval(), st.tuples(*[st.integers(-100, 100)] * 2, st.integers(-(10**15), 10**15).map(lambda x: x * 1000))),
+    (
+        pa.month_day_nano_interval(),
+        st.tuples(*[st.integers(-100, 100)] * 2, st.integers(-(10**15), 10**15).map(lambda x: x * 1000)),
+    ),
     (pa.uuid(), st.uuids().map(lambda each: each.bytes)),
     (pa.json_(), st.just('{"a":1}')),
     (pa.dictionary(pa.int8(), pa.string()), st.sampled_from(["a", "b"])),
@@ -136,7 +144,11 @@ def test_a_value_that_was_written_is_read_back(kind: Any, value: Any, form: int)
         (pa.month_day_nano_interval(), (-1, 1, -1_000_000_000), "-1 mons +1 day -00:00:01"),
         (pa.list_(pa.string()), ["a", None, "NULL", "", 'q"\\', "x y"], '{a,NULL,"NULL","","q\\"\\\\","x y"}'),
         (pa.list_(pa.list_(pa.int32())), [[1, 2], [3]], "{{1,2},{3}}"),
-        (pa.struct([("a", pa.int32()), ("b", pa.list_(pa.date32()))]), {"a": 1, "b": [date(2024, 1, 1)]}, '{"a":1,"b":["2024-01-01"]}'),
+        (
+            pa.struct([("a", pa.int32()), ("b", pa.list_(pa.date32()))]),
+            {"a": 1, "b": [date(2024, 1, 1)]},
+            '{"a":1,"b":["2024-01-01"]}',
+        ),
         (pa.map_(pa.int32(), pa.float64()), [(1, math.nan)], '{"1":"nan"}'),
     ],
 )
@@ -158,7 +170,10 @@ def test_years_that_python_does_not_have() -> None:
     ]  # fmt: skip
     microseconds = pa.array([2**63 - 1, -(2**63) + 1, -70_000_000_000_000_000], pa.timestamp("us"))
     stamps = codec_of(pa.field("a", pa.timestamp("us", "UTC")), TEXT)
-    assert [stamps.write(each) for each in stamps.values(microseconds.cast(pa.timestamp("us", "UTC")))][:2] == [b"infinity", b"-infinity"]
+    assert [stamps.write(each) for each in stamps.values(microseconds.cast(pa.timestamp("us", "UTC")))][:2] == [
+        b"infinity",
+        b"-infinity",
+    ]
 
 
 def test_arrays_of_lists_of_different_lengths_have_no_binary_format() -> None:
@@ -184,11 +199,18 @@ def test_metadata_names_a_type_of_its_family() -> None:
     identity = UUID(int=5)
     assert codec.write(str(identity)) == identity.bytes
     assert codec_of(pa.field("a", pa.list_(pa.int16()), metadata={TYPE_KEY: b"int2vector"}), TEXT).write([1, 2]) == b"1 2"
-    assert codec_of(pa.field("a", pa.int64(), metadata={TYPE_KEY: b"oid"}), BINARY).write(3_000_000_000) == struct.pack(">I", 3_000_000_000)
+    assert codec_of(pa.field("a", pa.int64(), metadata={TYPE_KEY: b"oid"}), BINARY).write(3_000_000_000) == struct.pack(
+        ">I", 3_000_000_000
+    )
 
 
 def test_few_and_many_rows_are_the_same_bytes() -> None:
-    columns = {"i": pa.array([1, None, 3] * 50), "s": pa.array(["a", None, "ccc"] * 50), "n": pa.nulls(150), "f": pa.array([0.5] * 150)}
+    columns = {
+        "i": pa.array([1, None, 3] * 50),
+        "s": pa.array(["a", None, "ccc"] * 50),
+        "n": pa.nulls(150),
+        "f": pa.array([0.5] * 150),
+    }
     batch = pa.record_batch(columns)
     for formats in ((), (BINARY,), (TEXT, BINARY, TEXT, BINARY)):
         writer = RowWriter(batch.schema, formats)
