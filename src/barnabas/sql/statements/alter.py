@@ -16,9 +16,9 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
-from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.sql.statements.create import check, column_of, default_text, folded
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession

@@ -17,9 +17,9 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
-from barnabas.sql.states import CARDINALITY
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import assignments, cast_to, column_named, first_of_each, with_columns
+from barnabas.sql.states import CARDINALITY
 from barnabas.sql.writing.records import check_rows, keys_of
 
 if TYPE_CHECKING:

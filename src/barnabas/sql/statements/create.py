@@ -20,8 +20,15 @@ from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
-from barnabas.sql.states import DUPLICATE_COLUMN, DUPLICATE_TABLE, INVALID_PARAMETER, INVALID_TABLE, UNDEFINED_COLUMN, not_supported
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.states import (
+    DUPLICATE_COLUMN,
+    DUPLICATE_TABLE,
+    INVALID_PARAMETER,
+    INVALID_TABLE,
+    UNDEFINED_COLUMN,
+    not_supported,
+)
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 

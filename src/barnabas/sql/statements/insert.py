@@ -12,11 +12,11 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
-from barnabas.sql.states import UNIQUE, not_supported
 from barnabas.sql.statements.conflict import Conflict
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, target_of, together
+from barnabas.sql.states import UNIQUE, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
 if TYPE_CHECKING:

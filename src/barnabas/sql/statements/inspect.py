@@ -13,9 +13,9 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result
 from barnabas.sql.results import Listing
-from barnabas.sql.states import syntax_error
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
+from barnabas.sql.states import syntax_error
 from barnabas.tables.column_types import quoted, type_name
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.planning.names import position_in
-from barnabas.sql.states import syntax_error
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of, is_default, with_columns
+from barnabas.sql.states import syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession

@@ -16,8 +16,8 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done, Listing
-from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
